@@ -1,0 +1,3 @@
+//! The tenfold command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Opens every tensor file.
