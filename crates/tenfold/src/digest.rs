@@ -1,0 +1,141 @@
+//! Checksums and hashes, one interface for all kinds.
+
+use bytes::Bytes;
+
+use crate::model::DigestKind;
+use crate::prelude::*;
+
+/// Computes one checksum or hash.
+pub struct Hasher(Inner);
+
+enum Inner {
+    #[cfg(feature = "crc32fast")]
+    Crc32(crc32fast::Hasher),
+    Crc32c(u32),
+    #[cfg(feature = "sha2")]
+    Sha256(Box<sha2::Sha256>),
+    #[cfg(feature = "xxhash-rust")]
+    Xxh3(Box<xxhash_rust::xxh3::Xxh3>),
+}
+
+impl Hasher {
+    /// A hasher of this kind; `None` when the kind is not part of this build.
+    pub fn new(kind: DigestKind) -> Option<Self> {
+        match kind {
+            #[cfg(feature = "crc32fast")]
+            DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
+            DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
+            #[cfg(feature = "sha2")]
+            DigestKind::Sha256 => Some(Self(Inner::Sha256(Box::default()))),
+            #[cfg(feature = "xxhash-rust")]
+            DigestKind::Xxh3 => Some(Self(Inner::Xxh3(Box::default()))),
+            #[allow(unreachable_patterns)] // with every feature there is nothing left
+            _ => None,
+        }
+    }
+
+    /// Takes in the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            #[cfg(feature = "crc32fast")]
+            Inner::Crc32(hasher) => hasher.update(bytes),
+            Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
+            #[cfg(feature = "sha2")]
+            Inner::Sha256(hasher) => sha2::Digest::update(&mut **hasher, bytes),
+            #[cfg(feature = "xxhash-rust")]
+            Inner::Xxh3(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// The value, most significant byte first.
+    pub fn finish(self) -> Bytes {
+        match self.0 {
+            #[cfg(feature = "crc32fast")]
+            Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
+            Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
+            #[cfg(feature = "sha2")]
+            Inner::Sha256(hasher) => Bytes::copy_from_slice(&sha2::Digest::finalize(*hasher)),
+            #[cfg(feature = "xxhash-rust")]
+            Inner::Xxh3(hasher) => Bytes::copy_from_slice(&hasher.digest().to_be_bytes()),
+        }
+    }
+}
+
+/// CRC-32C of bytes.
+#[cfg(feature = "mag")]
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c_append(0, bytes)
+}
+
+#[cfg(feature = "std")]
+fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
+/// Without `std` there is no portable way to ask for the processor's instruction.
+#[cfg(not(feature = "std"))]
+fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    table_crc32c(crc, bytes)
+}
+
+/// One byte at a time, by a table made at compile time.
+#[cfg(any(not(feature = "std"), test))]
+fn table_crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let mut crc = byte as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 {
+                    crc >> 1 ^ 0x82f6_3b78
+                } else {
+                    crc >> 1
+                };
+                bit += 1;
+            }
+            table[byte] = crc;
+            byte += 1;
+        }
+        table
+    };
+    #[allow(clippy::indexing_slicing)] // a byte indexes 256 entries
+    let step = |crc: u32, &byte: &u8| crc >> 8 ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)];
+    !bytes.iter().fold(!crc, step)
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(kind: DigestKind, bytes: &[u8]) -> Option<String> {
+        let mut hasher = Hasher::new(kind)?;
+        hasher.update(bytes);
+        Some(hex(&hasher.finish()))
+    }
+
+    #[test]
+    fn known_values_of_the_published_check_string() {
+        let check = b"123456789";
+        assert_eq!(hash(DigestKind::Crc32c, check).unwrap(), "e3069283");
+        assert_eq!(format!("{:08x}", table_crc32c(0, check)), "e3069283");
+        if let Some(value) = hash(DigestKind::Crc32, check) {
+            assert_eq!(value, "cbf43926");
+        }
+        if let Some(value) = hash(DigestKind::Sha256, b"abc") {
+            assert_eq!(
+                value,
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+            );
+        }
+        if let Some(value) = hash(DigestKind::Xxh3, b"") {
+            assert_eq!(value, "2d06800538d394c2");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! One error type for the whole library: who must act, which rule was broken, where, and why.
+
+use core::error::Error as StdError;
+use core::fmt;
+
+use crate::model::SourceId;
+use crate::prelude::*;
+
+/// The result of everything in this library that can fail.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// What went wrong, at which byte, in which tensor, under which rule. One word wide; cloning shares.
+///
+/// ```text
+/// mag: tensor "decoder.3.weight": data ends at byte 81920, the file has 65536 (at byte 412) [mag.bounds]
+/// ```
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    rule: &'static str,
+    message: String,
+    format: Option<&'static str>,
+    tensor: Option<String>,
+    at: Option<(SourceId, Range<u64>)>,
+    cause: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+/// Who must act on an [`Error`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller asked for something that makes no sense.
+    Argument,
+    /// The work was stopped on request.
+    Canceled,
+    /// The environment failed: a disk, a path, a permission.
+    Io,
+    /// A limit of [`Limits`](crate::io::Limits) was reached.
+    Limit,
+    /// Writing would lose something that was not allowed to be lost.
+    Lossy,
+    /// The file breaks a rule of its format.
+    Malformed,
+    /// The file's parts contradict each other: a checksum, a digest, a changed length.
+    Mismatch,
+    /// Something that was named does not exist.
+    NotFound,
+    /// The content is of no format known here.
+    Unrecognized,
+    /// The content is legal, but this library or this build cannot handle it.
+    Unsupported,
+}
+
+impl Error {
+    /// An error of `kind` under `rule`.
+    ///
+    /// A rule with a dot (`"mag.crc"`) is complete; one without (`"checksum"`) belongs to the core, and
+    /// [`rule`](Self::rule) puts the format's id in front of it.
+    pub fn new(kind: ErrorKind, rule: &'static str, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            rule,
+            message: message.into(),
+            format: None,
+            tensor: None,
+            at: None,
+            cause: None,
+        }))
+    }
+
+    /// The caller's mistake.
+    pub fn argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Argument, "argument", message)
+    }
+
+    /// A broken rule of a format.
+    pub fn malformed(rule: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Malformed, rule, message)
+    }
+
+    /// Two facts of a file that contradict each other.
+    pub fn mismatch(rule: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Mismatch, rule, message)
+    }
+
+    /// Legal, but not handled here.
+    pub fn unsupported(rule: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, rule, message)
+    }
+
+    /// A limit was reached; the message should say which and how to raise it.
+    pub fn limit(rule: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, rule, message)
+    }
+
+    /// Work that was stopped on request.
+    pub fn canceled() -> Self {
+        Self::new(ErrorKind::Canceled, "canceled", "stopped on request")
+    }
+
+    /// A failure of the operating system while doing `what`.
+    #[cfg(feature = "std")]
+    pub fn io(what: impl fmt::Display, cause: std::io::Error) -> Self {
+        let kind = match cause.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        let message = match cause.kind() {
+            std::io::ErrorKind::StorageFull => format!("{what}: no space left on the device"),
+            _ => format!("{what}: {cause}"),
+        };
+        Self::new(kind, "io", message).because(cause)
+    }
+
+    /// Adds the byte range of the main file that the error is about.
+    #[must_use]
+    pub fn at(self, range: Range<u64>) -> Self {
+        self.at_source(SourceId::MAIN, range)
+    }
+
+    /// Adds the byte range of one of several files that the error is about.
+    #[must_use]
+    pub fn at_source(mut self, source: SourceId, range: Range<u64>) -> Self {
+        self.inner().at = Some((source, range));
+        self
+    }
+
+    /// Adds the tensor that the error is about, unless it already names one.
+    #[must_use]
+    pub fn in_tensor(mut self, name: &str) -> Self {
+        self.inner().tensor.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Adds the format that the error is about, unless it already names one.
+    #[must_use]
+    pub fn in_format(mut self, id: &'static str) -> Self {
+        self.inner().format.get_or_insert(id);
+        self
+    }
+
+    /// Keeps the error that led to this one.
+    #[must_use]
+    pub fn because(mut self, cause: impl StdError + Send + Sync + 'static) -> Self {
+        self.inner().cause = Some(Arc::new(cause));
+        self
+    }
+
+    /// Who must act.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The rule that was broken, as `format.topic`: stable, and documented on the format's page.
+    pub fn rule(&self) -> String {
+        match self.0.format {
+            _ if self.0.rule.contains('.') => self.0.rule.to_owned(),
+            Some(format) => format!("{format}.{}", self.0.rule),
+            None => format!("file.{}", self.0.rule),
+        }
+    }
+
+    /// What was found and what was expected, without place and rule.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The format that the error is about.
+    pub fn format(&self) -> Option<&'static str> {
+        self.0.format
+    }
+
+    /// The tensor that the error is about.
+    pub fn tensor(&self) -> Option<&str> {
+        self.0.tensor.as_deref()
+    }
+
+    /// The file and the bytes in it that the error is about.
+    pub fn range(&self) -> Option<(SourceId, Range<u64>)> {
+        self.0.at.clone()
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner {
+            format,
+            tensor,
+            at,
+            message,
+            ..
+        } = &*self.0;
+        if let Some(format) = format {
+            write!(f, "{format}: ")?;
+        }
+        if let Some(tensor) = tensor {
+            write!(f, "tensor {tensor:?}: ")?;
+        }
+        f.write_str(message)?;
+        match at {
+            Some((SourceId::MAIN, range)) => write!(f, " (at byte {})", range.start)?,
+            Some((SourceId(n), range)) => write!(f, " (at byte {} of file {n})", range.start)?,
+            None => {}
+        }
+        write!(f, " [{}]", self.rule())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_says_format_tensor_place_and_rule() {
+        let error = Error::malformed("mag.bounds", "data ends at byte 9, the file has 8")
+            .at(4..8)
+            .in_tensor("w")
+            .in_format("mag");
+        assert_eq!(
+            error.to_string(),
+            "mag: tensor \"w\": data ends at byte 9, the file has 8 (at byte 4) [mag.bounds]"
+        );
+    }
+
+    #[test]
+    fn a_rule_of_the_core_takes_the_format_in_front() {
+        let error = Error::mismatch("checksum", "stored 1, computed 2");
+        assert_eq!(error.rule(), "file.checksum");
+        assert_eq!(error.in_format("mag").rule(), "mag.checksum");
+    }
+
+    #[test]
+    fn the_innermost_tensor_is_kept() {
+        let error = Error::argument("no").in_tensor("inner").in_tensor("outer");
+        assert_eq!(error.tensor(), Some("inner"));
+    }
+}

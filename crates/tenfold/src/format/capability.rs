@@ -1,0 +1,234 @@
+//! What a version of a format can hold, and what a conversion to it would lose.
+
+use core::fmt;
+
+use crate::model::{
+    DType, DigestKind, Endian, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value,
+};
+use crate::prelude::*;
+
+/// What a version of a format can hold. Losses, refusals, documentation and property tests are derived from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities {
+    /// Tensors in one file, at most.
+    pub max_tensors: u64,
+    /// Dimensions, at least.
+    pub min_rank: usize,
+    /// Dimensions, at most.
+    pub max_rank: usize,
+    /// Whether a dimension can be 0.
+    pub zero_sizes: bool,
+    /// Why a name cannot be held.
+    pub name: fn(&str) -> Result<(), &'static str>,
+    /// Whether elements of a type can be held.
+    pub dtype: fn(DType) -> bool,
+    /// Whether a layout can be held. What cannot is written densely, row-major.
+    pub layout: fn(&Layout) -> bool,
+    /// What no field above can say.
+    pub tensor: fn(&TensorInfo) -> Result<(), String>,
+    /// What becomes of a value of the file's metadata.
+    pub file_value: fn(&str, &Value) -> Fit,
+    /// What becomes of a value of a tensor's metadata.
+    pub tensor_value: fn(&str, &Value) -> Fit,
+    /// Whether tensors can be compressed with zstd.
+    pub zstd: bool,
+    /// The checksums that tensors can have.
+    pub checksums: &'static [DigestKind],
+}
+
+/// What becomes of a value of metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fit {
+    /// It is held as it is.
+    Exact,
+    /// It is held in another form.
+    As(Value),
+    /// There is no place for it.
+    No,
+}
+
+/// Something that a conversion would not carry over as it is.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// The tensor it is about.
+    pub tensor: Option<String>,
+    /// What it is: `metadata "lr"`, `dtype f64`.
+    pub what: String,
+    /// Why it cannot be carried, or what becomes of it.
+    pub why: String,
+    /// How bad it is.
+    pub effect: Effect,
+}
+
+/// How bad a [`Loss`] is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Effect {
+    /// The same values in another layout or byte order. Always allowed.
+    Rearranged,
+    /// Metadata in another form.
+    Changed,
+    /// Metadata that is not carried.
+    Dropped,
+    /// A tensor that cannot be held. Never allowed.
+    Impossible,
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Effect::Rearranged => "rearranged",
+            Effect::Changed => "changed",
+            Effect::Dropped => "dropped",
+            Effect::Impossible => "impossible",
+        })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.effect)?;
+        if let Some(tensor) = &self.tensor {
+            write!(f, "tensor {tensor:?}: ")?;
+        }
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// What of `what` survives in a file that can hold `can`, and what does not.
+///
+/// The tensors of the result are those of `what`, one for one, so that a place in one list is a place in the other.
+pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
+    let mut losses = Vec::new();
+    if what.tensors.len() as u64 > can.max_tensors {
+        losses.push(Loss {
+            tensor: None,
+            what: format!("{} tensors", what.tensors.len()),
+            why: format!("at most {} fit", can.max_tensors),
+            effect: Effect::Impossible,
+        });
+    }
+    let mut adapted = Manifest::new(what.version.clone());
+    adapted.metadata = adapt_metadata(&what.metadata, can.file_value, None, &mut losses);
+    adapted.tensors = what
+        .tensors
+        .iter()
+        .map(|tensor| adapt_tensor(tensor, can, &mut losses))
+        .collect();
+    (adapted, losses)
+}
+
+fn adapt_metadata(
+    metadata: &Metadata,
+    fit: fn(&str, &Value) -> Fit,
+    tensor: Option<&str>,
+    losses: &mut Vec<Loss>,
+) -> Metadata {
+    metadata.filter_map(|key, value| {
+        let (kept, why, effect) = match fit(key, value) {
+            Fit::Exact => return Some(value.clone()),
+            Fit::As(form) => {
+                let why = format!("held as {form:?}");
+                (Some(form), why, Effect::Changed)
+            }
+            Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),
+        };
+        losses.push(Loss {
+            tensor: tensor.map(ToOwned::to_owned),
+            what: format!("metadata {key:?}"),
+            why,
+            effect,
+        });
+        kept
+    })
+}
+
+fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>) -> TensorInfo {
+    let mut lose = |what: String, why: String, effect| {
+        losses.push(Loss {
+            tensor: Some(tensor.name.clone()),
+            what,
+            why,
+            effect,
+        });
+    };
+    let mut adapted = tensor.clone();
+    if let Some(defect) = &tensor.defect {
+        let why = format!("{}; leave it out with --exclude", defect.message());
+        lose(
+            "its data".into(),
+            format!("it cannot be read: {why}"),
+            Effect::Impossible,
+        );
+        return adapted;
+    }
+    if let Err(why) = (can.name)(&tensor.name) {
+        lose("its name".into(), why.into(), Effect::Impossible);
+    }
+    let rank = tensor.shape.len();
+    if rank < can.min_rank || rank > can.max_rank {
+        let why = format!("{} to {} can be held", can.min_rank, can.max_rank);
+        lose(format!("{rank} dimensions"), why, Effect::Impossible);
+    }
+    if !can.zero_sizes && tensor.shape.contains(&0) {
+        lose(
+            format!("shape {:?}", tensor.shape),
+            "dimensions of 0 cannot be held".into(),
+            Effect::Impossible,
+        );
+    }
+    if !(can.layout)(&tensor.layout) {
+        if matches!(tensor.layout, Layout::Opaque { .. }) {
+            lose(
+                format!("layout {}", tensor.layout.name()),
+                "it cannot be held".into(),
+                Effect::Impossible,
+            );
+        } else {
+            lose(
+                format!("layout {}", tensor.layout.name()),
+                "written row-major".into(),
+                Effect::Rearranged,
+            );
+            densify(&mut adapted);
+        }
+    }
+    if !(can.dtype)(tensor.dtype) {
+        lose(
+            format!("dtype {}", tensor.dtype),
+            "it cannot be held".into(),
+            Effect::Impossible,
+        );
+    }
+    if tensor
+        .parts
+        .iter()
+        .any(|part| part.endian == Endian::Big && part.dtype.swap_width() > 1)
+    {
+        lose(
+            "big-endian numbers".into(),
+            "written little-endian".into(),
+            Effect::Rearranged,
+        );
+    }
+    if let Err(why) = (can.tensor)(&adapted) {
+        lose(format!("shape {:?}", tensor.shape), why, Effect::Impossible);
+    }
+    adapted.metadata = adapt_metadata(
+        &tensor.metadata,
+        can.tensor_value,
+        Some(&tensor.name),
+        losses,
+    );
+    adapted
+}
+
+/// Describes a tensor as dense and row-major: what a plan sees of one whose layout the target does not have.
+fn densify(tensor: &mut TensorInfo) {
+    let len = tensor.dense_len().unwrap_or(0);
+    tensor.layout = Layout::RowMajor;
+    tensor.parts = vec![Part::new(
+        Role::Values,
+        tensor.dtype,
+        Payload::Derived { len },
+    )];
+}

@@ -1,0 +1,196 @@
+//! What describing a file may use, and what it may report.
+
+use core::fmt;
+
+use crate::error::{Error, Result};
+use crate::io::{Limits, Siblings, Source};
+use crate::model::SourceId;
+use crate::prelude::*;
+
+/// Something worth telling about a file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The rule it is about, `format.topic`.
+    pub rule: String,
+    /// The tensor it is about.
+    pub tensor: Option<String>,
+    /// The file and the bytes in it.
+    pub at: Option<(SourceId, Range<u64>)>,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+/// How bad a [`Finding`] is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Severity {
+    /// Nothing is wrong: what was checked, and how.
+    Note,
+    /// A deviation that readers tolerate.
+    Warning,
+    /// The file, or a tensor of it, is not sound.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        })
+    }
+}
+
+impl From<&Error> for Finding {
+    fn from(error: &Error) -> Self {
+        Self {
+            severity: Severity::Error,
+            rule: error.rule(),
+            tensor: error.tensor().map(ToOwned::to_owned),
+            at: error.range(),
+            message: error.message().to_owned(),
+        }
+    }
+}
+
+/// What describing a file may use, and nothing else: its bytes, its name, the files beside it, limits.
+pub struct Context<'a> {
+    sources: Vec<(Option<String>, Arc<dyn Source>)>,
+    main: &'a dyn Source,
+    name: Option<&'a str>,
+    siblings: Option<&'a dyn Siblings>,
+    limits: &'a Limits,
+    strict: bool,
+    checksums: bool,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Context<'a> {
+    /// A context for one file.
+    pub fn new(main: &'a Arc<dyn Source>, name: Option<&'a str>, limits: &'a Limits) -> Self {
+        Self {
+            sources: vec![(name.map(ToOwned::to_owned), main.clone())],
+            main: &**main,
+            name,
+            siblings: None,
+            limits,
+            strict: false,
+            checksums: true,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Lets it see the files beside the one that is opened.
+    #[must_use]
+    pub fn with_siblings(mut self, siblings: Option<&'a dyn Siblings>) -> Self {
+        self.siblings = siblings;
+        self
+    }
+
+    /// Turns deviations into errors.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether checksums of headers must match.
+    #[must_use]
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.checksums = checksums;
+        self
+    }
+
+    /// The file that is opened.
+    pub fn source(&self) -> &'a dyn Source {
+        self.main
+    }
+
+    /// The file's name without its directory, if it has one.
+    pub fn name(&self) -> Option<&'a str> {
+        self.name
+    }
+
+    /// How much the file may ask for.
+    pub fn limits(&self) -> &'a Limits {
+        self.limits
+    }
+
+    /// Whether a header whose checksum does not match is refused.
+    pub fn checks_checksums(&self) -> bool {
+        self.checksums
+    }
+
+    /// The names of the files beside it; none where there is no directory.
+    pub fn siblings(&self) -> Result<Vec<String>> {
+        self.siblings
+            .map_or(Ok(Vec::new()), |siblings| siblings.names())
+    }
+
+    /// Opens a file beside it, once. Never reaches out of the directory.
+    pub fn sibling(&mut self, name: &str) -> Result<SourceId> {
+        if let Some(index) = self
+            .sources
+            .iter()
+            .position(|(known, _)| known.as_deref() == Some(name))
+        {
+            return Ok(source_id(index));
+        }
+        let siblings = self.siblings.ok_or_else(|| {
+            Error::unsupported(
+                "sibling",
+                format!("{name:?} lies beside this file, which was opened without a directory"),
+            )
+        })?;
+        let source = siblings.open(name)?;
+        self.sources.push((Some(name.to_owned()), source));
+        Ok(source_id(self.sources.len() - 1))
+    }
+
+    /// A file that was opened before, to be parsed itself.
+    pub fn open(&self, id: SourceId) -> Option<Arc<dyn Source>> {
+        self.sources
+            .get(id.index())
+            .map(|(_, source)| source.clone())
+    }
+
+    /// Reports a deviation that real readers tolerate. An error when strict.
+    pub fn warn(
+        &mut self,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
+        let error = Error::malformed(rule, message).at(at);
+        if self.strict {
+            return Err(error);
+        }
+        self.findings.push(Finding {
+            severity: Severity::Warning,
+            ..Finding::from(&error)
+        });
+        Ok(())
+    }
+
+    /// Says what was checked, for those who ask for a verification.
+    pub fn note(&mut self, rule: &'static str, at: Range<u64>, message: impl Into<String>) {
+        let error = Error::malformed(rule, message).at(at);
+        self.findings.push(Finding {
+            severity: Severity::Note,
+            ..Finding::from(&error)
+        });
+    }
+
+    /// What was opened and what was reported.
+    pub(crate) fn finish(self) -> (Vec<(Option<String>, Arc<dyn Source>)>, Vec<Finding>) {
+        (self.sources, self.findings)
+    }
+}
+
+fn source_id(index: usize) -> SourceId {
+    // There are never more files than a directory lists.
+    SourceId(u32::try_from(index).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,194 @@
+//! A file that is of no known format: what it is instead, and what to do.
+
+use crate::error::{Error, ErrorKind};
+use crate::format::Registry;
+use crate::io::Source;
+use crate::prelude::*;
+
+/// Bytes that are looked at.
+const HEAD: u64 = 4096;
+
+/// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
+const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
+    (
+        "file.gzip",
+        0,
+        b"\x1f\x8b",
+        "a gzip file; decompress it first (gunzip)",
+    ),
+    (
+        "file.zip",
+        0,
+        b"PK\x03\x04",
+        "a zip archive; unpack it first (unzip)",
+    ),
+    ("file.zip", 0, b"PK\x05\x06", "an empty zip archive"),
+    (
+        "file.tar",
+        257,
+        b"ustar",
+        "a tar archive; unpack it first (tar xf)",
+    ),
+    (
+        "file.7z",
+        0,
+        b"7z\xbc\xaf\x27\x1c",
+        "a 7z archive; unpack it first (7z x)",
+    ),
+    (
+        "file.xz",
+        0,
+        b"\xfd7zXZ\0",
+        "an xz file; decompress it first (unxz)",
+    ),
+    (
+        "file.bzip2",
+        0,
+        b"BZh",
+        "a bzip2 file; decompress it first (bunzip2)",
+    ),
+    (
+        "file.zstd",
+        0,
+        b"\x28\xb5\x2f\xfd",
+        "a zstd file; decompress it first (zstd -d)",
+    ),
+    (
+        "file.lz4",
+        0,
+        b"\x04\x22\x4d\x18",
+        "an lz4 file; decompress it first (lz4 -d)",
+    ),
+    ("file.pdf", 0, b"%PDF-", "a PDF document, not a tensor file"),
+];
+
+/// The error for a file that no format claims.
+pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &Registry) -> Error {
+    let len = source.len();
+    if len == 0 {
+        return refuse(
+            "file.empty",
+            "the file is empty: a download or a copy that did not finish?",
+            0..0,
+        );
+    }
+    let head = match source.read(0..len.min(HEAD)) {
+        Ok(head) => head,
+        Err(error) => return error,
+    };
+    if let Some(error) = lfs_pointer(&head) {
+        return error;
+    }
+    for &(rule, at, magic, what) in LOOK_ALIKES {
+        let place = usize::try_from(at).unwrap_or(usize::MAX);
+        if head
+            .get(place..)
+            .is_some_and(|rest| rest.starts_with(magic))
+        {
+            return refuse(rule, format!("this is {what}"), at..at + magic.len() as u64);
+        }
+    }
+    if let Some(error) = text_page(&head) {
+        return error;
+    }
+    if head.iter().all(|&byte| byte == 0) {
+        let message = format!(
+            "the first {} bytes are all zero: a download that reserved its space and did not finish?",
+            head.len()
+        );
+        return refuse("file.zeros", message, 0..head.len() as u64);
+    }
+    let shown: Vec<_> = head
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let expected =
+        name.and_then(|name| registry.by_extension(name))
+            .map_or(String::new(), |entry| {
+                format!(
+                    "; by its name it should be {}, which begins otherwise",
+                    entry.spec.name
+                )
+            });
+    let message = format!(
+        "begins with {}, which is the beginning of no format known here{expected}",
+        shown.join(" ")
+    );
+    refuse("file.unrecognized", message, 0..head.len().min(8) as u64)
+}
+
+fn refuse(rule: &'static str, message: impl Into<String>, at: Range<u64>) -> Error {
+    Error::new(ErrorKind::Unrecognized, rule, message).at(at)
+}
+
+/// Git keeps a small text in the place of a large file until it is fetched.
+fn lfs_pointer(head: &[u8]) -> Option<Error> {
+    let text = core::str::from_utf8(head).ok()?;
+    if !text.starts_with("version https://git-lfs.github.com/spec/") {
+        return None;
+    }
+    let field = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key))
+            .unwrap_or("?")
+            .trim()
+            .to_owned()
+    };
+    let message = format!(
+        "this is a Git LFS pointer, not the file itself: the real one has {} bytes and the id {}; fetch it with `git lfs pull`",
+        field("size "),
+        field("oid ")
+    );
+    Some(refuse("file.lfs-pointer", message, 0..head.len() as u64))
+}
+
+/// A web server's answer that was saved under the name of the file that was asked for.
+fn text_page(head: &[u8]) -> Option<Error> {
+    let text = match core::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) => core::str::from_utf8(head.get(..error.valid_up_to())?)
+            .ok()
+            .filter(|text| text.len() > 64)?,
+    };
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let lower: String = start
+        .chars()
+        .take(256)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    let at = 0..head.len() as u64;
+    if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
+        return Some(refuse(
+            "file.html",
+            "this is an HTML page, not a tensor file: the download gave an error or a log-in page; download it again",
+            at,
+        ));
+    }
+    if lower.starts_with("<?xml") {
+        return Some(refuse(
+            "file.xml",
+            "this is an XML document, often a storage server's error; download it again",
+            at,
+        ));
+    }
+    let first_line: String = start
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(120)
+        .collect();
+    if start.starts_with(['{', '[']) {
+        let message = format!("this is JSON text, often a server's error answer: {first_line}");
+        return Some(refuse("file.json", message, at));
+    }
+    let printable = start.chars().all(|c| !c.is_control() || c.is_whitespace());
+    (!start.is_empty() && printable && start.len() > 3).then(|| {
+        refuse(
+            "file.text",
+            format!("this is text, not a tensor file: {first_line:?}"),
+            at,
+        )
+    })
+}

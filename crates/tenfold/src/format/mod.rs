@@ -1,0 +1,138 @@
+//! What a format is: two pure functions and a table of what it can hold.
+
+mod capability;
+mod context;
+mod diagnose;
+mod plan;
+mod registry;
+
+pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
+pub use context::{Context, Finding, Severity};
+pub use plan::{
+    Checksums, Compression, FilePlan, Form, Plan, PlanOptions, Segment, Survey, Want, Written,
+};
+pub use registry::{Entry, Registry};
+
+use crate::error::{Error, Result};
+use crate::io::Source;
+use crate::model::Manifest;
+use crate::prelude::*;
+
+/// A file format: how its bytes are described, and how a description becomes a file.
+///
+/// Both functions are pure: they return plain data and move no tensor bytes.
+pub trait Format: Sync + 'static {
+    /// Its names, its magic and what it can hold.
+    fn spec(&self) -> &'static Spec;
+
+    /// How sure it is that a file is of this format. Looks for the magic unless told otherwise.
+    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+        self.spec().match_magic(source)
+    }
+
+    /// Reads headers and indexes, and no tensor data.
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest>;
+
+    /// What must be known of the content before [`plan`](Self::plan) is called. Nothing, unless told otherwise.
+    fn survey(&self, _options: &PlanOptions) -> Result<Survey> {
+        Ok(Survey::default())
+    }
+
+    /// Lays out the files that hold `what`, which [`adapt`] has made to fit one of the profiles.
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        let _ = (what, options);
+        Err(Error::unsupported(
+            "read-only",
+            format!("{} is read, not written", self.spec().name),
+        ))
+    }
+}
+
+/// The facts about a format that hold without its codec.
+#[derive(Debug)]
+pub struct Spec {
+    /// The short name: of the feature, in options, in rules.
+    pub id: &'static str,
+    /// The name that people use.
+    pub name: &'static str,
+    /// File extensions without the dot, the usual one first.
+    pub extensions: &'static [&'static str],
+    /// Bytes at fixed places, any of which marks the format.
+    pub magic: &'static [(u64, &'static [u8])],
+    /// The versions that are read, as they are called in listings.
+    pub reads: &'static [&'static str],
+    /// The versions that are written, in order of preference. Empty: read only.
+    pub writes: &'static [Profile],
+    /// What only this format understands: `-O key=value`.
+    pub options: &'static [OptionSpec],
+}
+
+impl Spec {
+    /// A format that is known by its magic and not handled.
+    pub const fn known(
+        id: &'static str,
+        name: &'static str,
+        extensions: &'static [&'static str],
+        magic: &'static [(u64, &'static [u8])],
+    ) -> Self {
+        Self {
+            id,
+            name,
+            extensions,
+            magic,
+            reads: &[],
+            writes: &[],
+            options: &[],
+        }
+    }
+
+    /// The profile with this version.
+    pub fn profile(&self, version: &str) -> Option<&'static Profile> {
+        self.writes
+            .iter()
+            .find(|profile| profile.version == version)
+    }
+
+    /// Certain if one of the magics is there.
+    pub fn match_magic(&self, source: &dyn Source) -> Result<Confidence> {
+        for &(at, magic) in self.magic {
+            let end = at + magic.len() as u64;
+            if end <= source.len() && source.read(at..end)? == magic {
+                return Ok(Confidence::Certain);
+            }
+        }
+        Ok(Confidence::No)
+    }
+}
+
+/// A version that a format writes.
+#[derive(Debug)]
+pub struct Profile {
+    /// The version, as in listings and `--version`.
+    pub version: &'static str,
+    /// Which programs read it.
+    pub read_by: &'static str,
+    /// What it can hold.
+    pub can: Capabilities,
+}
+
+/// An option that only one format understands.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// The key, as in `-O key=value`.
+    pub key: &'static str,
+    /// What the value looks like.
+    pub value: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// How sure a format is that a file is its own.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[allow(missing_docs)] // the names say it
+pub enum Confidence {
+    No,
+    Possible,
+    Likely,
+    Certain,
+}

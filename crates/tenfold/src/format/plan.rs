@@ -1,0 +1,234 @@
+//! A file to be written, as data.
+
+use core::fmt;
+
+use crate::error::{Error, Result};
+use crate::model::{Checksum, Codec, DType, DigestKind, Endian, Layout, Over, TensorInfo};
+use crate::prelude::*;
+
+/// The files to be written.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// One, or several that belong together.
+    pub files: Vec<FilePlan>,
+}
+
+/// One file to be written, from its first byte to its last.
+#[derive(Debug)]
+pub struct FilePlan {
+    /// The plain name, without a directory.
+    pub name: String,
+    /// Its bytes in order.
+    pub segments: Vec<Segment>,
+}
+
+/// Bytes of a file to be written.
+#[non_exhaustive]
+pub enum Segment {
+    /// Bytes that are known now: headers, records.
+    Bytes(Vec<u8>),
+    /// As many bytes of `fill` as it takes to come to a multiple of `to`.
+    Align {
+        /// The multiple.
+        to: u64,
+        /// The padding.
+        fill: u8,
+    },
+    /// Data of a tensor.
+    Tensor {
+        /// Which tensor.
+        index: usize,
+        /// Which of its parts.
+        part: usize,
+        /// In which form.
+        want: Want,
+        /// Compressed how. Never with [`Want::Stored`].
+        codec: Option<Codec>,
+        /// Hashed how, while it is written.
+        digest: Option<(DigestKind, Over)>,
+    },
+    /// Bytes that depend on what was written before them: indexes, footers.
+    Computed(Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send>),
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Segment::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Segment::Align { to, .. } => write!(f, "Align({to})"),
+            Segment::Tensor {
+                index,
+                part,
+                want,
+                codec,
+                digest,
+            } => {
+                write!(f, "Tensor({index}.{part}, {want:?}, {codec:?}, {digest:?})")
+            }
+            Segment::Computed(_) => f.write_str("Computed"),
+        }
+    }
+}
+
+/// The form in which a part of a tensor is written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Want {
+    /// The whole tensor, dense.
+    Dense(Form),
+    /// The part by itself, decoded, with numbers of this type and byte order.
+    Part {
+        /// The type of the numbers.
+        dtype: DType,
+        /// Their byte order.
+        endian: Endian,
+    },
+    /// The part's bytes as they are stored, compressed or not.
+    Stored,
+}
+
+/// A dense form of a tensor.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Form {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// Row-major or column-major.
+    pub layout: Layout,
+    /// The order of the bytes of a number.
+    pub endian: Endian,
+}
+
+impl Form {
+    /// Dense, row-major, little-endian: what digests and comparisons are made of.
+    pub fn canonical(dtype: DType) -> Self {
+        Self {
+            dtype,
+            layout: Layout::RowMajor,
+            endian: Endian::Little,
+        }
+    }
+}
+
+/// A tensor's part that has been written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Which tensor.
+    pub index: usize,
+    /// Which of its parts.
+    pub part: usize,
+    /// Where its bytes are in the file, as stored.
+    pub range: Range<u64>,
+    /// Bytes before compression.
+    pub raw_len: u64,
+    /// The hash that was asked for.
+    pub digest: Option<Checksum>,
+}
+
+/// How tensors are compressed in the file to be written.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Compression {
+    /// As they are now, where the target can.
+    #[default]
+    Keep,
+    /// Not.
+    Raw,
+    /// With zstd at this level.
+    Zstd(i32),
+}
+
+/// Which checksums the file to be written has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Checksums {
+    /// Those of the source, where the target can hold them and they still are right.
+    #[default]
+    Keep,
+    /// None.
+    None,
+    /// This kind for every tensor.
+    With(DigestKind),
+}
+
+/// What must be known of the content before a plan is made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Survey {
+    /// Parts with equal bytes are found, and described as one range.
+    pub share_equal: bool,
+    /// This checksum over the decoded bytes of every part is computed.
+    pub digest: Option<DigestKind>,
+}
+
+/// How a file is to be written.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct PlanOptions {
+    /// The version to write: one of the format's profiles.
+    pub version: &'static str,
+    /// The plain name of the file to write; names of further files derive from it.
+    pub file_name: String,
+    /// The format's own options, checked against its table.
+    pub options: Vec<(String, String)>,
+    /// Compression, tensor by tensor.
+    pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
+    /// Checksums of tensors.
+    pub checksums: Checksums,
+    /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
+    pub timestamp: u64,
+}
+
+impl PlanOptions {
+    /// The defaults for a version.
+    pub fn new(version: &'static str, file_name: impl Into<String>) -> Self {
+        Self {
+            version,
+            file_name: file_name.into(),
+            options: Vec::new(),
+            compression: Arc::new(|_| Compression::Keep),
+            checksums: Checksums::Keep,
+            timestamp: 0,
+        }
+    }
+
+    /// The value of one of the format's own options; the last one given counts.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        self.options
+            .iter()
+            .rev()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// An option that is a number.
+    pub fn number(&self, key: &str) -> Result<Option<u64>> {
+        self.option(key)
+            .map(|value| {
+                value.parse().map_err(|cause| {
+                    Error::argument(format!("-O {key}={value}: a whole number is expected"))
+                        .because(cause)
+                })
+            })
+            .transpose()
+    }
+
+    /// An option that is on or off.
+    pub fn flag(&self, key: &str) -> Result<bool> {
+        match self.option(key) {
+            None | Some("false" | "no" | "off" | "0") => Ok(false),
+            Some("true" | "yes" | "on" | "1" | "") => Ok(true),
+            Some(value) => Err(Error::argument(format!(
+                "-O {key}={value}: true or false is expected"
+            ))),
+        }
+    }
+}
+
+impl fmt::Debug for PlanOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanOptions")
+            .field("version", &self.version)
+            .field("file_name", &self.file_name)
+            .field("options", &self.options)
+            .field("checksums", &self.checksums)
+            .finish_non_exhaustive()
+    }
+}

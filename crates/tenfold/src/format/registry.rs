@@ -1,0 +1,130 @@
+//! The formats that are known, and which of them a file is.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Confidence, Format, Spec, diagnose};
+use crate::formats::FORMATS;
+use crate::io::Source;
+use crate::prelude::*;
+
+/// A format that is known: always by its facts, and by its codec where that is built in.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its facts.
+    pub spec: &'static Spec,
+    /// What reads and writes it; `None` when it is not part of this build.
+    pub codec: Option<&'static dyn Format>,
+}
+
+impl Entry {
+    /// The codec, or an error that says how to get it.
+    pub fn codec(&self) -> Result<&'static dyn Format> {
+        self.codec.ok_or_else(|| {
+            let Spec { id, name, .. } = self.spec;
+            let message = if self.spec.reads.is_empty() {
+                format!("this is a {name} file, which this version does not read yet")
+            } else {
+                format!("this is a {name} file, which is not built in; enable feature `{id}`")
+            };
+            Error::unsupported("not-built-in", message).in_format(id)
+        })
+    }
+}
+
+/// The formats to choose from: a value, never a global.
+#[derive(Clone)]
+pub struct Registry {
+    entries: Vec<Entry>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+impl Registry {
+    /// Every format of this library.
+    pub fn standard() -> Self {
+        Self {
+            entries: FORMATS.to_vec(),
+        }
+    }
+
+    /// Adds a format of your own.
+    #[must_use]
+    pub fn with(mut self, format: &'static dyn Format) -> Self {
+        self.entries.push(Entry {
+            spec: format.spec(),
+            codec: Some(format),
+        });
+        self
+    }
+
+    /// The formats, in the order of the table.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The format with this id.
+    pub fn get(&self, id: &str) -> Result<&Entry> {
+        self.entries
+            .iter()
+            .find(|entry| entry.spec.id == id)
+            .ok_or_else(|| {
+                let known: Vec<_> = self.entries.iter().map(|entry| entry.spec.id).collect();
+                Error::argument(format!(
+                    "there is no format {id:?}; known are {}",
+                    known.join(", ")
+                ))
+            })
+    }
+
+    /// The format that files with this name usually have.
+    pub fn by_extension(&self, name: &str) -> Option<&Entry> {
+        let (_, extension) = name.rsplit_once('.')?;
+        self.entries.iter().find(|entry| {
+            entry
+                .spec
+                .extensions
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(extension))
+        })
+    }
+
+    /// The format that a file is, by its content. An equal confidence of two is settled by the file's name.
+    pub fn detect(&self, source: &dyn Source, name: Option<&str>) -> Result<&Entry> {
+        let mut best = Confidence::No;
+        let mut found: Vec<&Entry> = Vec::new();
+        for entry in &self.entries {
+            let confidence = match entry.codec {
+                Some(codec) => codec.detect(source)?,
+                None => entry.spec.match_magic(source)?,
+            };
+            if confidence > best {
+                best = confidence;
+                found.clear();
+            }
+            if confidence == best && best > Confidence::No {
+                found.push(entry);
+            }
+        }
+        match *found.as_slice() {
+            [] => Err(diagnose::unrecognized(source, name, self)),
+            [entry] => Ok(entry),
+            ref several => {
+                let by_name = name.and_then(|name| self.by_extension(name));
+                let settled = several
+                    .iter()
+                    .find(|entry| by_name.is_some_and(|by| by.spec.id == entry.spec.id));
+                settled.copied().ok_or_else(|| {
+                    let names: Vec<_> = several.iter().map(|entry| entry.spec.id).collect();
+                    let message = format!(
+                        "could be any of {}; say which with --from",
+                        names.join(", ")
+                    );
+                    Error::new(ErrorKind::Unrecognized, "file.ambiguous", message)
+                })
+            }
+        }
+    }
+}

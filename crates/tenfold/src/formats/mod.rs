@@ -1,0 +1,16 @@
+//! The formats: a folder each, and one line each in the table.
+
+mod known;
+
+use crate::format::Entry;
+
+/// Every format that is known. Detection, the command, documentation and tests go through this table.
+pub static FORMATS: &[Entry] = &[
+    known::BURNPACK,
+    known::PRIMITIV,
+    known::TENS,
+    known::SAFETENSORS,
+    known::GGUF,
+    known::NPY,
+    known::HDF5,
+];

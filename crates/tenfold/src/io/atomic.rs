@@ -1,0 +1,408 @@
+//! Output that appears whole or not at all.
+//!
+//! Every file is written under no name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and then
+//! given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a later
+//! run to the same target removes what nobody holds a lock on.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{FileSource, Output, Sink, Source};
+use crate::prelude::*;
+
+/// Files that appear at their targets together, when they are complete.
+#[derive(Debug)]
+pub struct AtomicOutput {
+    directory: PathBuf,
+    /// The file that comes last, because it names the others; its name is in `directory`.
+    main: String,
+    /// A directory that does not exist yet, to be renamed to `directory`'s final name.
+    new_directory: Option<PathBuf>,
+    force: bool,
+    sync: bool,
+    pending: Vec<Pending>,
+    committed: bool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    name: String,
+    file: File,
+    /// Where it is for now; `None` when it has no name yet.
+    temporary: Option<PathBuf>,
+}
+
+impl AtomicOutput {
+    /// One file at `path`; further files of the same output go beside it.
+    ///
+    /// A symbolic link is followed: the file that it points to is the target.
+    pub fn file(path: impl AsRef<Path>) -> Result<Self> {
+        let given = path.as_ref();
+        if given.is_dir() {
+            return Err(Error::argument(format!(
+                "{} is a directory",
+                given.display()
+            )));
+        }
+        let path = match fs::canonicalize(given) {
+            Ok(real) => real,
+            Err(_) => given.to_owned(),
+        };
+        let main = match path.file_name().map(|name| name.to_str()) {
+            Some(Some(name)) => name.to_owned(),
+            Some(None) => {
+                return Err(Error::argument(format!(
+                    "{} is not a Unicode name",
+                    path.display()
+                )));
+            }
+            None => {
+                return Err(Error::argument(format!(
+                    "{} names no file",
+                    given.display()
+                )));
+            }
+        };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Ok(Self {
+            directory,
+            main,
+            new_directory: None,
+            force: false,
+            sync: true,
+            pending: Vec::new(),
+            committed: false,
+        })
+    }
+
+    /// Any number of files in a directory that does not exist yet.
+    pub fn directory(path: impl AsRef<Path>) -> Result<Self> {
+        let target = path.as_ref();
+        if target.symlink_metadata().is_ok() {
+            return Err(already_exists(target));
+        }
+        let mut output = Self::file(target)?;
+        let staging = output.directory.join(temporary_name(&output.main));
+        fs::create_dir(&staging).map_err(|cause| {
+            Error::io(format_args!("cannot create {}", staging.display()), cause)
+        })?;
+        output.new_directory = Some(target.to_owned());
+        output.directory = staging;
+        output.main.clear();
+        Ok(output)
+    }
+
+    /// Replaces files that exist already. Directories are never replaced.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// Whether the data is on the disk before it gets its name. On unless told otherwise.
+    #[must_use]
+    pub fn sync(mut self, sync: bool) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// The name that a single file of this output has.
+    pub fn main_name(&self) -> &str {
+        &self.main
+    }
+
+    fn target(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn check_free(&self, target: &Path) -> Result<()> {
+        match target.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => Err(Error::argument(format!(
+                "{} is a directory and is not replaced",
+                target.display()
+            ))),
+            Ok(_) if !self.force => Err(already_exists(target)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Output for AtomicOutput {
+    fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
+        if Path::new(name).components().count() != 1
+            || name.contains(['/', '\\'])
+            || name == ".."
+            || name == "."
+        {
+            return Err(Error::argument(format!(
+                "{name:?} is not the plain name of a file"
+            )));
+        }
+        let target = self.target(name);
+        self.check_free(&target)?;
+        let (file, temporary) = open_temporary(&self.directory, name)?;
+        let pending = Pending {
+            name: name.to_owned(),
+            file,
+            temporary,
+        };
+        if let Some(len) = len {
+            preallocate(&pending.file, len).map_err(|cause| {
+                Error::io(
+                    format_args!("cannot reserve {len} bytes for {}", target.display()),
+                    cause,
+                )
+            })?;
+        }
+        self.pending.push(pending);
+        // Just pushed.
+        let pending = self
+            .pending
+            .last_mut()
+            .ok_or_else(|| Error::argument("no file was begun"))?;
+        Ok(Box::new(FileSink {
+            file: &mut pending.file,
+            target,
+        }))
+    }
+
+    fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        let Some(pending) = self.pending.iter().find(|pending| pending.name == name) else {
+            return Ok(None);
+        };
+        let target = self.target(name);
+        let file = pending.file.try_clone().map_err(|cause| {
+            Error::io(format_args!("cannot reopen {}", target.display()), cause)
+        })?;
+        Ok(Some(Arc::new(FileSource::from_file(file, target)?)))
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        if self.sync {
+            for pending in &self.pending {
+                let target = self.target(&pending.name);
+                pending.file.sync_all().map_err(|cause| {
+                    Error::io(format_args!("cannot sync {}", target.display()), cause)
+                })?;
+            }
+        }
+        // The file that names the others comes last, so that whoever sees it sees them too.
+        let main = self.main.clone();
+        self.pending.sort_by_key(|pending| pending.name == main);
+        for pending in &self.pending {
+            let target = self.target(&pending.name);
+            self.check_free(&target)?;
+            publish(pending, &target, self.force)?;
+        }
+        if let Some(target) = &self.new_directory {
+            fs::rename(&self.directory, target).map_err(|cause| {
+                Error::io(format_args!("cannot name {}", target.display()), cause)
+            })?;
+        }
+        self.committed = true;
+        if self.sync {
+            let changed = match &self.new_directory {
+                Some(target) => target.parent().unwrap_or(Path::new(".")).to_owned(),
+                None => self.directory.clone(),
+            };
+            sync_directory(&changed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AtomicOutput {
+    fn drop(&mut self) {
+        if self.committed {
+            return;
+        }
+        for pending in &self.pending {
+            if let Some(temporary) = &pending.temporary {
+                let _ = fs::remove_file(temporary);
+            }
+        }
+        if self.new_directory.is_some() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+struct FileSink<'a> {
+    file: &'a mut File,
+    target: PathBuf,
+}
+
+impl Sink for FileSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|cause| {
+            Error::io(
+                format_args!("cannot write {}", self.target.display()),
+                cause,
+            )
+        })
+    }
+
+    fn as_file(&self) -> Option<&File> {
+        Some(self.file)
+    }
+}
+
+fn already_exists(target: &Path) -> Error {
+    Error::new(
+        ErrorKind::Argument,
+        "exists",
+        format!(
+            "{} exists already; pass --force to replace it",
+            target.display()
+        ),
+    )
+}
+
+fn temporary_name(name: &str) -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!(
+        ".{name}.{}-{}{SUFFIX}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+const SUFFIX: &str = ".tenfold-partial";
+
+/// Opens a file for what will be `directory/name`: without a name where the system can, else beside the target.
+fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>)> {
+    remove_abandoned(directory, name);
+    #[cfg(target_os = "linux")]
+    if let Some(file) = open_unnamed(directory) {
+        return Ok((file, None));
+    }
+    let path = directory.join(temporary_name(name));
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
+    // Held until the process ends: says to a later run that this file is not abandoned.
+    #[cfg(unix)]
+    let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    Ok((file, Some(path)))
+}
+
+/// A file without a name; `None` where the file system has none, or could not give it a name later.
+#[cfg(target_os = "linux")]
+fn open_unnamed(directory: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    if !Path::new("/proc/self/fd").is_dir() {
+        return None;
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666))
+        .ok()
+        .map(File::from)
+}
+
+/// Removes temporary files of earlier runs to the same target that no process holds.
+fn remove_abandoned(directory: &Path, name: &str) {
+    #[cfg(unix)]
+    {
+        let prefix = format!(".{name}.");
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let found = entry.file_name();
+            let Some(found) = found.to_str() else {
+                continue;
+            };
+            if !(found.starts_with(&prefix) && found.ends_with(SUFFIX)) {
+                continue;
+            }
+            let Ok(file) = File::open(entry.path()) else {
+                continue;
+            };
+            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+                .is_ok()
+            {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (directory, name);
+}
+
+/// Gives a complete file its name, in one step.
+fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
+    let fail = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::AlreadyExists => already_exists(target),
+        _ => Error::io(format_args!("cannot name {}", target.display()), cause),
+    };
+    if let Ok(old) = fs::metadata(target) {
+        let _ = pending.file.set_permissions(old.permissions());
+    }
+    match &pending.temporary {
+        // A hard link fails where a name exists; a rename would replace what appeared meanwhile.
+        Some(temporary) if !force => {
+            fs::hard_link(temporary, target).map_err(fail)?;
+            fs::remove_file(temporary).map_err(fail)
+        }
+        Some(temporary) => fs::rename(temporary, target).map_err(fail),
+        #[cfg(target_os = "linux")]
+        None => {
+            let link = |to: &Path| {
+                use rustix::fd::AsRawFd;
+                let unnamed = format!("/proc/self/fd/{}", pending.file.as_raw_fd());
+                let cwd = rustix::fs::CWD;
+                rustix::fs::linkat(cwd, unnamed, cwd, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
+                    .map_err(|errno| fail(errno.into()))
+            };
+            if !force || target.symlink_metadata().is_err() {
+                return link(target);
+            }
+            // Linking never replaces: take a temporary name for the moment before the rename.
+            let name = target
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let temporary = target.with_file_name(temporary_name(name));
+            link(&temporary)?;
+            fs::rename(&temporary, target).map_err(|cause| {
+                let _ = fs::remove_file(&temporary);
+                fail(cause)
+            })
+        }
+        #[cfg(not(target_os = "linux"))]
+        None => Err(fail(io::ErrorKind::Unsupported.into())),
+    }
+}
+
+/// Reserves space, so that a full disk is reported before anything is written; does nothing where the system cannot.
+fn preallocate(file: &File, len: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if len > 0 {
+        use rustix::io::Errno;
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    file.set_len(len)
+}
+
+fn sync_directory(directory: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);
+        File::open(directory)
+            .map_err(fail)?
+            .sync_all()
+            .map_err(fail)?;
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Positioned reads of a local file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::io::{Siblings, Source, check_range};
+use crate::prelude::*;
+
+/// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
+#[derive(Debug)]
+pub struct FileSource {
+    file: File,
+    len: u64,
+    path: PathBuf,
+}
+
+impl FileSource {
+    /// Opens a file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
+        let file = File::open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if metadata.is_dir() {
+            return Err(fail(std::io::ErrorKind::IsADirectory.into()));
+        }
+        if !metadata.is_file() {
+            return Err(Error::argument(format!(
+                "{} is not a regular file",
+                path.display()
+            )));
+        }
+        Ok(Self {
+            file,
+            len: metadata.len(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// A file that is already open; `path` is for messages.
+    pub(crate) fn from_file(file: File, path: PathBuf) -> Result<Self> {
+        let metadata = file
+            .metadata()
+            .map_err(|cause| Error::io(format_args!("cannot read {}", path.display()), cause))?;
+        Ok(Self {
+            file,
+            len: metadata.len(),
+            path,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Source for FileSource {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        check_range(self.len, &range)?;
+        let size = usize::try_from(range.end - range.start).map_err(|cause| {
+            Error::limit("memory", "more bytes than this machine can address").because(cause)
+        })?;
+        let mut buffer = vec![0; size];
+        self.read_into(range.start, &mut buffer)?;
+        Ok(buffer.into())
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let range = at..at.saturating_add(buffer.len() as u64);
+        check_range(self.len, &range)?;
+        read_exact_at(&self.file, buffer, at).map_err(|cause| {
+            if cause.kind() == std::io::ErrorKind::UnexpectedEof {
+                let message = format!("{} became shorter while it was read", self.path.display());
+                return Error::mismatch("changed", message).at(range).because(cause);
+            }
+            Error::io(format_args!("cannot read {}", self.path.display()), cause)
+        })
+    }
+
+    fn as_file(&self) -> Option<&File> {
+        Some(&self.file)
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !buffer.is_empty() {
+        match file.seek_read(buffer, at) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buffer = &mut buffer[n..];
+                at += n as u64;
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` at a place of a file.
+#[cfg(unix)]
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+/// Writes all of `bytes` at a place of a file.
+#[cfg(windows)]
+pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> std::io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !bytes.is_empty() {
+        let n = file.seek_write(bytes, at)?;
+        bytes = &bytes[n..];
+        at += n as u64;
+    }
+    Ok(())
+}
+
+/// The files of a directory, by plain names only.
+#[derive(Clone, Debug)]
+pub struct DirectorySiblings {
+    directory: PathBuf,
+    mapped: bool,
+}
+
+impl DirectorySiblings {
+    /// The files beside `path`. `mapped`: they are mapped when they are opened.
+    pub fn of(path: &Path, mapped: bool) -> Self {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Self { directory, mapped }
+    }
+}
+
+impl Siblings for DirectorySiblings {
+    fn names(&self) -> Result<Vec<String>> {
+        let fail = |cause| {
+            Error::io(
+                format_args!("cannot list {}", self.directory.display()),
+                cause,
+            )
+        };
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.directory).map_err(fail)? {
+            // A name that is not Unicode cannot be meant by a file that names its siblings in UTF-8.
+            if let Ok(name) = entry.map_err(fail)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        let mut components = Path::new(name).components();
+        let plain = matches!(components.next(), Some(std::path::Component::Normal(_)))
+            && components.next().is_none()
+            && !name.contains(['/', '\\', '\0']);
+        if !plain {
+            return Err(Error::malformed(
+                "sibling",
+                format!("{name:?} is not the plain name of a file beside it"),
+            ));
+        }
+        open_source(&self.directory.join(name), self.mapped)
+    }
+}
+
+/// Opens a file, mapped if wanted and possible.
+pub(crate) fn open_source(path: &Path, mapped: bool) -> Result<Arc<dyn Source>> {
+    let file = FileSource::open(path)?;
+    #[cfg(feature = "mmap")]
+    if mapped {
+        return Ok(Arc::new(crate::io::map_file(file)?));
+    }
+    let _ = mapped;
+    Ok(Arc::new(file))
+}

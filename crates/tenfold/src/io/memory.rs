@@ -1,0 +1,70 @@
+//! Output into memory.
+
+use alloc::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::io::{Output, Sink, Source};
+use crate::prelude::*;
+
+/// Files in memory: for tests, and where there is no file system.
+#[derive(Debug, Default)]
+pub struct MemoryOutput {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl MemoryOutput {
+    /// No files yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The files that were written, by name.
+    pub fn into_files(self) -> BTreeMap<String, Vec<u8>> {
+        self.files
+    }
+}
+
+impl Output for MemoryOutput {
+    fn create(&mut self, name: &str, _len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
+        Ok(Box::new(MemorySink(
+            self.files.entry(name.to_owned()).or_default(),
+        )))
+    }
+
+    fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        Ok(self
+            .files
+            .get(name)
+            .map(|bytes| Arc::new(Bytes::from(bytes.clone())) as Arc<dyn Source>))
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<O: Output + ?Sized> Output for &mut O {
+    fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
+        (**self).create(name, len)
+    }
+
+    fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        (**self).written(name)
+    }
+
+    /// Committing a borrowed output is left to its owner.
+    fn commit(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct MemorySink<'a>(&'a mut Vec<u8>);
+
+impl Sink for MemorySink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}

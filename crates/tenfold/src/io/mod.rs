@@ -1,0 +1,138 @@
+//! Where bytes come from and where they go.
+
+#[cfg(feature = "std")]
+mod atomic;
+#[cfg(feature = "std")]
+mod file;
+mod limits;
+mod memory;
+#[cfg(feature = "mmap")]
+mod mmap;
+mod reader;
+
+#[cfg(feature = "std")]
+use std::fs::File;
+
+use bytes::Bytes;
+
+#[cfg(feature = "std")]
+pub use atomic::AtomicOutput;
+#[cfg(feature = "std")]
+pub use file::{DirectorySiblings, FileSource};
+#[cfg(feature = "std")]
+pub(crate) use file::{open_source, write_all_at};
+pub use limits::Limits;
+pub use memory::MemoryOutput;
+#[cfg(feature = "mmap")]
+pub use mmap::{MappedFile, map_file};
+pub use reader::Reader;
+
+use crate::error::{Error, Result};
+use crate::prelude::*;
+
+/// Bytes that can be read at any place, by many threads at once.
+///
+/// A tensor that exists nowhere yet (generated, on a device) can be a source too.
+pub trait Source: Send + Sync {
+    /// The number of bytes.
+    fn len(&self) -> u64;
+
+    /// Whether there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of a range. Shares memory where the bytes already are in memory, copies elsewhere.
+    ///
+    /// The range must lie inside of the source.
+    fn read(&self, range: Range<u64>) -> Result<Bytes>;
+
+    /// Fills `buffer` with the bytes from `at` on.
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        buffer.copy_from_slice(&self.read(at..at.saturating_add(buffer.len() as u64))?);
+        Ok(())
+    }
+
+    /// How many bytes the parsing of headers should fetch at once.
+    fn window(&self) -> u64 {
+        64 << 10
+    }
+
+    /// Whether [`read`](Self::read) shares memory instead of copying.
+    fn is_memory(&self) -> bool {
+        false
+    }
+
+    /// The file behind it, if there is one: lets the kernel move bytes.
+    #[cfg(feature = "std")]
+    fn as_file(&self) -> Option<&File> {
+        None
+    }
+}
+
+impl Source for Bytes {
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        check_range(Source::len(self), &range)?;
+        // Inside of a slice in memory: both ends fit usize.
+        #[allow(clippy::cast_possible_truncation)]
+        Ok(self.slice(range.start as usize..range.end as usize))
+    }
+
+    fn is_memory(&self) -> bool {
+        true
+    }
+}
+
+/// Refuses a range that is not inside of a source of `len` bytes.
+fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
+    if range.start > range.end || range.end > len {
+        return Err(Error::mismatch(
+            "range",
+            format!(
+                "bytes {}..{} were asked for, there are {len}",
+                range.start, range.end
+            ),
+        )
+        .at(range.clone()));
+    }
+    Ok(())
+}
+
+/// The other files beside the one that was opened. Never reaches out of the directory.
+pub trait Siblings: Send + Sync {
+    /// The names of the files beside it, in no order that means anything.
+    fn names(&self) -> Result<Vec<String>>;
+
+    /// Opens a file beside it.
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>>;
+}
+
+/// Where the bytes of one file go, in order.
+pub trait Sink: Send {
+    /// Writes all of `bytes`.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// The file behind it, if there is one: lets several threads and the kernel write at any place.
+    ///
+    /// Who writes to the file directly does not use [`write`](Self::write).
+    #[cfg(feature = "std")]
+    fn as_file(&self) -> Option<&File> {
+        None
+    }
+}
+
+/// Where a conversion puts its files. Nothing is visible before [`commit`](Self::commit), and nothing is left without it.
+pub trait Output {
+    /// Begins a file; `len` is its length where that is known.
+    fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>>;
+
+    /// What was written under `name`, to be read before it is committed; `None` where that cannot be read back.
+    fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>>;
+
+    /// Makes the files visible, all of them.
+    fn commit(self: Box<Self>) -> Result<()>;
+}

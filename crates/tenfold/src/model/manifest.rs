@@ -1,0 +1,66 @@
+//! A whole file, described.
+
+use crate::model::{Checksum, Metadata, SourceId, TensorInfo};
+use crate::prelude::*;
+
+/// What a file holds: the result of reading its header, and what a writer is given.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// Which of the format's versions: `spec-1`, `0.1`.
+    pub version: String,
+    /// What the file says about itself.
+    pub metadata: Metadata,
+    /// The tensors in file order.
+    pub tensors: Vec<TensorInfo>,
+    /// The bytes that are not tensor data.
+    pub regions: Vec<Region>,
+    /// Ranges whose checksum is checked by a verification, not by opening.
+    pub sealed: Vec<SealedRange>,
+    /// Bytes that are no value of their type (a bool over 1, set padding bits) are errors in this version of the
+    /// format, not only deviations.
+    pub strict_content: bool,
+}
+
+impl Manifest {
+    /// An empty description of a file of this version.
+    pub fn new(version: impl Into<String>) -> Self {
+        Self {
+            version: version.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes bytes of the main file that are not tensor data.
+    pub fn region(&mut self, range: Range<u64>, label: &'static str) {
+        self.regions.push(Region {
+            source: SourceId::MAIN,
+            range,
+            label,
+        });
+    }
+}
+
+/// Bytes that are not tensor data.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Region {
+    /// The file.
+    pub source: SourceId,
+    /// The bytes.
+    pub range: Range<u64>,
+    /// What they are: `header`, `index`, `footer`.
+    pub label: &'static str,
+}
+
+/// A range of a file with a checksum of its own, such as a whole shard.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SealedRange {
+    /// The file.
+    pub source: SourceId,
+    /// The bytes.
+    pub range: Range<u64>,
+    /// What they hash to.
+    pub checksum: Checksum,
+    /// What they are, for messages.
+    pub what: String,
+}

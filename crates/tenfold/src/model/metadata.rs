@@ -1,0 +1,164 @@
+//! Metadata: named values in file order, with the widths that the file gave them.
+
+use bytes::Bytes;
+
+use crate::prelude::*;
+
+/// One value of metadata. Widths are kept, so that typed formats survive a round trip.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the names say it
+pub enum Value {
+    Null,
+    Bool(bool),
+    U8(u8),
+    U16(u16),
+    U32(u32),
+    U64(u64),
+    I8(i8),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    /// An integer of more than 64 bits, in decimal digits with an optional minus sign.
+    Integer(String),
+    Str(String),
+    Bytes(Bytes),
+    List(Vec<Value>),
+    Map(Metadata),
+    /// A value that has no form here (a CBOR tag, a map with keys that are not text), as it is encoded in the file.
+    Encoded {
+        /// The encoding: `cbor`.
+        encoding: &'static str,
+        /// The whole encoded value.
+        bytes: Bytes,
+    },
+}
+
+impl Value {
+    /// The value as an unsigned integer, whatever its width.
+    pub fn as_u64(&self) -> Option<u64> {
+        match *self {
+            Value::U8(v) => Some(v.into()),
+            Value::U16(v) => Some(v.into()),
+            Value::U32(v) => Some(v.into()),
+            Value::U64(v) => Some(v),
+            Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => {
+                self.as_i64()?.try_into().ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The value as a signed integer, whatever its width.
+    pub fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Value::I8(v) => Some(v.into()),
+            Value::I16(v) => Some(v.into()),
+            Value::I32(v) => Some(v.into()),
+            Value::I64(v) => Some(v),
+            Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => {
+                self.as_u64()?.try_into().ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The value as a floating-point number; integers only where that is exact.
+    pub fn as_f64(&self) -> Option<f64> {
+        const EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
+        match *self {
+            Value::F32(v) => Some(v.into()),
+            Value::F64(v) => Some(v),
+            #[allow(clippy::cast_precision_loss)] // within the exact integers
+            _ => self
+                .as_i64()
+                .filter(|v| (-EXACT..=EXACT).contains(v))
+                .map(|v| v as f64),
+        }
+    }
+
+    /// The value as text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value as true or false.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// Named values in file order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata(Vec<(String, Value)>);
+
+impl Metadata {
+    /// No values.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a value at the end. The caller makes sure that the key is new.
+    pub fn push(&mut self, key: impl Into<String>, value: Value) {
+        self.0.push((key.into(), value));
+    }
+
+    /// The value of a key. Costs a walk over the entries.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value)
+    }
+
+    /// Keys and values in file order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps the entries that `keep` turns into something.
+    pub(crate) fn filter_map(&self, mut keep: impl FnMut(&str, &Value) -> Option<Value>) -> Self {
+        self.iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), keep(key, value)?)))
+            .collect()
+    }
+}
+
+impl FromIterator<(String, Value)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accessors_spare_the_widths() {
+        assert_eq!(Value::I8(-1).as_i64(), Some(-1));
+        assert_eq!(Value::I8(-1).as_u64(), None);
+        assert_eq!(Value::U16(7).as_i64(), Some(7));
+        assert_eq!(Value::U64(u64::MAX).as_i64(), None);
+        assert_eq!(Value::U32(3).as_f64(), Some(3.0));
+        assert_eq!(Value::I64(i64::MAX).as_f64(), None);
+    }
+}

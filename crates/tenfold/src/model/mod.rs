@@ -1,0 +1,14 @@
+//! What files are described in: plain data, no I/O.
+
+mod dtype;
+mod layout;
+mod manifest;
+mod metadata;
+mod tensor;
+
+pub use dtype::{BlockSpec, DType, Lanes, Scalar};
+pub use layout::{Endian, Layout};
+pub use manifest::{Manifest, Region, SealedRange};
+pub use metadata::{Metadata, Value};
+pub(crate) use tensor::element_count;
+pub use tensor::{Checksum, Codec, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo};

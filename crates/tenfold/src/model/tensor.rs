@@ -1,0 +1,330 @@
+//! One tensor: what it is, and where its bytes are.
+
+use core::fmt;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::model::{DType, Endian, Layout, Metadata};
+use crate::prelude::*;
+
+/// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct SourceId(pub u32);
+
+impl SourceId {
+    /// The file that was opened.
+    pub const MAIN: SourceId = SourceId(0);
+
+    /// The place in a list of files.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A tensor of a file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TensorInfo {
+    /// The name, any UTF-8 text.
+    pub name: String,
+    /// The name came from the file's name, because the format has none.
+    pub unnamed: bool,
+    /// The type of the elements as readers get them.
+    pub dtype: DType,
+    /// The dimensions, outermost first. Empty for a scalar.
+    pub shape: Vec<u64>,
+    /// How the parts make up the elements.
+    pub layout: Layout,
+    /// Where the bytes are. A dense tensor has one, of [`Role::Values`].
+    pub parts: Vec<Part>,
+    /// What the file says about this tensor beyond its type and place.
+    pub metadata: Metadata,
+    /// Why the tensor is listed but cannot be read. It loses only itself.
+    pub defect: Option<Error>,
+}
+
+impl TensorInfo {
+    /// A dense row-major tensor with one part.
+    pub fn dense(name: impl Into<String>, dtype: DType, shape: Vec<u64>, payload: Payload) -> Self {
+        let mut info = Self::new(name, dtype, shape, Layout::RowMajor);
+        info.parts.push(Part::new(Role::Values, dtype, payload));
+        info
+    }
+
+    /// A tensor without parts yet.
+    pub fn new(name: impl Into<String>, dtype: DType, shape: Vec<u64>, layout: Layout) -> Self {
+        Self {
+            name: name.into(),
+            unnamed: false,
+            dtype,
+            shape,
+            layout,
+            parts: Vec::new(),
+            metadata: Metadata::new(),
+            defect: None,
+        }
+    }
+
+    /// The number of elements; `None` when it does not fit 64 bits.
+    ///
+    /// The non-zero dimensions must fit by themselves, so that a shape like `[2^40, 2^40, 0]` is an overflow too:
+    /// strides computed from it would be.
+    pub fn elements(&self) -> Option<u64> {
+        element_count(&self.shape)
+    }
+
+    /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
+    pub fn dense_len(&self) -> Option<u64> {
+        self.dtype.bytes_for(self.elements()?)
+    }
+
+    /// The part with this role.
+    pub fn part(&self, role: &Role) -> Option<&Part> {
+        self.parts.iter().find(|part| part.role == *role)
+    }
+
+    /// The tensor if it can be read, else its defect.
+    pub fn readable(&self) -> Result<&Self> {
+        match &self.defect {
+            Some(defect) => Err(defect.clone().in_tensor(&self.name)),
+            None => Ok(self),
+        }
+    }
+}
+
+/// The number of elements of a shape; `None` when that, or the product of its non-zero dimensions, overflows.
+pub(crate) fn element_count(shape: &[u64]) -> Option<u64> {
+    let mut product = 1u64;
+    let mut empty = false;
+    for &dim in shape {
+        match dim {
+            0 => empty = true,
+            _ => product = product.checked_mul(dim)?,
+        }
+    }
+    Some(if empty { 0 } else { product })
+}
+
+/// What a part is for.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Role {
+    /// Indices of every dimension, one dimension after the other.
+    Coords,
+    /// Column indices.
+    Indices,
+    /// Where each row starts among the entries.
+    Indptr,
+    /// A part of an opaque layout, by the file's name for it.
+    Named(String),
+    /// The elements themselves.
+    Values,
+}
+
+impl Role {
+    /// The name in listings and JSON.
+    pub fn name(&self) -> &str {
+        match self {
+            Role::Coords => "coords",
+            Role::Indices => "indices",
+            Role::Indptr => "indptr",
+            Role::Named(name) => name,
+            Role::Values => "values",
+        }
+    }
+}
+
+/// Bytes of a tensor: of which type, in which order, and where.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Part {
+    /// What it is for.
+    pub role: Role,
+    /// The type of the elements as they are stored.
+    pub dtype: DType,
+    /// The order of the bytes of a number.
+    pub endian: Endian,
+    /// Where the bytes are.
+    pub payload: Payload,
+    /// What the file says that the bytes hash to.
+    pub checksum: Option<Checksum>,
+}
+
+impl Part {
+    /// Little-endian bytes without a checksum.
+    pub fn new(role: Role, dtype: DType, payload: Payload) -> Self {
+        Self {
+            role,
+            dtype,
+            endian: Endian::Little,
+            payload,
+            checksum: None,
+        }
+    }
+}
+
+/// Where the bytes of a part are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Payload {
+    /// In a file, as they are.
+    Raw {
+        /// The file.
+        source: SourceId,
+        /// The bytes.
+        range: Range<u64>,
+    },
+    /// In a file, compressed.
+    Encoded {
+        /// The file.
+        source: SourceId,
+        /// The compressed bytes.
+        range: Range<u64>,
+        /// How they are compressed.
+        codec: Codec,
+        /// How many bytes come out.
+        len: u64,
+    },
+    /// In memory: decoded while the file was parsed.
+    Inline(Bytes),
+    /// Nowhere in this form: made from the tensor as it is stored, while it is written.
+    Derived {
+        /// How many bytes will be made.
+        len: u64,
+    },
+}
+
+impl Payload {
+    /// Raw bytes of the file that was opened.
+    pub fn main(range: Range<u64>) -> Self {
+        Payload::Raw {
+            source: SourceId::MAIN,
+            range,
+        }
+    }
+
+    /// Bytes after decoding.
+    pub fn len(&self) -> u64 {
+        match self {
+            Payload::Raw { range, .. } => range.end.saturating_sub(range.start),
+            Payload::Encoded { len, .. } | Payload::Derived { len } => *len,
+            Payload::Inline(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether nothing comes out.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The file and the bytes in it, as stored.
+    pub fn stored(&self) -> Option<(SourceId, Range<u64>)> {
+        match self {
+            Payload::Raw { source, range } | Payload::Encoded { source, range, .. } => {
+                Some((*source, range.clone()))
+            }
+            Payload::Inline(_) | Payload::Derived { .. } => None,
+        }
+    }
+}
+
+/// How bytes are compressed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Zstandard frames one after the other. The level matters for writing only.
+    Zstd {
+        /// The level to write with.
+        level: i32,
+    },
+    /// Zstandard frames of equal decoded size behind each other, with a table of them at the end.
+    ZstdSeekable {
+        /// The level to write with.
+        level: i32,
+        /// Decoded bytes of every frame but the last.
+        frame: u32,
+    },
+}
+
+impl Codec {
+    /// The name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Zstd { .. } => "zstd",
+            Codec::ZstdSeekable { .. } => "zstd-seekable",
+        }
+    }
+}
+
+/// Which bytes a checksum covers.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Over {
+    /// The bytes after decompression.
+    Decoded,
+    /// The bytes as they are in the file.
+    Stored,
+}
+
+/// How a checksum is computed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum DigestKind {
+    /// CRC-32 as in zip and PNG.
+    Crc32,
+    /// CRC-32C (Castagnoli).
+    Crc32c,
+    /// SHA-256.
+    Sha256,
+    /// XXH3, 64 bits, seed 0.
+    Xxh3,
+}
+
+impl DigestKind {
+    /// The name in options, listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            DigestKind::Crc32 => "crc32",
+            DigestKind::Crc32c => "crc32c",
+            DigestKind::Sha256 => "sha256",
+            DigestKind::Xxh3 => "xxh3",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Crc32, Self::Crc32c, Self::Sha256, Self::Xxh3]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for DigestKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What bytes are said to hash to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Checksum {
+    /// How it is computed.
+    pub kind: DigestKind,
+    /// Which bytes it covers.
+    pub over: Over,
+    /// The value, most significant byte first.
+    pub value: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn element_counts_notice_overflow_behind_a_zero() {
+        assert_eq!(element_count(&[]), Some(1));
+        assert_eq!(element_count(&[2, 0, 3]), Some(0));
+        assert_eq!(element_count(&[1 << 40, 1 << 40, 0]), None);
+        assert_eq!(element_count(&[1 << 32, 1 << 32]), None);
+    }
+}
