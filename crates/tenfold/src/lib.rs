@@ -1,4 +1,12 @@
-//! Opens every tensor file.
+//! Opens every tensor file: reads, writes, verifies and converts the files that hold neural-network weights and
+//! scientific tensors.
+//!
+//! - [`Archive`] is a file that was opened, [`Tensor`] a tensor of it; [`OpenOptions`] says how.
+//! - [`ops`] are the operations on archives: convert, verify, digest.
+//! - [`model`] is what files are described in, [`format`](mod@format) what a format is, [`formats`] the formats themselves.
+//! - [`io`] is where bytes come from and go to.
+//!
+//! Without the feature `std` everything works on bytes in memory.
 
 #![no_std]
 
@@ -6,13 +14,19 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod archive;
 pub mod digest;
 mod error;
 pub mod format;
 pub mod formats;
 pub mod io;
 pub mod model;
+pub mod ops;
 mod prelude;
+mod transform;
+mod typed;
 
+pub use archive::{Archive, ArchiveBuilder, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use typed::{Element, Typed};

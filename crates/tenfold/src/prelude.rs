@@ -9,9 +9,5 @@ pub(crate) use alloc::vec;
 pub(crate) use alloc::vec::Vec;
 pub(crate) use core::ops::Range;
 
-/// A map for look-ups only, never iterated: hashed where the platform has random keys, ordered elsewhere.
-#[cfg(feature = "std")]
-pub(crate) type LookupMap<K, V> = std::collections::HashMap<K, V>;
-/// A map for look-ups only, never iterated: hashed where the platform has random keys, ordered elsewhere.
-#[cfg(not(feature = "std"))]
-pub(crate) type LookupMap<K, V> = alloc::collections::BTreeMap<K, V>;
+/// A map for look-ups only: never iterated, because its order means nothing.
+pub(crate) type LookupMap<K, V> = hashbrown::HashMap<K, V>;

@@ -1,0 +1,439 @@
+//! What users hold: a described file with its bytes.
+
+use core::hash::BuildHasher;
+#[cfg(feature = "std")]
+use std::path::Path;
+
+use bytes::Bytes;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::error::{Error, Result};
+use crate::format::{Context, Finding, Form, Registry, Spec, Want};
+use crate::io::{Limits, Siblings, Source};
+use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo};
+use crate::prelude::*;
+use crate::transform::{Data, View};
+use crate::typed::{Element, Typed};
+
+/// How files are opened.
+///
+/// ```no_run
+/// use tenfold::OpenOptions;
+/// let archive = OpenOptions::new().mmap(false).strict(true).open("model.zt")?;
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    registry: Registry,
+    format: Option<String>,
+    limits: Limits,
+    no_mmap: bool,
+    strict: bool,
+    no_checksums: bool,
+}
+
+impl OpenOptions {
+    /// The defaults: the format is detected, files are mapped, deviations are tolerated, checksums of headers are checked.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The formats to choose from.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// The format, by its id, instead of detecting it.
+    #[must_use]
+    pub fn format(mut self, id: Option<&str>) -> Self {
+        self.format = id.map(ToOwned::to_owned);
+        self
+    }
+
+    /// How much a file may ask for.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether files are mapped, so that tensors are read without a copy.
+    ///
+    /// A process that truncates a mapped file makes its readers fail with a signal. Without mapping, that is an error.
+    #[must_use]
+    pub fn mmap(mut self, mmap: bool) -> Self {
+        self.no_mmap = !mmap;
+        self
+    }
+
+    /// Whether deviations that real readers tolerate are errors.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether a header whose checksum does not match is refused.
+    #[must_use]
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.no_checksums = !checksums;
+        self
+    }
+
+    /// Opens a file. Reads headers and indexes, and no tensor data.
+    #[cfg(feature = "std")]
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
+        let path = path.as_ref();
+        let source = crate::io::open_source(path, !self.no_mmap)?;
+        let siblings = crate::io::DirectorySiblings::of(path, !self.no_mmap);
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        self.describe(source, name.as_deref(), Some(&siblings))
+    }
+
+    /// Describes a source. `name` is the file's name, where there is one.
+    pub fn read(&self, source: Arc<dyn Source>, name: Option<&str>) -> Result<Archive> {
+        self.describe(source, name, None)
+    }
+
+    /// Describes a source that has other files beside it.
+    pub fn read_beside(
+        &self,
+        source: Arc<dyn Source>,
+        name: Option<&str>,
+        siblings: &dyn Siblings,
+    ) -> Result<Archive> {
+        self.describe(source, name, Some(siblings))
+    }
+
+    fn describe(
+        &self,
+        source: Arc<dyn Source>,
+        name: Option<&str>,
+        siblings: Option<&dyn Siblings>,
+    ) -> Result<Archive> {
+        let entry = match &self.format {
+            Some(id) => self.registry.get(id)?,
+            None => self.registry.detect(&*source, name)?,
+        };
+        let codec = entry.codec()?;
+        let mut cx = Context::new(&source, name, &self.limits)
+            .with_siblings(siblings)
+            .strict(self.strict)
+            .checksums(!self.no_checksums);
+        let manifest = codec.describe(&mut cx).map_err(|error| error.in_format(entry.spec.id))?;
+        let (files, findings) = cx.finish();
+        let (names, sources) = files.into_iter().unzip();
+        Ok(Archive::assemble(Some(entry.spec), manifest, sources, names, findings, self.limits))
+    }
+}
+
+/// A described file with its bytes. Cheap to clone, usable from many threads, without a lifetime.
+///
+/// ```no_run
+/// let archive = tenfold::Archive::open("model.mag")?;
+/// for tensor in archive.tensors() {
+///     println!("{} {} {:?}", tensor.name(), tensor.info().dtype, tensor.info().shape);
+/// }
+/// let weight = archive.tensor("layer.0.weight")?.typed::<f32>()?;
+/// println!("{}", weight.iter().sum::<f32>());
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Archive(Arc<Inner>);
+
+struct Inner {
+    spec: Option<&'static Spec>,
+    manifest: Manifest,
+    sources: Vec<Arc<dyn Source>>,
+    names: Vec<Option<String>>,
+    findings: Vec<Finding>,
+    limits: Limits,
+    by_name: NameIndex,
+}
+
+/// Finds tensors by name without a second copy of the names.
+struct NameIndex {
+    hasher: DefaultHashBuilder,
+    places: HashTable<usize>,
+}
+
+impl NameIndex {
+    fn new(tensors: &[TensorInfo]) -> Self {
+        let hasher = DefaultHashBuilder::default();
+        let hash = |place: &usize| hasher.hash_one(tensors.get(*place).map(|tensor| tensor.name.as_str()));
+        let mut places = HashTable::with_capacity(tensors.len());
+        for place in 0..tensors.len() {
+            places.insert_unique(hash(&place), place, hash);
+        }
+        Self { hasher, places }
+    }
+
+    fn find<'t>(&self, tensors: &'t [TensorInfo], name: &str) -> Option<&'t TensorInfo> {
+        let is_it = |place: &usize| tensors.get(*place).is_some_and(|tensor| tensor.name == name);
+        tensors.get(*self.places.find(self.hasher.hash_one(Some(name)), is_it)?)
+    }
+}
+
+impl Archive {
+    /// Opens a file with the default [`OpenOptions`].
+    #[cfg(feature = "std")]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Describes a file that is in memory.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
+        OpenOptions::new().read(Arc::new(bytes.into()), None)
+    }
+
+    /// Tensors that are in no file yet, to be written to one.
+    ///
+    /// ```
+    /// use tenfold::{ArchiveBuilder, Bytes, model::DType};
+    /// let mut builder = ArchiveBuilder::new();
+    /// builder.push("bias", DType::U8, &[3], Bytes::from_static(&[1, 2, 3]))?;
+    /// assert_eq!(builder.finish().get("bias").unwrap().canonical()?, [1, 2, 3].as_slice());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn builder() -> ArchiveBuilder {
+        ArchiveBuilder::new()
+    }
+
+    fn assemble(
+        spec: Option<&'static Spec>,
+        manifest: Manifest,
+        sources: Vec<Arc<dyn Source>>,
+        names: Vec<Option<String>>,
+        findings: Vec<Finding>,
+        limits: Limits,
+    ) -> Self {
+        let by_name = NameIndex::new(&manifest.tensors);
+        Self(Arc::new(Inner { spec, manifest, sources, names, findings, limits, by_name }))
+    }
+
+    /// The format, unless the tensors are in no file yet.
+    pub fn format(&self) -> Option<&'static Spec> {
+        self.0.spec
+    }
+
+    /// Which of the format's versions.
+    pub fn version(&self) -> &str {
+        &self.0.manifest.version
+    }
+
+    /// Bytes of the file that was opened.
+    pub fn len_bytes(&self) -> u64 {
+        self.0.sources.first().map_or(0, |source| source.len())
+    }
+
+    /// The whole description.
+    pub fn manifest(&self) -> &Manifest {
+        &self.0.manifest
+    }
+
+    /// What the file says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.manifest.metadata
+    }
+
+    /// The tensors in file order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
+        self.0.manifest.tensors.iter().map(|info| Tensor { archive: self, info })
+    }
+
+    /// The tensor with this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let info = self.0.by_name.find(&self.0.manifest.tensors, name)?;
+        Some(Tensor { archive: self, info })
+    }
+
+    /// The tensor with this name; an error that names it if there is none.
+    pub fn tensor(&self, name: &str) -> Result<Tensor<'_>> {
+        self.get(name).ok_or_else(|| {
+            Error::new(crate::ErrorKind::NotFound, "tensor", format!("there is no tensor {name:?}"))
+        })
+    }
+
+    /// What was noticed while the file was described.
+    pub fn findings(&self) -> &[Finding] {
+        &self.0.findings
+    }
+
+    /// One of the files that the archive consists of.
+    pub fn source(&self, id: SourceId) -> Option<&Arc<dyn Source>> {
+        self.0.sources.get(id.index())
+    }
+
+    /// The name of one of the files, without its directory.
+    pub fn source_name(&self, id: SourceId) -> Option<&str> {
+        self.0.names.get(id.index())?.as_deref()
+    }
+
+    /// The limits that it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The tensors for which `keep` is true, with the same metadata.
+    #[must_use]
+    pub fn select(&self, keep: impl Fn(&TensorInfo) -> bool) -> Self {
+        let mut manifest = self.0.manifest.clone();
+        manifest.tensors.retain(keep);
+        self.with_manifest(manifest)
+    }
+
+    /// The same files under another description of them.
+    pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
+        let Inner { spec, sources, names, findings, limits, .. } = &*self.0;
+        Self::assemble(*spec, manifest, sources.clone(), names.clone(), findings.clone(), *limits)
+    }
+
+    pub(crate) fn data(&self) -> Data<'_> {
+        Data { sources: &self.0.sources, limits: &self.0.limits }
+    }
+}
+
+/// Collects tensors that are in no file yet.
+#[derive(Default)]
+pub struct ArchiveBuilder {
+    manifest: Manifest,
+    sources: Vec<Arc<dyn Source>>,
+    known: LookupMap<String, ()>,
+}
+
+impl ArchiveBuilder {
+    /// No tensors yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a dense row-major little-endian tensor. Its bytes are read when they are needed.
+    pub fn push(
+        &mut self,
+        name: impl Into<String>,
+        dtype: DType,
+        shape: &[u64],
+        data: impl Source + 'static,
+    ) -> Result<()> {
+        let source = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+        let payload = Payload::Raw { source, range: 0..data.len() };
+        let tensor = TensorInfo::dense(name, dtype, shape.to_vec(), payload);
+        if tensor.dense_len() != Some(data.len()) {
+            let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
+            return Err(Error::argument(message).in_tensor(&tensor.name));
+        }
+        self.push_info(tensor)?;
+        self.sources.push(Arc::new(data));
+        Ok(())
+    }
+
+    /// Adds a tensor in any layout; its parts are in memory ([`Payload::Inline`]).
+    pub fn push_info(&mut self, tensor: TensorInfo) -> Result<()> {
+        if self.known.insert(tensor.name.clone(), ()).is_some() {
+            return Err(Error::argument(format!("there are two tensors {:?}", tensor.name)));
+        }
+        self.manifest.tensors.push(tensor);
+        Ok(())
+    }
+
+    /// What the file will say about itself.
+    pub fn metadata(&mut self) -> &mut Metadata {
+        &mut self.manifest.metadata
+    }
+
+    /// The archive.
+    pub fn finish(self) -> Archive {
+        let names = self.sources.iter().map(|_| None).collect();
+        Archive::assemble(None, self.manifest, self.sources, names, Vec::new(), Limits::default())
+    }
+}
+
+/// A tensor of an archive.
+#[derive(Clone, Copy)]
+pub struct Tensor<'a> {
+    archive: &'a Archive,
+    info: &'a TensorInfo,
+}
+
+impl<'a> Tensor<'a> {
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        &self.info.name
+    }
+
+    /// What it is and where it is.
+    pub fn info(&self) -> &'a TensorInfo {
+        self.info
+    }
+
+    /// The bytes of its first part as they are in the file. Shares memory with a mapped file, and outlives the archive.
+    pub fn stored(&self) -> Result<Bytes> {
+        let part = self.info.readable()?.parts.first();
+        let part = part.ok_or_else(|| Error::argument("a tensor without parts").in_tensor(self.name()))?;
+        let input = self.archive.data().input(&part.payload)?;
+        input.read(0, input.len()).map_err(|error| self.blame(error))
+    }
+
+    /// The bytes of one part after decompression, as they are otherwise. Shares memory where nothing is compressed.
+    pub fn part(&self, part: usize) -> Result<Bytes> {
+        let info = self.info.readable()?;
+        let part = info
+            .parts
+            .get(part)
+            .ok_or_else(|| Error::argument(format!("there is no part {part}")).in_tensor(self.name()))?;
+        let view = View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
+        self.collect(&view)
+    }
+
+    /// Dense, row-major, little-endian: what digests and comparisons are made of.
+    ///
+    /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
+    /// [`Limits::tensor_memory`].
+    pub fn canonical(&self) -> Result<Bytes> {
+        self.collect(&self.view(&Form::canonical(self.info.dtype))?)
+    }
+
+    /// Gives the tensor piece by piece in a form, in bounded memory.
+    pub fn stream(&self, form: &Form, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let view = self.view(form)?;
+        let mut pieces = view.pieces().map_err(|error| self.blame(error))?;
+        let mut piece = Vec::new();
+        while pieces.next(&mut piece).map_err(|error| self.blame(error))? {
+            put(&piece)?;
+        }
+        Ok(())
+    }
+
+    /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored
+    /// as this machine wants them.
+    pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
+        if self.info.dtype != T::DTYPE {
+            let message = format!("elements are {}, {} were asked for", self.info.dtype, T::DTYPE);
+            return Err(Error::argument(message).in_tensor(self.name()));
+        }
+        Typed::from_little_endian(self.canonical()?).map_err(|error| self.blame(error))
+    }
+
+    fn view(&self, form: &Form) -> Result<View<'a>> {
+        View::new(self.archive.data(), self.info, 0, &Want::Dense(form.clone())).map_err(|error| self.blame(error))
+    }
+
+    fn collect(&self, view: &View<'_>) -> Result<Bytes> {
+        let whole = match view.direct() {
+            Some(input) if input.is_memory() => input.read(0, input.len()),
+            _ => view.collect(self.archive.0.limits.tensor_memory).map(Bytes::from),
+        };
+        whole.map_err(|error| self.blame(error))
+    }
+
+    /// Says in which tensor of which format an error happened.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        let error = error.in_tensor(self.name());
+        match self.archive.format() {
+            Some(spec) => error.in_format(spec.id),
+            None => error,
+        }
+    }
+}

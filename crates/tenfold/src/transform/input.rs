@@ -1,0 +1,96 @@
+//! Stored bytes: in a source or in memory.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::io::{Limits, Source};
+use crate::model::{Payload, SourceId};
+use crate::prelude::*;
+
+/// The files of an archive, and how much may be asked of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Data<'a> {
+    pub(crate) sources: &'a [Arc<dyn Source>],
+    pub(crate) limits: &'a Limits,
+}
+
+impl<'a> Data<'a> {
+    /// The stored bytes of a payload.
+    pub(crate) fn input(self, payload: &Payload) -> Result<Input<'a>> {
+        match payload {
+            Payload::Raw { source, range } | Payload::Encoded { source, range, .. } => {
+                Ok(Input::Source { id: *source, source: self.source(*source)?, range: range.clone() })
+            }
+            Payload::Inline(bytes) => Ok(Input::Memory(bytes.clone())),
+            Payload::Derived { .. } => Err(Error::argument("data that is not stored cannot be read")),
+        }
+    }
+
+    fn source(self, id: SourceId) -> Result<&'a dyn Source> {
+        match self.sources.get(id.index()) {
+            Some(source) => Ok(&**source),
+            None => Err(Error::argument(format!("there is no file {}", id.0))),
+        }
+    }
+}
+
+/// Stored bytes.
+#[derive(Clone)]
+pub(crate) enum Input<'a> {
+    Memory(Bytes),
+    Source { id: SourceId, source: &'a dyn Source, range: Range<u64> },
+}
+
+impl Input<'_> {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Input::Memory(bytes) => bytes.len() as u64,
+            Input::Source { range, .. } => range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// Fills `out` with the bytes from `at` on.
+    pub(crate) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        match self {
+            Input::Memory(bytes) => Source::read_into(bytes, at, out),
+            Input::Source { id, source, range } => {
+                let from = range.start.saturating_add(at);
+                source.read_into(from, out).map_err(|error| place(error, *id, range))
+            }
+        }
+    }
+
+    /// The bytes `at..at + len`, shared where they already are in memory.
+    pub(crate) fn read(&self, at: u64, len: u64) -> Result<Bytes> {
+        match self {
+            Input::Memory(bytes) => Source::read(bytes, at..at.saturating_add(len)),
+            Input::Source { id, source, range } => {
+                let from = range.start.saturating_add(at);
+                source.read(from..from.saturating_add(len)).map_err(|error| place(error, *id, range))
+            }
+        }
+    }
+
+    /// Whether reading shares memory.
+    pub(crate) fn is_memory(&self) -> bool {
+        match self {
+            Input::Memory(_) => true,
+            Input::Source { source, .. } => source.is_memory(),
+        }
+    }
+
+    /// The file and the range in it, for messages.
+    pub(crate) fn place(&self) -> Option<(SourceId, Range<u64>)> {
+        match self {
+            Input::Memory(_) => None,
+            Input::Source { id, range, .. } => Some((*id, range.clone())),
+        }
+    }
+}
+
+fn place(error: Error, id: SourceId, range: &Range<u64>) -> Error {
+    match error.range() {
+        Some(_) if id == SourceId::MAIN => error,
+        _ => error.at_source(id, range.clone()),
+    }
+}

@@ -1,0 +1,236 @@
+//! Streams a tensor from the form it is stored in to the form that is wanted, in bounded memory.
+//!
+//! A [`View`] is a part of a tensor in a wanted form: it knows its length, and gives its bytes piece by piece. Most views
+//! can be entered anywhere, so that several threads can work on one tensor; only a compressed stream without a table of
+//! its frames has to be read from the beginning.
+
+// The inner loops work on buffers that were sized here; nothing in this folder parses a file.
+#![allow(clippy::indexing_slicing)]
+
+mod cast;
+mod codec;
+mod elements;
+mod endian;
+mod input;
+mod order;
+mod sparse;
+
+pub(crate) use codec::{Encoder, seek_table};
+pub(crate) use elements::check_content;
+pub(crate) use input::{Data, Input};
+pub(crate) use sparse::Scatter;
+
+use crate::error::{Error, Result};
+use crate::format::{Form, Want};
+use crate::model::{DType, Endian, Layout, Part, Payload, Role, TensorInfo};
+use crate::prelude::*;
+
+use codec::{Frames, Sequential};
+use elements::ElementMap;
+use order::Reorder;
+
+/// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
+pub(crate) const PIECE: usize = 4 << 20;
+
+/// A part of a tensor in a wanted form.
+pub(crate) struct View<'a> {
+    body: Body<'a>,
+    map: ElementMap,
+    len: u64,
+}
+
+enum Body<'a> {
+    Direct(Input<'a>),
+    Frames(Frames<'a>),
+    Sequential(Input<'a>, u64),
+    Reorder(Reorder<'a>),
+    Scatter(Scatter),
+}
+
+impl<'a> View<'a> {
+    /// What [`Want`] asks for.
+    pub(crate) fn new(data: Data<'a>, tensor: &TensorInfo, part: usize, want: &Want) -> Result<Self> {
+        let view = || match want {
+            Want::Dense(form) => Self::dense(data, tensor, form),
+            Want::Part { dtype, endian } => Self::part(data, nth_part(tensor, part)?, *dtype, *endian),
+            Want::Stored => Self::stored(data, nth_part(tensor, part)?),
+        };
+        tensor.readable()?;
+        view().map_err(|error| error.in_tensor(&tensor.name))
+    }
+
+    /// The whole tensor, dense.
+    fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
+        let elements = tensor.elements().ok_or_else(|| overflow("the number of elements"))?;
+        let len = form.dtype.bytes_for(elements).ok_or_else(|| {
+            Error::unsupported("dense", format!("{} has no dense form", tensor.layout.name()))
+        })?;
+        match tensor.layout {
+            Layout::RowMajor | Layout::ColumnMajor => {
+                let values = tensor
+                    .part(&Role::Values)
+                    .ok_or_else(|| Error::malformed("layout", "a dense tensor without values"))?;
+                if values.dtype.bytes_for(elements) != Some(values.payload.len()) {
+                    let message = format!("{} bytes for {elements} elements of {}", values.payload.len(), values.dtype);
+                    return Err(Error::malformed("size", message));
+                }
+                if tensor.shape.len() < 2 || tensor.layout == form.layout || elements == 0 {
+                    return Self::part(data, values, form.dtype, form.endian);
+                }
+                let map = ElementMap::new(values.dtype, values.endian, form.dtype, form.endian)?;
+                let reorder = Reorder::new(data, values, &tensor.shape, &tensor.layout)?;
+                Ok(Self { body: Body::Reorder(reorder), map, len })
+            }
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
+                if len > data.limits.dense_bytes {
+                    let limit = data.limits.dense_bytes;
+                    let message = format!("the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}");
+                    return Err(Error::limit("dense", message));
+                }
+                let scatter = Scatter::load(data, tensor, form)?;
+                let map = ElementMap::new(form.dtype, form.endian, form.dtype, form.endian)?;
+                Ok(Self { body: Body::Scatter(scatter), map, len })
+            }
+            Layout::Opaque { .. } => Err(Error::unsupported(
+                "dense",
+                format!("layout {:?} has no dense form here; its parts can be read one by one", tensor.layout.name()),
+            )),
+        }
+    }
+
+    /// One part, decoded, with numbers of another type or byte order.
+    pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
+        let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
+        let len = map.output_len(part.payload.len())?;
+        Ok(Self { map, len, ..Self::decoded(data, &part.payload)? })
+    }
+
+    /// The bytes of a part after decompression, as they are.
+    pub(crate) fn decoded(data: Data<'a>, payload: &Payload) -> Result<Self> {
+        let input = data.input(payload)?;
+        let body = match payload {
+            Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
+            _ => Body::Direct(input),
+        };
+        Ok(Self { body, map: ElementMap::identity(), len: payload.len() })
+    }
+
+    /// The bytes of a part as they are stored, compressed or not.
+    fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
+        let input = data.input(&part.payload)?;
+        let len = input.len();
+        Ok(Self { body: Body::Direct(input), map: ElementMap::identity(), len })
+    }
+
+    /// Bytes in the wanted form.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The stored bytes, where they already are in the wanted form.
+    pub(crate) fn direct(&self) -> Option<&Input<'a>> {
+        match &self.body {
+            Body::Direct(input) if self.map.is_identity() => Some(input),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be entered anywhere.
+    pub(crate) fn is_random(&self) -> bool {
+        !matches!(self.body, Body::Sequential(..))
+    }
+
+    /// How many bytes a piece should have: pieces of a random view begin at multiples of it.
+    pub(crate) fn piece(&self) -> u64 {
+        let (step, whole) = match &self.body {
+            Body::Frames(frames) => (frames.frame_len(), 1),
+            Body::Reorder(reorder) => (reorder.row_len(), PIECE as u64),
+            // A multiple of every element's width.
+            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => (64, PIECE as u64),
+        };
+        let step = step.max(1);
+        self.map.scale(step * (whole / step).max(1))
+    }
+
+    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`piece`](Self::piece) and `len` is a
+    /// piece or what is left. `out` is cleared first.
+    pub(crate) fn read(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
+        let stored_at = self.map.unscale(at);
+        let stored_len = as_size(self.map.unscale(len))?;
+        out.clear();
+        out.resize(stored_len, 0);
+        match &self.body {
+            Body::Direct(input) => input.read_into(stored_at, out)?,
+            Body::Frames(frames) => frames.read_into(stored_at, out)?,
+            Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
+            Body::Scatter(scatter) => scatter.read_into(stored_at, out),
+            Body::Sequential(..) => return Err(Error::argument("a compressed stream has no random access")),
+        }
+        self.map.apply(out)
+    }
+
+    /// The pieces in order.
+    pub(crate) fn pieces(&self) -> Result<Pieces<'_>> {
+        let decoder = match &self.body {
+            Body::Sequential(input, len) => Some(Sequential::new(input.clone(), *len)?),
+            _ => None,
+        };
+        Ok(Pieces { view: self, at: 0, decoder })
+    }
+
+    /// Everything in one buffer, which grows as data arrives.
+    pub(crate) fn collect(&self, limit: u64) -> Result<Vec<u8>> {
+        if self.len > limit {
+            let message = format!("{} bytes are needed at once, the limit (tensor_memory) is {limit}", self.len);
+            return Err(Error::limit("memory", message));
+        }
+        let mut all = Vec::new();
+        let mut piece = Vec::new();
+        let mut pieces = self.pieces()?;
+        while pieces.next(&mut piece)? {
+            if all.is_empty() && piece.len() as u64 == self.len {
+                return Ok(piece);
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all)
+    }
+}
+
+/// The pieces of a view in order.
+pub(crate) struct Pieces<'v> {
+    view: &'v View<'v>,
+    at: u64,
+    decoder: Option<Sequential<'v>>,
+}
+
+impl Pieces<'_> {
+    /// Puts the next piece into `out`; false when there are no more, and the stream was found to be whole.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let left = self.view.len - self.at;
+        let len = left.min(self.view.piece());
+        match &mut self.decoder {
+            Some(decoder) => {
+                decoder.read(as_size(self.view.map.unscale(len))?, out)?;
+                self.view.map.apply(out)?;
+            }
+            None if len > 0 => self.view.read(self.at, len, out)?,
+            None => {}
+        }
+        self.at += len;
+        Ok(len > 0)
+    }
+}
+
+fn nth_part(tensor: &TensorInfo, part: usize) -> Result<&Part> {
+    tensor.parts.get(part).ok_or_else(|| Error::argument(format!("there is no part {part}")))
+}
+
+fn overflow(what: &str) -> Error {
+    Error::malformed("overflow", format!("{what} does not fit 64 bits"))
+}
+
+/// A length as a size in memory.
+pub(crate) fn as_size(len: u64) -> Result<usize> {
+    usize::try_from(len).map_err(|cause| Error::limit("memory", format!("{len} bytes at once")).because(cause))
+}
