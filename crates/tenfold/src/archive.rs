@@ -122,10 +122,19 @@ impl OpenOptions {
             .with_siblings(siblings)
             .strict(self.strict)
             .checksums(!self.no_checksums);
-        let manifest = codec.describe(&mut cx).map_err(|error| error.in_format(entry.spec.id))?;
+        let manifest = codec
+            .describe(&mut cx)
+            .map_err(|error| error.in_format(entry.spec.id))?;
         let (files, findings) = cx.finish();
         let (names, sources) = files.into_iter().unzip();
-        Ok(Archive::assemble(Some(entry.spec), manifest, sources, names, findings, self.limits))
+        Ok(Archive::assemble(
+            Some(entry.spec),
+            manifest,
+            sources,
+            names,
+            findings,
+            self.limits,
+        ))
     }
 }
 
@@ -162,7 +171,8 @@ struct NameIndex {
 impl NameIndex {
     fn new(tensors: &[TensorInfo]) -> Self {
         let hasher = DefaultHashBuilder::default();
-        let hash = |place: &usize| hasher.hash_one(tensors.get(*place).map(|tensor| tensor.name.as_str()));
+        let hash =
+            |place: &usize| hasher.hash_one(tensors.get(*place).map(|tensor| tensor.name.as_str()));
         let mut places = HashTable::with_capacity(tensors.len());
         for place in 0..tensors.len() {
             places.insert_unique(hash(&place), place, hash);
@@ -171,7 +181,11 @@ impl NameIndex {
     }
 
     fn find<'t>(&self, tensors: &'t [TensorInfo], name: &str) -> Option<&'t TensorInfo> {
-        let is_it = |place: &usize| tensors.get(*place).is_some_and(|tensor| tensor.name == name);
+        let is_it = |place: &usize| {
+            tensors
+                .get(*place)
+                .is_some_and(|tensor| tensor.name == name)
+        };
         tensors.get(*self.places.find(self.hasher.hash_one(Some(name)), is_it)?)
     }
 }
@@ -210,7 +224,15 @@ impl Archive {
         limits: Limits,
     ) -> Self {
         let by_name = NameIndex::new(&manifest.tensors);
-        Self(Arc::new(Inner { spec, manifest, sources, names, findings, limits, by_name }))
+        Self(Arc::new(Inner {
+            spec,
+            manifest,
+            sources,
+            names,
+            findings,
+            limits,
+            by_name,
+        }))
     }
 
     /// The format, unless the tensors are in no file yet.
@@ -240,19 +262,29 @@ impl Archive {
 
     /// The tensors in file order.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
-        self.0.manifest.tensors.iter().map(|info| Tensor { archive: self, info })
+        self.0.manifest.tensors.iter().map(|info| Tensor {
+            archive: self,
+            info,
+        })
     }
 
     /// The tensor with this name, if there is one.
     pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
         let info = self.0.by_name.find(&self.0.manifest.tensors, name)?;
-        Some(Tensor { archive: self, info })
+        Some(Tensor {
+            archive: self,
+            info,
+        })
     }
 
     /// The tensor with this name; an error that names it if there is none.
     pub fn tensor(&self, name: &str) -> Result<Tensor<'_>> {
         self.get(name).ok_or_else(|| {
-            Error::new(crate::ErrorKind::NotFound, "tensor", format!("there is no tensor {name:?}"))
+            Error::new(
+                crate::ErrorKind::NotFound,
+                "tensor",
+                format!("there is no tensor {name:?}"),
+            )
         })
     }
 
@@ -286,12 +318,29 @@ impl Archive {
 
     /// The same files under another description of them.
     pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
-        let Inner { spec, sources, names, findings, limits, .. } = &*self.0;
-        Self::assemble(*spec, manifest, sources.clone(), names.clone(), findings.clone(), *limits)
+        let Inner {
+            spec,
+            sources,
+            names,
+            findings,
+            limits,
+            ..
+        } = &*self.0;
+        Self::assemble(
+            *spec,
+            manifest,
+            sources.clone(),
+            names.clone(),
+            findings.clone(),
+            *limits,
+        )
     }
 
     pub(crate) fn data(&self) -> Data<'_> {
-        Data { sources: &self.0.sources, limits: &self.0.limits }
+        Data {
+            sources: &self.0.sources,
+            limits: &self.0.limits,
+        }
     }
 }
 
@@ -318,7 +367,10 @@ impl ArchiveBuilder {
         data: impl Source + 'static,
     ) -> Result<()> {
         let source = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
-        let payload = Payload::Raw { source, range: 0..data.len() };
+        let payload = Payload::Raw {
+            source,
+            range: 0..data.len(),
+        };
         let tensor = TensorInfo::dense(name, dtype, shape.to_vec(), payload);
         if tensor.dense_len() != Some(data.len()) {
             let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
@@ -332,7 +384,10 @@ impl ArchiveBuilder {
     /// Adds a tensor in any layout; its parts are in memory ([`Payload::Inline`]).
     pub fn push_info(&mut self, tensor: TensorInfo) -> Result<()> {
         if self.known.insert(tensor.name.clone(), ()).is_some() {
-            return Err(Error::argument(format!("there are two tensors {:?}", tensor.name)));
+            return Err(Error::argument(format!(
+                "there are two tensors {:?}",
+                tensor.name
+            )));
         }
         self.manifest.tensors.push(tensor);
         Ok(())
@@ -346,7 +401,14 @@ impl ArchiveBuilder {
     /// The archive.
     pub fn finish(self) -> Archive {
         let names = self.sources.iter().map(|_| None).collect();
-        Archive::assemble(None, self.manifest, self.sources, names, Vec::new(), Limits::default())
+        Archive::assemble(
+            None,
+            self.manifest,
+            self.sources,
+            names,
+            Vec::new(),
+            Limits::default(),
+        )
     }
 }
 
@@ -371,19 +433,22 @@ impl<'a> Tensor<'a> {
     /// The bytes of its first part as they are in the file. Shares memory with a mapped file, and outlives the archive.
     pub fn stored(&self) -> Result<Bytes> {
         let part = self.info.readable()?.parts.first();
-        let part = part.ok_or_else(|| Error::argument("a tensor without parts").in_tensor(self.name()))?;
+        let part =
+            part.ok_or_else(|| Error::argument("a tensor without parts").in_tensor(self.name()))?;
         let input = self.archive.data().input(&part.payload)?;
-        input.read(0, input.len()).map_err(|error| self.blame(error))
+        input
+            .read(0, input.len())
+            .map_err(|error| self.blame(error))
     }
 
     /// The bytes of one part after decompression, as they are otherwise. Shares memory where nothing is compressed.
     pub fn part(&self, part: usize) -> Result<Bytes> {
         let info = self.info.readable()?;
-        let part = info
-            .parts
-            .get(part)
-            .ok_or_else(|| Error::argument(format!("there is no part {part}")).in_tensor(self.name()))?;
-        let view = View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
+        let part = info.parts.get(part).ok_or_else(|| {
+            Error::argument(format!("there is no part {part}")).in_tensor(self.name())
+        })?;
+        let view =
+            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
         self.collect(&view)
     }
 
@@ -410,20 +475,32 @@ impl<'a> Tensor<'a> {
     /// as this machine wants them.
     pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
         if self.info.dtype != T::DTYPE {
-            let message = format!("elements are {}, {} were asked for", self.info.dtype, T::DTYPE);
+            let message = format!(
+                "elements are {}, {} were asked for",
+                self.info.dtype,
+                T::DTYPE
+            );
             return Err(Error::argument(message).in_tensor(self.name()));
         }
         Typed::from_little_endian(self.canonical()?).map_err(|error| self.blame(error))
     }
 
     fn view(&self, form: &Form) -> Result<View<'a>> {
-        View::new(self.archive.data(), self.info, 0, &Want::Dense(form.clone())).map_err(|error| self.blame(error))
+        View::new(
+            self.archive.data(),
+            self.info,
+            0,
+            &Want::Dense(form.clone()),
+        )
+        .map_err(|error| self.blame(error))
     }
 
     fn collect(&self, view: &View<'_>) -> Result<Bytes> {
         let whole = match view.direct() {
             Some(input) if input.is_memory() => input.read(0, input.len()),
-            _ => view.collect(self.archive.0.limits.tensor_memory).map(Bytes::from),
+            _ => view
+                .collect(self.archive.0.limits.tensor_memory)
+                .map(Bytes::from),
         };
         whole.map_err(|error| self.blame(error))
     }

@@ -64,17 +64,30 @@ impl<T: Element> Typed<T> {
     /// Shares `bytes` where this machine can use them as they are; copies where they are not aligned or must be swapped.
     pub(crate) fn from_little_endian(bytes: Bytes) -> Result<Self> {
         if bytes.len() % size_of::<T>() != 0 {
-            return Err(Error::mismatch("size", format!("{} bytes are no whole number of elements", bytes.len())));
+            return Err(Error::mismatch(
+                "size",
+                format!("{} bytes are no whole number of elements", bytes.len()),
+            ));
         }
-        let usable = cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok();
-        let bytes = if usable { bytes } else { Bytes::from_owner(Owned(copied::<T>(&bytes))) };
-        Ok(Self { bytes, element: PhantomData })
+        let usable =
+            cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok();
+        let bytes = if usable {
+            bytes
+        } else {
+            Bytes::from_owner(Owned(copied::<T>(&bytes)))
+        };
+        Ok(Self {
+            bytes,
+            element: PhantomData,
+        })
     }
 }
 
 /// Elements in a vector of their own, which is aligned for them.
 fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
-    let numbers = bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
+    let numbers = bytes
+        .chunks_exact(size_of::<T>())
+        .map(bytemuck::pod_read_unaligned::<T>);
     match cfg!(target_endian = "little") {
         true => numbers.collect(),
         false => numbers.map(sealed::Sealed::swapped).collect(),

@@ -3,11 +3,13 @@
 mod capability;
 mod context;
 mod diagnose;
+mod execute;
 mod plan;
 mod registry;
 
 pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};
+pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
     Checksums, Compression, FilePlan, Form, Plan, PlanOptions, Segment, Survey, Want, Written,
 };

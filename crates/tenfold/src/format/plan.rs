@@ -48,8 +48,11 @@ pub enum Segment {
         digest: Option<(DigestKind, Over)>,
     },
     /// Bytes that depend on what was written before them: indexes, footers.
-    Computed(Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send>),
+    Computed(Compute),
 }
+
+/// Makes bytes from what was written before them in the same file, and from where they begin.
+pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,1 +1,14 @@
 //! Operations on archives. They print nothing.
+
+mod convert;
+#[cfg(feature = "digest")]
+mod digest;
+mod parallel;
+mod survey;
+mod verify;
+
+pub use convert::{Conversion, ConvertOptions, Report, prepare};
+#[cfg(feature = "digest")]
+pub use digest::{Digests, digest};
+pub use survey::survey;
+pub use verify::verify;

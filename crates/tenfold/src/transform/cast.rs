@@ -19,7 +19,10 @@ enum Wide {
 /// Refuses a pair of types that [`cast`] does not know.
 pub(super) fn check(from: Scalar, to: Scalar) -> Result<()> {
     if reader(from).is_none() || writer(to).is_none() {
-        return Err(Error::unsupported("cast", format!("{} cannot be cast to {}", from.name(), to.name())));
+        return Err(Error::unsupported(
+            "cast",
+            format!("{} cannot be cast to {}", from.name(), to.name()),
+        ));
     }
     Ok(())
 }
@@ -27,7 +30,9 @@ pub(super) fn check(from: Scalar, to: Scalar) -> Result<()> {
 /// Casts little-endian numbers.
 pub(super) fn cast(from: Scalar, to: Scalar, input: &[u8]) -> Result<Vec<u8>> {
     check(from, to)?;
-    let (Some(read), Some(write)) = (reader(from), writer(to)) else { return Ok(Vec::new()) };
+    let (Some(read), Some(write)) = (reader(from), writer(to)) else {
+        return Ok(Vec::new());
+    };
     let mut output = Vec::new();
     for number in input.chunks_exact((from.bits() / 8).max(1) as usize) {
         let wide = read(number);
@@ -36,7 +41,10 @@ pub(super) fn cast(from: Scalar, to: Scalar, input: &[u8]) -> Result<Vec<u8>> {
                 Wide::Float(value) => format!("{value}"),
                 Wide::Integer(value) => format!("{value}"),
             };
-            return Err(Error::mismatch("cast", format!("{shown} does not fit {}", to.name())));
+            return Err(Error::mismatch(
+                "cast",
+                format!("{shown} does not fit {}", to.name()),
+            ));
         }
     }
     Ok(output)
@@ -77,14 +85,30 @@ fn writer(scalar: Scalar) -> Option<Write> {
             Some(value @ 0..=1) => put(out, [u8::from(value == 1)]),
             _ => false,
         },
-        Scalar::U8 => |wide, out| fit::<u8>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::U16 => |wide, out| fit::<u16>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::U32 => |wide, out| fit::<u32>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::U64 => |wide, out| fit::<u64>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::I8 => |wide, out| fit::<i8>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::I16 => |wide, out| fit::<i16>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::I32 => |wide, out| fit::<i32>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
-        Scalar::I64 => |wide, out| fit::<i64>(wide).is_some_and(|value| put(out, value.to_le_bytes())),
+        Scalar::U8 => {
+            |wide, out| fit::<u8>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::U16 => {
+            |wide, out| fit::<u16>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::U32 => {
+            |wide, out| fit::<u32>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::U64 => {
+            |wide, out| fit::<u64>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::I8 => {
+            |wide, out| fit::<i8>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::I16 => {
+            |wide, out| fit::<i16>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::I32 => {
+            |wide, out| fit::<i32>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
+        Scalar::I64 => {
+            |wide, out| fit::<i64>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
+        }
         Scalar::F16 => |wide, out| put(out, f16::from_f64(float(wide)).to_le_bytes()),
         Scalar::BF16 => |wide, out| put(out, bf16::from_f64(float(wide)).to_le_bytes()),
         #[allow(clippy::cast_possible_truncation)] // rounds to the nearest, as wanted
@@ -108,7 +132,9 @@ fn integer(wide: Wide) -> Option<i128> {
         Wide::Integer(value) => Some(value),
         // Whole and inside of 64 bits, so that the conversion is exact.
         #[allow(clippy::cast_possible_truncation)]
-        Wide::Float(value) => (value % 1.0 == 0.0 && (-9.3e18..=1.9e19).contains(&value)).then_some(value as i128),
+        Wide::Float(value) => {
+            (value % 1.0 == 0.0 && (-9.3e18..=1.9e19).contains(&value)).then_some(value as i128)
+        }
     }
 }
 
@@ -136,10 +162,19 @@ mod tests {
     #[test]
     fn floating_point_numbers_round_to_the_nearest_even() {
         let half = |value: f32| cast(Scalar::F32, Scalar::F16, &value.to_le_bytes()).unwrap();
-        assert_eq!(half(1.0 + 1.0 / 2048.0), f16::from_bits(0x3c00).to_le_bytes());
-        assert_eq!(half(1.0 + 3.0 / 2048.0), f16::from_bits(0x3c02).to_le_bytes());
+        assert_eq!(
+            half(1.0 + 1.0 / 2048.0),
+            f16::from_bits(0x3c00).to_le_bytes()
+        );
+        assert_eq!(
+            half(1.0 + 3.0 / 2048.0),
+            f16::from_bits(0x3c02).to_le_bytes()
+        );
         assert!(cast(Scalar::F32, Scalar::I8, &1.5f32.to_le_bytes()).is_err());
         assert!(cast(Scalar::F32, Scalar::I8, &f32::NAN.to_le_bytes()).is_err());
-        assert_eq!(cast(Scalar::F32, Scalar::I8, &(-3f32).to_le_bytes()).unwrap(), (-3i8).to_le_bytes());
+        assert_eq!(
+            cast(Scalar::F32, Scalar::I8, &(-3f32).to_le_bytes()).unwrap(),
+            (-3i8).to_le_bytes()
+        );
     }
 }

@@ -7,10 +7,10 @@ use crate::transform::{Body, Input, as_size};
 
 #[cfg(feature = "zstd")]
 mod zstd;
+#[cfg(feature = "zstd-write")]
+pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
-#[cfg(feature = "zstd-write")]
-pub(crate) use zstd::Encoder;
 
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
 const MAX_RATIO: u64 = 32 << 10;
@@ -50,7 +50,13 @@ pub(super) struct Sequential<'a> {
 impl<'a> Sequential<'a> {
     pub(super) fn new(input: Input<'a>, len: u64) -> Result<Self> {
         let decoder = Decoder::new(input.clone())?;
-        Ok(Self { input, decoder, len, left: len, ended: false })
+        Ok(Self {
+            input,
+            decoder,
+            len,
+            left: len,
+            ended: false,
+        })
     }
 
     /// The next `n` bytes. After the last ones, makes sure that nothing follows.
@@ -61,7 +67,11 @@ impl<'a> Sequential<'a> {
         while filled < n {
             let got = self.decode(|decoder| decoder.read(&mut out[filled..]))?;
             if got == 0 {
-                let message = format!("decodes to {} bytes, {} are declared", self.len - self.left + filled as u64, self.len);
+                let message = format!(
+                    "decodes to {} bytes, {} are declared",
+                    self.len - self.left + filled as u64,
+                    self.len
+                );
                 return Err(damaged(&self.input, message));
             }
             filled += got;
@@ -70,7 +80,10 @@ impl<'a> Sequential<'a> {
         if self.left == 0 && !self.ended {
             self.ended = true;
             if self.decode(|decoder| decoder.read(&mut [0]))? > 0 {
-                let message = format!("decodes to more than the {} bytes that are declared", self.len);
+                let message = format!(
+                    "decodes to more than the {} bytes that are declared",
+                    self.len
+                );
                 return Err(damaged(&self.input, message));
             }
         }
@@ -106,20 +119,28 @@ impl<'a> Frames<'a> {
     fn new(input: Input<'a>, len: u64) -> Result<Self> {
         let fail = |message: String| damaged(&input, message);
         let total = input.len();
-        let foot_at = total.checked_sub(TABLE_FOOT).ok_or_else(|| fail("there is no seek table".into()))?;
+        let foot_at = total
+            .checked_sub(TABLE_FOOT)
+            .ok_or_else(|| fail("there is no seek table".into()))?;
         let foot = input.read(foot_at, TABLE_FOOT)?;
         if le32(&foot, 5) != TABLE_END {
-            return Err(fail("there is no seek table at the end of the compressed data".into()));
+            return Err(fail(
+                "there is no seek table at the end of the compressed data".into(),
+            ));
         }
         let count = u64::from(le32(&foot, 0));
         let entry_len = if foot[4] & 0x80 == 0 { 8 } else { 12 };
         let table_len = TABLE_HEAD + count * entry_len + TABLE_FOOT;
-        let table_at = total
-            .checked_sub(table_len)
-            .ok_or_else(|| fail(format!("the seek table says {count} frames, which do not fit")))?;
+        let table_at = total.checked_sub(table_len).ok_or_else(|| {
+            fail(format!(
+                "the seek table says {count} frames, which do not fit"
+            ))
+        })?;
         let table = input.read(table_at, table_len)?;
         if le32(&table, 0) != TABLE_FRAME || u64::from(le32(&table, 4)) != table_len - TABLE_HEAD {
-            return Err(fail(format!("the seek table says {count} frames, and does not begin where it should")));
+            return Err(fail(format!(
+                "the seek table says {count} frames, and does not begin where it should"
+            )));
         }
         let mut starts = vec![0];
         let mut stored = 0u64;
@@ -127,15 +148,19 @@ impl<'a> Frames<'a> {
         let mut frame_len = 0;
         let entries = &table[as_size(TABLE_HEAD)?..as_size(table_len - TABLE_FOOT)?];
         for (n, entry) in entries.chunks_exact(as_size(entry_len)?).enumerate() {
-            let (frame_stored, frame_decoded) = (u64::from(le32(entry, 0)), u64::from(le32(entry, 4)));
+            let (frame_stored, frame_decoded) =
+                (u64::from(le32(entry, 0)), u64::from(le32(entry, 4)));
             if n == 0 {
                 frame_len = frame_decoded;
             }
             let last = n as u64 + 1 == count;
             let equal = frame_decoded == frame_len || last && frame_decoded <= frame_len;
-            let possible = frame_stored > 0 && frame_decoded <= frame_stored.saturating_mul(MAX_RATIO);
+            let possible =
+                frame_stored > 0 && frame_decoded <= frame_stored.saturating_mul(MAX_RATIO);
             if !equal || !possible || frame_decoded > MAX_FRAME {
-                let message = format!("frame {n} of the seek table: {frame_decoded} bytes from {frame_stored}");
+                let message = format!(
+                    "frame {n} of the seek table: {frame_decoded} bytes from {frame_stored}"
+                );
                 return Err(fail(message));
             }
             stored += frame_stored;
@@ -148,7 +173,12 @@ impl<'a> Frames<'a> {
             );
             return Err(fail(message));
         }
-        Ok(Self { input, starts, frame_len, len })
+        Ok(Self {
+            input,
+            starts,
+            frame_len,
+            len,
+        })
     }
 
     /// Decoded bytes of every frame but the last.
@@ -160,7 +190,10 @@ impl<'a> Frames<'a> {
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let first = as_size(at / self.frame_len.max(1))?;
         let frame_len = as_size(self.frame_len.max(1))?;
-        for (frame, place) in self.starts[first..].windows(2).zip(out.chunks_mut(frame_len)) {
+        for (frame, place) in self.starts[first..]
+            .windows(2)
+            .zip(out.chunks_mut(frame_len))
+        {
             let stored = self.input.read(frame[0], frame[1] - frame[0])?;
             decode_frame(&stored, place).map_err(|error| match self.input.place() {
                 Some((source, range)) => {
@@ -215,22 +248,16 @@ fn decode_frame(_: &[u8], _: &mut [u8]) -> Result<()> {
     Err(not_built_in("zstd"))
 }
 
-/// Compresses pieces. This build cannot.
+/// Compresses a piece. This build cannot.
 #[cfg(not(feature = "zstd-write"))]
-pub(crate) struct Encoder;
-
-#[cfg(not(feature = "zstd-write"))]
-impl Encoder {
-    pub(crate) fn new(_: i32) -> Result<Self> {
-        Err(not_built_in("zstd-write"))
-    }
-
-    pub(crate) fn encode(&mut self, _: &[u8]) -> Result<Vec<u8>> {
-        Err(not_built_in("zstd-write"))
-    }
+pub(crate) fn encode(_: i32, _: &[u8]) -> Result<Vec<u8>> {
+    Err(not_built_in("zstd-write"))
 }
 
 #[cfg(not(feature = "zstd-write"))]
 fn not_built_in(feature: &str) -> Error {
-    Error::unsupported("zstd", format!("zstd is not built in; enable feature `{feature}`"))
+    Error::unsupported(
+        "zstd",
+        format!("zstd is not built in; enable feature `{feature}`"),
+    )
 }

@@ -23,7 +23,12 @@ enum Step {
 
 impl ElementMap {
     /// From numbers as stored to numbers as wanted. A wanted bool is always 0 or 1.
-    pub(crate) fn new(from: DType, from_endian: Endian, to: DType, to_endian: Endian) -> Result<Self> {
+    pub(crate) fn new(
+        from: DType,
+        from_endian: Endian,
+        to: DType,
+        to_endian: Endian,
+    ) -> Result<Self> {
         if from == to {
             let mut map = Self::identity();
             if matches!(from, DType::Number(Scalar::Bool, _)) {
@@ -36,11 +41,24 @@ impl ElementMap {
             return Ok(map);
         }
         let (from_scalar, to_scalar) = match (from, to) {
-            (DType::Number(a, from_lanes), DType::Number(b, to_lanes)) if from_lanes == to_lanes => (a, b),
-            _ => return Err(Error::unsupported("cast", format!("{from} cannot be turned into {to}"))),
+            (DType::Number(a, from_lanes), DType::Number(b, to_lanes))
+                if from_lanes == to_lanes =>
+            {
+                (a, b)
+            }
+            _ => {
+                return Err(Error::unsupported(
+                    "cast",
+                    format!("{from} cannot be turned into {to}"),
+                ));
+            }
         };
         cast::check(from_scalar, to_scalar)?;
-        let mut map = Self { from_width: from.swap_width(), to_width: to.swap_width(), steps: Vec::new() };
+        let mut map = Self {
+            from_width: from.swap_width(),
+            to_width: to.swap_width(),
+            steps: Vec::new(),
+        };
         if from_endian == Endian::Big && map.from_width > 1 {
             map.steps.push(Step::Swap(map.from_width));
         }
@@ -52,7 +70,11 @@ impl ElementMap {
     }
 
     pub(crate) fn identity() -> Self {
-        Self { from_width: 1, to_width: 1, steps: Vec::new() }
+        Self {
+            from_width: 1,
+            to_width: 1,
+            steps: Vec::new(),
+        }
     }
 
     pub(crate) fn is_identity(&self) -> bool {
@@ -62,7 +84,9 @@ impl ElementMap {
     /// Wanted bytes for a whole stored length.
     pub(crate) fn output_len(&self, stored: u64) -> Result<u64> {
         let numbers = stored / self.from_width as u64;
-        numbers.checked_mul(self.to_width as u64).ok_or_else(|| overflow("the size after the cast"))
+        numbers
+            .checked_mul(self.to_width as u64)
+            .ok_or_else(|| overflow("the size after the cast"))
     }
 
     /// Wanted bytes for stored ones that are in memory or are a place inside of something that is.
@@ -79,7 +103,9 @@ impl ElementMap {
     pub(crate) fn apply(&self, bytes: &mut Vec<u8>) -> Result<()> {
         for step in &self.steps {
             match *step {
-                Step::Bool => bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+                Step::Bool => bytes
+                    .iter_mut()
+                    .for_each(|byte| *byte = u8::from(*byte != 0)),
                 Step::Cast(from, to) => *bytes = cast::cast(from, to, bytes)?,
                 Step::Swap(width) => endian::swap(bytes, width),
             }
@@ -91,17 +117,25 @@ impl ElementMap {
 /// What is wrong with the content of decoded bytes of a type: bytes that are no value of it.
 ///
 /// `last` says that these bytes end the part, and `elements` how many elements the whole part has.
-pub(crate) fn check_content(dtype: DType, bytes: &[u8], last: bool, elements: u64) -> Option<String> {
+pub(crate) fn check_content(
+    dtype: DType,
+    bytes: &[u8],
+    last: bool,
+    elements: u64,
+) -> Option<String> {
     match dtype {
         DType::Number(Scalar::Bool, _) => {
             let bad = bytes.iter().find(|&&byte| byte > 1)?;
-            Some(format!("a bool is stored as byte {bad}, 0 and 1 are its values"))
+            Some(format!(
+                "a bool is stored as byte {bad}, 0 and 1 are its values"
+            ))
         }
         DType::Number(scalar, Lanes::Real) if scalar.bits() < 8 && last => {
             let used = elements % 8 * u64::from(scalar.bits()) % 8;
             let byte = *bytes.last()?;
             let unused = if used == 0 { 0 } else { byte >> used };
-            (unused != 0).then(|| format!("the unused bits of the last byte {byte:#04x} are not zero"))
+            (unused != 0)
+                .then(|| format!("the unused bits of the last byte {byte:#04x} are not zero"))
         }
         _ => None,
     }

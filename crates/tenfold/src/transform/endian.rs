@@ -8,7 +8,9 @@ pub(super) fn swap(bytes: &mut [u8], width: usize) {
         4 => swap_fixed::<4>(bytes),
         8 => swap_fixed::<8>(bytes),
         16 => swap_fixed::<16>(bytes),
-        _ => bytes.chunks_exact_mut(width.max(1)).for_each(<[u8]>::reverse),
+        _ => bytes
+            .chunks_exact_mut(width.max(1))
+            .for_each(<[u8]>::reverse),
     }
 }
 

@@ -19,10 +19,16 @@ impl<'a> Data<'a> {
     pub(crate) fn input(self, payload: &Payload) -> Result<Input<'a>> {
         match payload {
             Payload::Raw { source, range } | Payload::Encoded { source, range, .. } => {
-                Ok(Input::Source { id: *source, source: self.source(*source)?, range: range.clone() })
+                Ok(Input::Source {
+                    id: *source,
+                    source: self.source(*source)?,
+                    range: range.clone(),
+                })
             }
             Payload::Inline(bytes) => Ok(Input::Memory(bytes.clone())),
-            Payload::Derived { .. } => Err(Error::argument("data that is not stored cannot be read")),
+            Payload::Derived { .. } => {
+                Err(Error::argument("data that is not stored cannot be read"))
+            }
         }
     }
 
@@ -38,7 +44,11 @@ impl<'a> Data<'a> {
 #[derive(Clone)]
 pub(crate) enum Input<'a> {
     Memory(Bytes),
-    Source { id: SourceId, source: &'a dyn Source, range: Range<u64> },
+    Source {
+        id: SourceId,
+        source: &'a dyn Source,
+        range: Range<u64>,
+    },
 }
 
 impl Input<'_> {
@@ -55,7 +65,9 @@ impl Input<'_> {
             Input::Memory(bytes) => Source::read_into(bytes, at, out),
             Input::Source { id, source, range } => {
                 let from = range.start.saturating_add(at);
-                source.read_into(from, out).map_err(|error| place(error, *id, range))
+                source
+                    .read_into(from, out)
+                    .map_err(|error| place(error, *id, range))
             }
         }
     }
@@ -66,7 +78,9 @@ impl Input<'_> {
             Input::Memory(bytes) => Source::read(bytes, at..at.saturating_add(len)),
             Input::Source { id, source, range } => {
                 let from = range.start.saturating_add(at);
-                source.read(from..from.saturating_add(len)).map_err(|error| place(error, *id, range))
+                source
+                    .read(from..from.saturating_add(len))
+                    .map_err(|error| place(error, *id, range))
             }
         }
     }

@@ -15,7 +15,7 @@ mod input;
 mod order;
 mod sparse;
 
-pub(crate) use codec::{Encoder, seek_table};
+pub(crate) use codec::{encode, seek_table};
 pub(crate) use elements::check_content;
 pub(crate) use input::{Data, Input};
 pub(crate) use sparse::Scatter;
@@ -49,10 +49,17 @@ enum Body<'a> {
 
 impl<'a> View<'a> {
     /// What [`Want`] asks for.
-    pub(crate) fn new(data: Data<'a>, tensor: &TensorInfo, part: usize, want: &Want) -> Result<Self> {
+    pub(crate) fn new(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        part: usize,
+        want: &Want,
+    ) -> Result<Self> {
         let view = || match want {
             Want::Dense(form) => Self::dense(data, tensor, form),
-            Want::Part { dtype, endian } => Self::part(data, nth_part(tensor, part)?, *dtype, *endian),
+            Want::Part { dtype, endian } => {
+                Self::part(data, nth_part(tensor, part)?, *dtype, *endian)
+            }
             Want::Stored => Self::stored(data, nth_part(tensor, part)?),
         };
         tensor.readable()?;
@@ -61,9 +68,14 @@ impl<'a> View<'a> {
 
     /// The whole tensor, dense.
     fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
-        let elements = tensor.elements().ok_or_else(|| overflow("the number of elements"))?;
+        let elements = tensor
+            .elements()
+            .ok_or_else(|| overflow("the number of elements"))?;
         let len = form.dtype.bytes_for(elements).ok_or_else(|| {
-            Error::unsupported("dense", format!("{} has no dense form", tensor.layout.name()))
+            Error::unsupported(
+                "dense",
+                format!("{} has no dense form", tensor.layout.name()),
+            )
         })?;
         match tensor.layout {
             Layout::RowMajor | Layout::ColumnMajor => {
@@ -71,7 +83,11 @@ impl<'a> View<'a> {
                     .part(&Role::Values)
                     .ok_or_else(|| Error::malformed("layout", "a dense tensor without values"))?;
                 if values.dtype.bytes_for(elements) != Some(values.payload.len()) {
-                    let message = format!("{} bytes for {elements} elements of {}", values.payload.len(), values.dtype);
+                    let message = format!(
+                        "{} bytes for {elements} elements of {}",
+                        values.payload.len(),
+                        values.dtype
+                    );
                     return Err(Error::malformed("size", message));
                 }
                 if tensor.shape.len() < 2 || tensor.layout == form.layout || elements == 0 {
@@ -79,21 +95,34 @@ impl<'a> View<'a> {
                 }
                 let map = ElementMap::new(values.dtype, values.endian, form.dtype, form.endian)?;
                 let reorder = Reorder::new(data, values, &tensor.shape, &tensor.layout)?;
-                Ok(Self { body: Body::Reorder(reorder), map, len })
+                Ok(Self {
+                    body: Body::Reorder(reorder),
+                    map,
+                    len,
+                })
             }
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
                 if len > data.limits.dense_bytes {
                     let limit = data.limits.dense_bytes;
-                    let message = format!("the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}");
+                    let message = format!(
+                        "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
+                    );
                     return Err(Error::limit("dense", message));
                 }
                 let scatter = Scatter::load(data, tensor, form)?;
                 let map = ElementMap::new(form.dtype, form.endian, form.dtype, form.endian)?;
-                Ok(Self { body: Body::Scatter(scatter), map, len })
+                Ok(Self {
+                    body: Body::Scatter(scatter),
+                    map,
+                    len,
+                })
             }
             Layout::Opaque { .. } => Err(Error::unsupported(
                 "dense",
-                format!("layout {:?} has no dense form here; its parts can be read one by one", tensor.layout.name()),
+                format!(
+                    "layout {:?} has no dense form here; its parts can be read one by one",
+                    tensor.layout.name()
+                ),
             )),
         }
     }
@@ -102,7 +131,11 @@ impl<'a> View<'a> {
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
         let len = map.output_len(part.payload.len())?;
-        Ok(Self { map, len, ..Self::decoded(data, &part.payload)? })
+        Ok(Self {
+            map,
+            len,
+            ..Self::decoded(data, &part.payload)?
+        })
     }
 
     /// The bytes of a part after decompression, as they are.
@@ -112,14 +145,22 @@ impl<'a> View<'a> {
             Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
             _ => Body::Direct(input),
         };
-        Ok(Self { body, map: ElementMap::identity(), len: payload.len() })
+        Ok(Self {
+            body,
+            map: ElementMap::identity(),
+            len: payload.len(),
+        })
     }
 
     /// The bytes of a part as they are stored, compressed or not.
     fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
         let input = data.input(&part.payload)?;
         let len = input.len();
-        Ok(Self { body: Body::Direct(input), map: ElementMap::identity(), len })
+        Ok(Self {
+            body: Body::Direct(input),
+            map: ElementMap::identity(),
+            len,
+        })
     }
 
     /// Bytes in the wanted form.
@@ -140,20 +181,25 @@ impl<'a> View<'a> {
         !matches!(self.body, Body::Sequential(..))
     }
 
-    /// How many bytes a piece should have: pieces of a random view begin at multiples of it.
-    pub(crate) fn piece(&self) -> u64 {
-        let (step, whole) = match &self.body {
-            Body::Frames(frames) => (frames.frame_len(), 1),
-            Body::Reorder(reorder) => (reorder.row_len(), PIECE as u64),
+    /// The steps in which a random view can be entered.
+    pub(crate) fn step(&self) -> u64 {
+        let stored = match &self.body {
+            Body::Frames(frames) => frames.frame_len(),
+            Body::Reorder(reorder) => reorder.row_len(),
             // A multiple of every element's width.
-            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => (64, PIECE as u64),
+            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => 128,
         };
-        let step = step.max(1);
-        self.map.scale(step * (whole / step).max(1))
+        self.map.scale(stored.max(1))
     }
 
-    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`piece`](Self::piece) and `len` is a
-    /// piece or what is left. `out` is cleared first.
+    /// How many bytes a piece should have: a multiple of the step.
+    pub(crate) fn piece(&self) -> u64 {
+        let step = self.step();
+        step * (PIECE as u64 / step).max(1)
+    }
+
+    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step), and so is
+    /// `len` unless it is all that is left. `out` is cleared first.
     pub(crate) fn read(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
         let stored_at = self.map.unscale(at);
         let stored_len = as_size(self.map.unscale(len))?;
@@ -164,7 +210,9 @@ impl<'a> View<'a> {
             Body::Frames(frames) => frames.read_into(stored_at, out)?,
             Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
             Body::Scatter(scatter) => scatter.read_into(stored_at, out),
-            Body::Sequential(..) => return Err(Error::argument("a compressed stream has no random access")),
+            Body::Sequential(..) => {
+                return Err(Error::argument("a compressed stream has no random access"));
+            }
         }
         self.map.apply(out)
     }
@@ -175,13 +223,20 @@ impl<'a> View<'a> {
             Body::Sequential(input, len) => Some(Sequential::new(input.clone(), *len)?),
             _ => None,
         };
-        Ok(Pieces { view: self, at: 0, decoder })
+        Ok(Pieces {
+            view: self,
+            at: 0,
+            decoder,
+        })
     }
 
     /// Everything in one buffer, which grows as data arrives.
     pub(crate) fn collect(&self, limit: u64) -> Result<Vec<u8>> {
         if self.len > limit {
-            let message = format!("{} bytes are needed at once, the limit (tensor_memory) is {limit}", self.len);
+            let message = format!(
+                "{} bytes are needed at once, the limit (tensor_memory) is {limit}",
+                self.len
+            );
             return Err(Error::limit("memory", message));
         }
         let mut all = Vec::new();
@@ -223,7 +278,10 @@ impl Pieces<'_> {
 }
 
 fn nth_part(tensor: &TensorInfo, part: usize) -> Result<&Part> {
-    tensor.parts.get(part).ok_or_else(|| Error::argument(format!("there is no part {part}")))
+    tensor
+        .parts
+        .get(part)
+        .ok_or_else(|| Error::argument(format!("there is no part {part}")))
 }
 
 fn overflow(what: &str) -> Error {
@@ -232,5 +290,6 @@ fn overflow(what: &str) -> Error {
 
 /// A length as a size in memory.
 pub(crate) fn as_size(len: u64) -> Result<usize> {
-    usize::try_from(len).map_err(|cause| Error::limit("memory", format!("{len} bytes at once")).because(cause))
+    usize::try_from(len)
+        .map_err(|cause| Error::limit("memory", format!("{len} bytes at once")).because(cause))
 }

@@ -26,12 +26,19 @@ pub(super) struct Reorder<'a> {
 }
 
 impl<'a> Reorder<'a> {
-    pub(super) fn new(data: Data<'a>, values: &Part, shape: &[u64], stored: &Layout) -> Result<Self> {
-        let width = values
-            .dtype
-            .width()
-            .ok_or_else(|| Error::unsupported("order", format!("{} has no other order", values.dtype)))?;
-        let mut shape: Vec<usize> = shape.iter().map(|&dim| as_size(dim)).collect::<Result<_>>()?;
+    pub(super) fn new(
+        data: Data<'a>,
+        values: &Part,
+        shape: &[u64],
+        stored: &Layout,
+    ) -> Result<Self> {
+        let width = values.dtype.width().ok_or_else(|| {
+            Error::unsupported("order", format!("{} has no other order", values.dtype))
+        })?;
+        let mut shape: Vec<usize> = shape
+            .iter()
+            .map(|&dim| as_size(dim))
+            .collect::<Result<_>>()?;
         if *stored == Layout::RowMajor {
             shape.reverse();
         }
@@ -44,12 +51,19 @@ impl<'a> Reorder<'a> {
             payload => data.input(payload)?,
         };
         let rest: u64 = shape[1..].iter().map(|&dim| dim as u64).product();
-        let row_len = rest.checked_mul(width as u64).ok_or_else(|| overflow("the size of a row"))?;
+        let row_len = rest
+            .checked_mul(width as u64)
+            .ok_or_else(|| overflow("the size of a row"))?;
         if row_len > data.limits.tensor_memory {
             let message = format!("a row of {row_len} bytes is needed at once to change the order");
             return Err(Error::limit("memory", message));
         }
-        Ok(Self { input, shape, width, row_len })
+        Ok(Self {
+            input,
+            shape,
+            width,
+            row_len,
+        })
     }
 
     /// Bytes of one row of the result: of everything that has the same first index.
@@ -71,7 +85,12 @@ impl<'a> Reorder<'a> {
             32 => turn::<32>(&strip, rows, &self.shape, out),
             64 => turn::<64>(&strip, rows, &self.shape, out),
             128 => turn::<128>(&strip, rows, &self.shape, out),
-            width => return Err(Error::unsupported("order", format!("elements of {width} bytes"))),
+            width => {
+                return Err(Error::unsupported(
+                    "order",
+                    format!("elements of {width} bytes"),
+                ));
+            }
         }
         Ok(())
     }
@@ -86,7 +105,8 @@ impl<'a> Reorder<'a> {
             self.input.read_into(0, &mut strip)?;
         } else if run >= SHORT_RUN {
             for (n, place) in strip.chunks_exact_mut(run).enumerate() {
-                self.input.read_into((n * pitch + first * self.width) as u64, place)?;
+                self.input
+                    .read_into((n * pitch + first * self.width) as u64, place)?;
             }
         } else {
             let mut window = Vec::new();
@@ -121,7 +141,11 @@ fn turn<const WIDTH: usize>(strip: &[u8], rows: usize, shape: &[usize], out: &mu
     let mut index = vec![0; middle.len()];
     for place in 0..middle_len {
         // Where this choice of the middle indices is in stored order, the first of them running fastest.
-        let stored = index.iter().zip(middle).rev().fold(0, |sum, (&i, &dim)| sum * dim + i);
+        let stored = index
+            .iter()
+            .zip(middle)
+            .rev()
+            .fold(0, |sum, (&i, &dim)| sum * dim + i);
         for top in (0..rows).step_by(TILE) {
             for left in (0..last).step_by(TILE) {
                 for i in top..rows.min(top + TILE) {

@@ -4,12 +4,12 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 use crate::transform::Input;
 
-#[cfg(feature = "zstd-write")]
-pub(crate) use with_c::Encoder;
-#[cfg(feature = "zstd-write")]
-pub(super) use with_c::{Decoder, decode_frame};
 #[cfg(not(feature = "zstd-write"))]
 pub(super) use in_rust::{Decoder, decode_frame};
+#[cfg(feature = "zstd-write")]
+pub(crate) use with_c::encode;
+#[cfg(feature = "zstd-write")]
+pub(super) use with_c::{Decoder, decode_frame};
 
 /// The largest window that a frame may ask for, as a power of two: what it makes a decoder allocate.
 const WINDOW_LOG: u32 = 27;
@@ -27,7 +27,11 @@ struct Feed<'a> {
 
 impl<'a> Feed<'a> {
     fn new(input: Input<'a>) -> Self {
-        Self { input, at: 0, failed: None }
+        Self {
+            input,
+            at: 0,
+            failed: None,
+        }
     }
 
     fn left(&self) -> u64 {
@@ -36,7 +40,9 @@ impl<'a> Feed<'a> {
 
     /// `None` after a failure, which [`failure`](Self::failure) gives.
     fn fill(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        let n = usize::try_from(self.left()).unwrap_or(usize::MAX).min(buffer.len());
+        let n = usize::try_from(self.left())
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         match self.input.read_into(self.at, &mut buffer[..n]) {
             Ok(()) => {
                 self.at += n as u64;
@@ -57,6 +63,7 @@ impl<'a> Feed<'a> {
 
 #[cfg(feature = "zstd-write")]
 mod with_c {
+    use std::cell::RefCell;
     use std::io::{self, BufReader, Read};
 
     use zstd::bulk;
@@ -77,13 +84,17 @@ mod with_c {
     impl<'a> Decoder<'a> {
         pub(in super::super) fn new(input: Input<'a>) -> Result<Self> {
             let mut decoder = read::Decoder::new(Feed::new(input)).map_err(broken)?;
-            decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(broken)?;
+            decoder
+                .set_parameter(DParameter::WindowLogMax(WINDOW_LOG))
+                .map_err(broken)?;
             Ok(Self(decoder))
         }
 
         /// Some decoded bytes; 0 at the end of the last frame.
         pub(in super::super) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
-            self.0.read(out).map_err(|cause| self.0.get_mut().get_mut().failure(cause))
+            self.0
+                .read(out)
+                .map_err(|cause| self.0.get_mut().get_mut().failure(cause))
         }
     }
 
@@ -91,30 +102,48 @@ mod with_c {
     pub(in super::super) fn decode_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
         match bulk::decompress_to_buffer(stored, out) {
             Ok(n) if n == out.len() => Ok(()),
-            Ok(n) => Err(broken(format!("a frame gives {n} bytes instead of {}", out.len()))),
+            Ok(n) => Err(broken(format!(
+                "a frame gives {n} bytes instead of {}",
+                out.len()
+            ))),
             Err(cause) => Err(broken(cause)),
         }
     }
 
-    /// Compresses pieces, each to a frame of its own with its size and a checksum.
-    pub(crate) struct Encoder(bulk::Compressor<'static>);
+    std::thread_local! {
+        /// Setting up a compressor costs more than compressing a small tensor.
+        static COMPRESSOR: RefCell<Option<(i32, bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+    }
 
-    impl Encoder {
-        pub(crate) fn new(level: i32) -> Result<Self> {
-            let range = zstd::compression_level_range();
-            if !range.contains(&level) {
-                let message = format!("zstd level {level}: {} to {} are possible", range.start(), range.end());
-                return Err(Error::argument(message));
-            }
-            let fail = |cause| Error::io("cannot set up zstd", cause);
-            let mut compressor = bulk::Compressor::new(level).map_err(fail)?;
-            compressor.set_parameter(CParameter::ChecksumFlag(true)).map_err(fail)?;
-            Ok(Self(compressor))
-        }
+    /// Compresses a piece to a frame of its own, with its size and a checksum.
+    pub(crate) fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
+        COMPRESSOR.with_borrow_mut(|kept| {
+            let compressor = match kept {
+                Some((with, compressor)) if *with == level => compressor,
+                _ => &mut kept.insert((level, compressor(level)?)).1,
+            };
+            compressor
+                .compress(piece)
+                .map_err(|cause| Error::io("cannot compress", cause))
+        })
+    }
 
-        pub(crate) fn encode(&mut self, piece: &[u8]) -> Result<Vec<u8>> {
-            self.0.compress(piece).map_err(|cause| Error::io("cannot compress", cause))
+    fn compressor(level: i32) -> Result<bulk::Compressor<'static>> {
+        let range = zstd::compression_level_range();
+        if !range.contains(&level) {
+            let message = format!(
+                "zstd level {level}: {} to {} are possible",
+                range.start(),
+                range.end()
+            );
+            return Err(Error::argument(message));
         }
+        let fail = |cause| Error::io("cannot set up zstd", cause);
+        let mut compressor = bulk::Compressor::new(level).map_err(fail)?;
+        compressor
+            .set_parameter(CParameter::ChecksumFlag(true))
+            .map_err(fail)?;
+        Ok(compressor)
     }
 }
 
@@ -129,7 +158,8 @@ mod in_rust {
 
     impl Read for Feed<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> Result<usize, io::Error> {
-            self.fill(buffer).ok_or_else(|| io::Error::from(io::ErrorKind::Other))
+            self.fill(buffer)
+                .ok_or_else(|| io::Error::from(io::ErrorKind::Other))
         }
     }
 
@@ -144,7 +174,11 @@ mod in_rust {
         pub(in super::super) fn new(input: Input<'a>) -> Result<Self> {
             let mut frame = FrameDecoder::new();
             frame.set_max_window_size(1 << WINDOW_LOG);
-            Ok(Self { feed: Feed::new(input), frame, inside: false })
+            Ok(Self {
+                feed: Feed::new(input),
+                frame,
+                inside: false,
+            })
         }
 
         /// Some decoded bytes; 0 at the end of the last frame.
@@ -176,7 +210,9 @@ mod in_rust {
                         self.inside = true;
                         return Ok(true);
                     }
-                    Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    Err(FrameDecoderError::ReadFrameHeaderError(
+                        ReadFrameHeaderError::SkipFrame { length, .. },
+                    )) => {
                         if u64::from(length) > self.feed.left() {
                             return Err(broken("a skippable frame reaches past the end"));
                         }
@@ -190,10 +226,13 @@ mod in_rust {
 
         /// The decoder reads a frame's checksum and leaves comparing it to us.
         fn compare_checksum(&self) -> Result<()> {
-            match (self.frame.get_checksum_from_data(), self.frame.get_calculated_checksum()) {
-                (Some(stored), Some(computed)) if stored != computed => {
-                    Err(broken(format!("frame checksum: stored {stored:08x}, computed {computed:08x}")))
-                }
+            match (
+                self.frame.get_checksum_from_data(),
+                self.frame.get_calculated_checksum(),
+            ) {
+                (Some(stored), Some(computed)) if stored != computed => Err(broken(format!(
+                    "frame checksum: stored {stored:08x}, computed {computed:08x}"
+                ))),
                 _ => Ok(()),
             }
         }
@@ -205,13 +244,21 @@ mod in_rust {
         let mut filled = 0;
         while filled < out.len() {
             match decoder.read(&mut out[filled..])? {
-                0 => return Err(broken(format!("a frame gives {filled} bytes instead of {}", out.len()))),
+                0 => {
+                    return Err(broken(format!(
+                        "a frame gives {filled} bytes instead of {}",
+                        out.len()
+                    )));
+                }
                 n => filled += n,
             }
         }
         match decoder.read(&mut [0])? {
             0 => Ok(()),
-            _ => Err(broken(format!("a frame gives more than {} bytes", out.len()))),
+            _ => Err(broken(format!(
+                "a frame gives more than {} bytes",
+                out.len()
+            ))),
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Writes segments one after the other; workers prepare the pieces.
+
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::format::execute::pool::{Pool, with_pool};
+use crate::format::execute::target::Target;
+use crate::format::execute::{Digesting, ExecuteOptions, padding, tensor};
+use crate::format::{Segment, Written};
+use crate::model::Codec;
+use crate::prelude::*;
+use crate::transform::{PIECE, View, as_size, encode, seek_table};
+
+/// A piece to be prepared.
+struct Job<'v> {
+    piece: PieceOf<'v>,
+    codec: Option<Codec>,
+    keep_decoded: bool,
+}
+
+enum PieceOf<'v> {
+    /// Read and transformed by the worker.
+    View {
+        view: Arc<View<'v>>,
+        at: u64,
+        len: u64,
+    },
+    /// Decoded already, because its stream could only be read from the beginning.
+    Decoded(Vec<u8>),
+}
+
+/// A piece that is ready to be written.
+struct Piece {
+    stored: Vec<u8>,
+    /// The bytes before compression, where a hash over them is wanted.
+    decoded: Option<Vec<u8>>,
+    decoded_len: u64,
+}
+
+pub(super) fn write(
+    run: Vec<Segment>,
+    from: &Archive,
+    target: &mut Target<'_>,
+    at: u64,
+    written: &mut Vec<Written>,
+    options: &ExecuteOptions,
+) -> Result<u64> {
+    #[cfg(feature = "std")]
+    let threads = super::pool::thread_count(options.threads);
+    #[cfg(not(feature = "std"))]
+    let threads = 1;
+    let mut writer = Writer {
+        target,
+        at,
+        options,
+    };
+    with_pool(threads, &prepare, |pool| {
+        for segment in run {
+            match segment {
+                Segment::Bytes(bytes) => writer.put(&bytes)?,
+                Segment::Align { to, fill } => {
+                    let mut left = padding(writer.at, to);
+                    while left > 0 {
+                        let n = left.min(64 << 10);
+                        writer.put(&vec![fill; as_size(n)?])?;
+                        left -= n;
+                    }
+                }
+                Segment::Tensor {
+                    index,
+                    part,
+                    want,
+                    codec,
+                    digest,
+                } => {
+                    let info = tensor(from, index)?;
+                    let view = View::new(from.data(), info, part, &want)?;
+                    let sum = Digesting::new(digest)?;
+                    let done = writer
+                        .tensor(pool, view, codec, sum)
+                        .map_err(|error| error.in_tensor(&info.name))?;
+                    written.push(Written {
+                        index,
+                        part,
+                        ..done
+                    });
+                }
+                Segment::Computed(_) => return Err(Error::argument("a computed segment in a run")),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(writer.at)
+}
+
+struct Writer<'w, 's> {
+    target: &'w mut Target<'s>,
+    at: u64,
+    options: &'w ExecuteOptions,
+}
+
+impl Writer<'_, '_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.target.write(self.at, bytes)?;
+        self.at += bytes.len() as u64;
+        self.options.control.advance(bytes.len() as u64)
+    }
+
+    /// Writes one tensor's part, piece by piece.
+    fn tensor<'v>(
+        &mut self,
+        pool: &mut Pool<'_, Job<'v>, Piece>,
+        view: View<'v>,
+        codec: Option<Codec>,
+        mut sum: Digesting,
+    ) -> Result<Written> {
+        let start = self.at;
+        let raw_len = view.len();
+        let keep_decoded = sum.wants_decoded() && codec.is_some();
+        let mut frames = Vec::new();
+        let mut consume = |piece: Piece| {
+            sum.update(piece.decoded.as_deref().unwrap_or(&piece.stored));
+            frames.push((
+                as_u32(piece.stored.len() as u64)?,
+                as_u32(piece.decoded_len)?,
+            ));
+            self.put(&piece.stored)
+        };
+        // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
+        let wanted = match codec {
+            Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
+            Some(Codec::Zstd { .. }) => PIECE as u64,
+            None => view.piece(),
+        };
+        let view = Arc::new(view);
+        if view.is_random() && wanted % view.step() == 0 {
+            let mut at = 0;
+            while at < raw_len {
+                let len = wanted.min(raw_len - at);
+                let piece = PieceOf::View {
+                    view: view.clone(),
+                    at,
+                    len,
+                };
+                pool.submit(
+                    Job {
+                        piece,
+                        codec,
+                        keep_decoded,
+                    },
+                    &mut consume,
+                )?;
+                at += len;
+            }
+        } else {
+            let mut pieces = view.pieces()?;
+            let mut gathered = Vec::new();
+            let mut piece = Vec::new();
+            let size = as_size(wanted)?;
+            while pieces.next(&mut piece)? {
+                gathered.extend_from_slice(&piece);
+                while gathered.len() >= size {
+                    let rest = gathered.split_off(size);
+                    let piece = PieceOf::Decoded(core::mem::replace(&mut gathered, rest));
+                    pool.submit(
+                        Job {
+                            piece,
+                            codec,
+                            keep_decoded,
+                        },
+                        &mut consume,
+                    )?;
+                }
+            }
+            if !gathered.is_empty() {
+                pool.submit(
+                    Job {
+                        piece: PieceOf::Decoded(gathered),
+                        codec,
+                        keep_decoded,
+                    },
+                    &mut consume,
+                )?;
+            }
+        }
+        if raw_len == 0 && matches!(codec, Some(Codec::Zstd { .. })) {
+            // Nothing is a frame too.
+            pool.submit(
+                Job {
+                    piece: PieceOf::Decoded(Vec::new()),
+                    codec,
+                    keep_decoded,
+                },
+                &mut consume,
+            )?;
+        }
+        pool.drain(&mut consume)?;
+        if matches!(codec, Some(Codec::ZstdSeekable { .. })) {
+            let table = seek_table(&frames);
+            if !sum.wants_decoded() {
+                sum.update(&table);
+            }
+            self.put(&table)?;
+        }
+        Ok(Written {
+            index: 0,
+            part: 0,
+            range: start..self.at,
+            raw_len,
+            digest: sum.finish(),
+        })
+    }
+}
+
+/// What a worker does with a piece.
+fn prepare(job: Job<'_>) -> Result<Piece> {
+    let decoded = match job.piece {
+        PieceOf::View { view, at, len } => {
+            let mut piece = Vec::new();
+            view.read(at, len, &mut piece)?;
+            piece
+        }
+        PieceOf::Decoded(piece) => piece,
+    };
+    let decoded_len = decoded.len() as u64;
+    match job.codec {
+        None => Ok(Piece {
+            stored: decoded,
+            decoded: None,
+            decoded_len,
+        }),
+        Some(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => {
+            let stored = encode(level, &decoded)?;
+            Ok(Piece {
+                stored,
+                decoded: job.keep_decoded.then_some(decoded),
+                decoded_len,
+            })
+        }
+    }
+}
+
+fn as_u32(len: u64) -> Result<u32> {
+    u32::try_from(len)
+        .map_err(|cause| Error::limit("frame", format!("a frame of {len} bytes")).because(cause))
+}

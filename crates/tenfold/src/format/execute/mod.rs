@@ -1,0 +1,211 @@
+//! Carries a plan out, in the cheapest way that the source and the target allow.
+//!
+//! Where the target is a file and every place in it is known beforehand, workers write at those places in parallel, and
+//! bytes that do not change are moved by the kernel ([`positioned`]). Otherwise, behind a codec or into a stream, workers
+//! prepare pieces and one thread writes them in order ([`in_order`]). Both hold pieces, never tensors.
+
+mod control;
+mod in_order;
+mod pool;
+#[cfg(feature = "std")]
+mod positioned;
+mod target;
+
+pub use control::Control;
+
+use crate::archive::Archive;
+use crate::digest::Hasher;
+use crate::error::{Error, Result};
+use crate::format::{FilePlan, Plan, Segment, Want, Written};
+use crate::io::Output;
+use crate::model::{Checksum, DigestKind, Over, TensorInfo};
+use crate::prelude::*;
+
+use target::Target;
+
+/// How a plan is carried out.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ExecuteOptions {
+    /// Threads; 0 is one for every core.
+    pub threads: usize,
+    /// Lets another thread watch and stop the work.
+    pub control: Arc<Control>,
+}
+
+/// Writes the files of a plan that was made for the tensors of `from`.
+pub fn execute(
+    plan: Plan,
+    from: &Archive,
+    out: &mut dyn Output,
+    options: &ExecuteOptions,
+) -> Result<()> {
+    for file in &plan.files {
+        for segment in &file.segments {
+            options
+                .control
+                .expect(known_len(segment, from, 0)?.unwrap_or(0));
+        }
+    }
+    for file in plan.files {
+        write_file(file, from, out, options)?;
+    }
+    Ok(())
+}
+
+fn write_file(
+    file: FilePlan,
+    from: &Archive,
+    out: &mut dyn Output,
+    options: &ExecuteOptions,
+) -> Result<()> {
+    let mut known = Some(0);
+    for segment in &file.segments {
+        let Some(at) = known else { break };
+        known = known_len(segment, from, at)?.map(|len| at.saturating_add(len));
+    }
+    // Up to the first segment of unknown length: what must fit on the disk at least.
+    let mut sink = out.create(&file.name, known)?;
+    let mut target = Target::new(&mut *sink);
+    let mut written = Vec::new();
+    let mut at = 0;
+    let mut segments = file.segments.into_iter().peekable();
+    while segments.peek().is_some() {
+        let mut run = Vec::new();
+        while let Some(segment) =
+            segments.next_if(|segment| !matches!(segment, Segment::Computed(_)))
+        {
+            run.push(segment);
+        }
+        at = write_run(run, from, &mut target, at, &mut written, options)?;
+        if let Some(Segment::Computed(make)) = segments.next() {
+            let bytes = make(&written, at)?;
+            target.write(at, &bytes)?;
+            at += bytes.len() as u64;
+        }
+    }
+    target.finish(at)
+}
+
+/// Writes segments without a computed one among them, from `at` on, and says where they end.
+fn write_run(
+    run: Vec<Segment>,
+    from: &Archive,
+    target: &mut Target<'_>,
+    at: u64,
+    written: &mut Vec<Written>,
+    options: &ExecuteOptions,
+) -> Result<u64> {
+    #[cfg(feature = "std")]
+    if let Some(file) = target.file() {
+        if run
+            .iter()
+            .all(|segment| !matches!(segment, Segment::Tensor { codec: Some(_), .. }))
+        {
+            return positioned::write(&run, from, file, at, written, options);
+        }
+    }
+    in_order::write(run, from, target, at, written, options)
+}
+
+/// The length of a segment that begins at `at`; `None` when it is known only after it was written.
+fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> {
+    Ok(match segment {
+        Segment::Bytes(bytes) => Some(bytes.len() as u64),
+        Segment::Align { to, .. } => Some(padding(at, *to)),
+        Segment::Tensor {
+            index,
+            part,
+            want,
+            codec: None,
+            ..
+        } => Some(wanted_len(tensor(from, *index)?, *part, want)?),
+        Segment::Tensor { codec: Some(_), .. } | Segment::Computed(_) => None,
+    })
+}
+
+/// Bytes from `at` to the next multiple of `to`.
+fn padding(at: u64, to: u64) -> u64 {
+    at.checked_next_multiple_of(to)
+        .map_or(0, |aligned| aligned - at)
+}
+
+fn tensor(from: &Archive, index: usize) -> Result<&TensorInfo> {
+    let tensors = &from.manifest().tensors;
+    tensors.get(index).ok_or_else(|| {
+        Error::argument(format!(
+            "the plan names tensor {index} of {}",
+            tensors.len()
+        ))
+    })
+}
+
+/// Bytes of a part in a wanted form.
+fn wanted_len(tensor: &TensorInfo, part: usize, want: &Want) -> Result<u64> {
+    let part = || {
+        tensor.parts.get(part).ok_or_else(|| {
+            Error::argument(format!("the plan names part {part}")).in_tensor(&tensor.name)
+        })
+    };
+    let overflow = || Error::argument("the size does not fit 64 bits").in_tensor(&tensor.name);
+    match want {
+        Want::Dense(form) => {
+            let elements = tensor.elements().ok_or_else(overflow)?;
+            form.dtype.bytes_for(elements).ok_or_else(overflow)
+        }
+        Want::Part { dtype, .. } => {
+            let part = part()?;
+            let from_width = part.dtype.swap_width() as u64;
+            let to_width = if part.dtype == *dtype {
+                from_width
+            } else {
+                dtype.swap_width() as u64
+            };
+            match part.dtype == *dtype {
+                true => Ok(part.payload.len()),
+                false => (part.payload.len() / from_width)
+                    .checked_mul(to_width)
+                    .ok_or_else(overflow),
+            }
+        }
+        Want::Stored => {
+            let payload = &part()?.payload;
+            Ok(payload
+                .stored()
+                .map_or(payload.len(), |(_, range)| range.end - range.start))
+        }
+    }
+}
+
+/// The hash that a segment asks for, while its bytes pass.
+struct Digesting(Option<(Hasher, DigestKind, Over)>);
+
+impl Digesting {
+    fn new(digest: Option<(DigestKind, Over)>) -> Result<Self> {
+        let Some((kind, over)) = digest else {
+            return Ok(Self(None));
+        };
+        let hasher = Hasher::new(kind)
+            .ok_or_else(|| Error::unsupported("checksum", format!("{kind} is not built in")))?;
+        Ok(Self(Some((hasher, kind, over))))
+    }
+
+    /// Whether decoded bytes are wanted too, not only those that are stored.
+    fn wants_decoded(&self) -> bool {
+        matches!(self.0, Some((_, _, Over::Decoded)))
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        if let Some((hasher, ..)) = &mut self.0 {
+            hasher.update(bytes);
+        }
+    }
+
+    fn finish(self) -> Option<Checksum> {
+        self.0.map(|(hasher, kind, over)| Checksum {
+            kind,
+            over,
+            value: hasher.finish(),
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! Writes segments at their places, in parallel.
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::format::execute::pool::thread_count;
+use crate::format::execute::target::{copy, write_at};
+use crate::format::execute::{Digesting, ExecuteOptions, known_len, tensor};
+use crate::format::{Segment, Written};
+use crate::model::{Checksum, Layout, Payload, TensorInfo};
+use crate::prelude::*;
+use crate::transform::{Input, PIECE, View, as_size};
+
+/// Segments up to this length are gathered in memory and written together.
+const SMALL: u64 = 256 << 10;
+/// Gathered bytes that are written at once.
+const GATHER: u64 = 1 << 20;
+/// Bytes of one large segment that one worker moves before it takes other work.
+const SHARE: u64 = 64 << 20;
+
+/// Something for one worker to do.
+enum Task {
+    /// Neighbouring segments, written together.
+    Gather { segments: Range<usize> },
+    /// Bytes `from..from + len` of a tensor that can be entered anywhere.
+    Share { segment: usize, from: u64, len: u64 },
+    /// A tensor from its beginning to its end.
+    Whole { segment: usize },
+}
+
+/// How a segment that is not gathered is written.
+enum Large {
+    Nothing,
+    Shares,
+    Whole,
+}
+
+pub(super) fn write(
+    run: &[Segment],
+    from: &Archive,
+    file: &File,
+    at: u64,
+    written: &mut Vec<Written>,
+    options: &ExecuteOptions,
+) -> Result<u64> {
+    let mut places = vec![at];
+    let mut end = at;
+    for segment in run {
+        end += known_len(segment, from, end)?
+            .ok_or_else(|| Error::argument("a segment of unknown length"))?;
+        places.push(end);
+    }
+    let job = Job {
+        run,
+        places: &places,
+        from,
+        file,
+        options,
+    };
+    let tasks = job.tasks()?;
+    let digests = job.carry_out(&tasks)?;
+    for (segment, place) in run.iter().enumerate() {
+        if let &Segment::Tensor { index, part, .. } = place {
+            let range = job.range(segment);
+            let raw_len = range.end - range.start;
+            let digest = digests.get(&segment).cloned();
+            written.push(Written {
+                index,
+                part,
+                range,
+                raw_len,
+                digest,
+            });
+        }
+    }
+    Ok(end)
+}
+
+struct Job<'j> {
+    run: &'j [Segment],
+    /// Where each segment begins, and where the last one ends.
+    places: &'j [u64],
+    from: &'j Archive,
+    file: &'j File,
+    options: &'j ExecuteOptions,
+}
+
+/// What a worker keeps between tasks.
+#[derive(Default)]
+struct Scratch {
+    buffer: Vec<u8>,
+    piece: Vec<u8>,
+    window: Window,
+}
+
+impl Job<'_> {
+    fn range(&self, segment: usize) -> Range<u64> {
+        let place = |n: usize| self.places.get(n).copied().unwrap_or_default();
+        place(segment)..place(segment + 1)
+    }
+
+    /// Divides the work so that every worker can take any of it.
+    fn tasks(&self) -> Result<Vec<Task>> {
+        let mut tasks = Vec::new();
+        let mut first = 0;
+        for (segment, what) in self.run.iter().enumerate() {
+            let range = self.range(segment);
+            let len = range.end - range.start;
+            let large = match what {
+                Segment::Tensor { index, digest, .. } if len > SMALL => Some(
+                    match is_light(tensor(self.from, *index)?) && digest.is_none() {
+                        true => Large::Shares,
+                        false => Large::Whole,
+                    },
+                ),
+                // Zeros come by themselves: the file is longer in the end.
+                Segment::Align { fill: 0, .. } if len > SMALL => Some(Large::Nothing),
+                _ => None,
+            };
+            let gathered = range.end - self.range(first).start;
+            if large.is_some() || gathered > GATHER {
+                if first < segment {
+                    tasks.push(Task::Gather {
+                        segments: first..segment,
+                    });
+                }
+                first = segment;
+            }
+            match large {
+                Some(Large::Shares) => {
+                    let shares =
+                        (0..len.div_ceil(SHARE)).map(|n| (n * SHARE, SHARE.min(len - n * SHARE)));
+                    tasks.extend(shares.map(|(from, len)| Task::Share { segment, from, len }));
+                }
+                Some(Large::Whole) => tasks.push(Task::Whole { segment }),
+                Some(Large::Nothing) | None => {}
+            }
+            if large.is_some() {
+                first = segment + 1;
+            }
+        }
+        if first < self.run.len() {
+            tasks.push(Task::Gather {
+                segments: first..self.run.len(),
+            });
+        }
+        Ok(tasks)
+    }
+
+    /// Lets workers take tasks until none is left or one failed; gives the hashes that were asked for, by segment.
+    fn carry_out(&self, tasks: &[Task]) -> Result<LookupMap<usize, Checksum>> {
+        let next = AtomicUsize::new(0);
+        let failed = Mutex::new(None);
+        let digests = Mutex::new(LookupMap::default());
+        let work = || {
+            let mut scratch = Scratch::default();
+            while let Some(task) = tasks.get(next.fetch_add(1, Relaxed)) {
+                match self.task(task, &mut scratch) {
+                    Ok(found) if found.is_empty() => {}
+                    Ok(found) => lock(&digests).extend(found),
+                    Err(error) => {
+                        lock(&failed).get_or_insert(error);
+                        next.store(tasks.len(), Relaxed);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..thread_count(self.options.threads).min(tasks.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        match lock(&failed).take() {
+            Some(error) => Err(error),
+            None => Ok(core::mem::take(&mut *lock(&digests))),
+        }
+    }
+
+    fn task(&self, task: &Task, scratch: &mut Scratch) -> Result<Vec<(usize, Checksum)>> {
+        match task {
+            Task::Gather { segments } => self.gather(segments.clone(), scratch),
+            Task::Share { segment, from, len } => self
+                .share(*segment, *from, *len, scratch)
+                .map(|()| Vec::new()),
+            Task::Whole { segment } => self.whole(*segment, scratch),
+        }
+    }
+
+    /// Puts neighbouring segments together in memory and writes them at once.
+    fn gather(
+        &self,
+        segments: Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<(usize, Checksum)>> {
+        let start = self.range(segments.start).start;
+        let mut digests = Vec::new();
+        scratch.buffer.clear();
+        for segment in segments {
+            let range = self.range(segment);
+            match self.run.get(segment) {
+                Some(Segment::Bytes(bytes)) => scratch.buffer.extend_from_slice(bytes),
+                Some(Segment::Align { fill, .. }) => {
+                    let len = as_size(range.end - start)?;
+                    scratch.buffer.resize(len, *fill);
+                }
+                Some(Segment::Tensor { digest, .. }) => {
+                    let view = self.view(segment)?;
+                    let mut sum = Digesting::new(*digest)?;
+                    match view.direct() {
+                        Some(input) => scratch.window.read(input, &mut scratch.piece)?,
+                        None => scratch.piece = view.collect(u64::MAX)?,
+                    }
+                    sum.update(&scratch.piece);
+                    digests.extend(sum.finish().map(|digest| (segment, digest)));
+                    scratch.buffer.extend_from_slice(&scratch.piece);
+                }
+                _ => {}
+            }
+        }
+        write_at(self.file, start, &scratch.buffer)?;
+        self.options.control.advance(scratch.buffer.len() as u64)?;
+        Ok(digests)
+    }
+
+    /// Writes a part of a large tensor.
+    fn share(&self, segment: usize, from: u64, len: u64, scratch: &mut Scratch) -> Result<()> {
+        let view = self.view(segment)?;
+        let at = self.range(segment).start + from;
+        if let Some(input) = view.direct() {
+            return copy(
+                input,
+                from,
+                len,
+                self.file,
+                at,
+                &mut scratch.buffer,
+                &self.options.control,
+            );
+        }
+        // The pieces that begin in this share: each belongs to one share, wherever the shares are cut.
+        let step = view.piece();
+        let mut place = from.next_multiple_of(step);
+        while place < from + len {
+            let piece = step.min(view.len() - place);
+            view.read(place, piece, &mut scratch.piece)?;
+            write_at(self.file, at - from + place, &scratch.piece)?;
+            self.options.control.advance(piece)?;
+            place += piece;
+        }
+        Ok(())
+    }
+
+    /// Writes a tensor from its beginning to its end, hashing it on the way.
+    fn whole(&self, segment: usize, scratch: &mut Scratch) -> Result<Vec<(usize, Checksum)>> {
+        let Some(Segment::Tensor { digest, .. }) = self.run.get(segment) else {
+            return Ok(Vec::new());
+        };
+        let view = self.view(segment)?;
+        let mut sum = Digesting::new(*digest)?;
+        let mut pieces = view.pieces()?;
+        let mut at = self.range(segment).start;
+        while pieces.next(&mut scratch.piece)? {
+            sum.update(&scratch.piece);
+            write_at(self.file, at, &scratch.piece)?;
+            at += scratch.piece.len() as u64;
+            self.options.control.advance(scratch.piece.len() as u64)?;
+        }
+        Ok(sum
+            .finish()
+            .map(|digest| (segment, digest))
+            .into_iter()
+            .collect())
+    }
+
+    fn view(&self, segment: usize) -> Result<View<'_>> {
+        let Some(Segment::Tensor {
+            index, part, want, ..
+        }) = self.run.get(segment)
+        else {
+            return Err(Error::argument("not a tensor"));
+        };
+        View::new(self.from.data(), tensor(self.from, *index)?, *part, want)
+    }
+}
+
+/// Whether a view of the tensor costs nothing to make, so that every share can make its own.
+fn is_light(tensor: &TensorInfo) -> bool {
+    let dense = matches!(
+        tensor.layout,
+        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. }
+    );
+    dense
+        && tensor
+            .parts
+            .iter()
+            .all(|part| !matches!(part.payload, Payload::Encoded { .. }))
+}
+
+/// Neighbouring small reads from a file, fetched together.
+#[derive(Default)]
+struct Window {
+    source: usize,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    fn read(&mut self, input: &Input<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let len = as_size(input.len())?;
+        out.clear();
+        let (id, source, range) = match input {
+            Input::Source { id, source, range } if !source.is_memory() && len < PIECE / 64 => {
+                (id, source, range)
+            }
+            _ => {
+                out.resize(len, 0);
+                return input.read_into(0, out);
+            }
+        };
+        let inside = id.index() == self.source
+            && range.start >= self.at
+            && range.end <= self.at + self.bytes.len() as u64;
+        if !inside {
+            let fetch = as_size(
+                (source.len().saturating_sub(range.start))
+                    .min(SMALL)
+                    .max(len as u64),
+            )?;
+            // Forgotten first, so that a failed read leaves nothing that looks like data.
+            self.source = usize::MAX;
+            self.bytes.resize(fetch, 0);
+            source.read_into(range.start, &mut self.bytes)?;
+            self.source = id.index();
+            self.at = range.start;
+        }
+        let from = as_size(range.start - self.at)?;
+        out.extend_from_slice(self.bytes.get(from..from + len).unwrap_or_default());
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A worker that panicked is reported by the scope; what it guarded is whole all the same.
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

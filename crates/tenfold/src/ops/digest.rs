@@ -1,0 +1,99 @@
+//! Digests of content: equal for equal tensors in any format, order, encoding or number of files.
+
+use crate::archive::{Archive, Tensor};
+use crate::digest::Hasher;
+use crate::error::{Error, Result};
+use crate::format::Form;
+use crate::model::{DigestKind, Layout};
+use crate::ops::parallel;
+use crate::prelude::*;
+
+/// SHA-256 of every tensor, and of all of them together.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Digests {
+    /// Over names, types, shapes and contents, sorted by name; `None` when a tensor could not be read.
+    pub content: Option<[u8; 32]>,
+    /// Of each tensor's bytes, dense, row-major and little-endian, in file order.
+    ///
+    /// A tensor of blocks counts as its blocks, one of several parts without a dense form as its parts in the order of
+    /// their names, each as its length and its bytes.
+    pub tensors: Vec<(String, Result<[u8; 32]>)>,
+}
+
+/// Computes the digests of an archive on `threads` threads; 0 is one for every core.
+pub fn digest(archive: &Archive, threads: usize) -> Digests {
+    let tensors: Vec<_> = archive.tensors().collect();
+    let sums = parallel::map(tensors.len(), threads, |index| match tensors.get(index) {
+        Some(tensor) => tensor_digest(tensor),
+        None => Err(Error::argument("no such tensor")),
+    });
+    let content = content(&tensors, &sums);
+    let names = tensors.iter().map(|tensor| tensor.name().to_owned());
+    Digests {
+        content,
+        tensors: names.zip(sums).collect(),
+    }
+}
+
+fn tensor_digest(tensor: &Tensor<'_>) -> Result<[u8; 32]> {
+    let mut hasher = sha256()?;
+    let info = tensor.info().readable()?;
+    if let Layout::Opaque { .. } = info.layout {
+        let mut order: Vec<_> = info.parts.iter().enumerate().collect();
+        order.sort_by(|(_, a), (_, b)| a.role.name().cmp(b.role.name()));
+        for (index, _) in order {
+            let bytes = tensor.part(index)?;
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(&bytes);
+        }
+    } else {
+        tensor.stream(&Form::canonical(info.dtype), &mut |piece| {
+            hasher.update(piece);
+            Ok(())
+        })?;
+    }
+    finish(hasher)
+}
+
+fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]> {
+    let mut order: Vec<_> = tensors.iter().zip(sums).collect();
+    order.sort_by(|(a, _), (b, _)| a.name().as_bytes().cmp(b.name().as_bytes()));
+    let mut hasher = sha256().ok()?;
+    let text = |hasher: &mut Hasher, text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for (tensor, sum) in order {
+        // The name of an only tensor may come from the name of a file.
+        text(
+            &mut hasher,
+            if tensors.len() == 1 {
+                ""
+            } else {
+                tensor.name()
+            },
+        );
+        text(&mut hasher, &tensor.info().dtype.to_string());
+        let shape = &tensor.info().shape;
+        hasher.update(&(shape.len() as u64).to_le_bytes());
+        for dim in shape {
+            hasher.update(&dim.to_le_bytes());
+        }
+        hasher.update(sum.as_ref().ok()?);
+    }
+    finish(hasher).ok()
+}
+
+fn sha256() -> Result<Hasher> {
+    Hasher::new(DigestKind::Sha256)
+        .ok_or_else(|| Error::unsupported("digest", "SHA-256 is not built in"))
+}
+
+fn finish(hasher: Hasher) -> Result<[u8; 32]> {
+    hasher
+        .finish()
+        .as_ref()
+        .try_into()
+        .map_err(|cause| Error::argument("a digest of another length").because(cause))
+}

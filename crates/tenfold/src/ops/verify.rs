@@ -1,0 +1,316 @@
+//! Verification: reading with the warnings shown, and every checksum computed.
+
+use crate::archive::{Archive, Tensor};
+use crate::digest::{Hasher, hex};
+use crate::error::{Error, Result};
+use crate::format::{Finding, Form, Severity};
+use crate::model::{Checksum, Layout, Over, Part, SourceId};
+use crate::ops::parallel;
+use crate::prelude::*;
+use crate::transform::{Input, PIECE, Scatter, View, as_size, check_content};
+
+/// Everything that is worth telling about a file: what describing it noticed, what its checksums and its content say, and
+/// bytes that belong to nothing. Uses `threads` threads; 0 is one for every core.
+///
+/// The file is sound when no finding is an error.
+pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
+    let mut findings = archive.findings().to_vec();
+    let id = archive.format().map_or("file", |spec| spec.id);
+    let tensors: Vec<_> = archive.tensors().collect();
+    let checked = parallel::map(tensors.len(), threads, |index| {
+        tensors
+            .get(index)
+            .map(|tensor| Checked::new(archive, tensor))
+            .unwrap_or_default()
+    });
+    let mut counts = Counts::default();
+    for one in checked {
+        findings.extend(one.findings);
+        counts.add(&one.counts);
+    }
+    for sealed in &archive.manifest().sealed {
+        if let Err(error) = check_sealed(archive, sealed.source, &sealed.range, &sealed.checksum) {
+            findings.push(Finding::from(&error.in_format(id)));
+        }
+    }
+    findings.extend(unclaimed(archive, id));
+    let message = counts.to_string(tensors.len());
+    findings.push(Finding {
+        severity: Severity::Note,
+        ..Finding::from(&Error::malformed("checked", message).in_format(id))
+    });
+    findings
+}
+
+/// What was checked.
+#[derive(Default)]
+struct Counts {
+    verified: Vec<(&'static str, usize)>,
+    without: usize,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.without += other.without;
+        for &(kind, n) in &other.verified {
+            match self.verified.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, count)) => *count += n,
+                None => self.verified.push((kind, n)),
+            }
+        }
+    }
+
+    fn to_string(&self, tensors: usize) -> String {
+        let mut text = format!("{tensors} tensors were read");
+        for (kind, n) in &self.verified {
+            text += &format!(", {n} parts verified by {kind}");
+        }
+        if self.without > 0 {
+            text += &format!(", {} parts have no checksum", self.without);
+        }
+        text
+    }
+}
+
+#[derive(Default)]
+struct Checked {
+    findings: Vec<Finding>,
+    counts: Counts,
+}
+
+impl Checked {
+    fn new(archive: &Archive, tensor: &Tensor<'_>) -> Self {
+        let mut checked = Self::default();
+        let info = tensor.info();
+        if let Some(defect) = &info.defect {
+            checked.fail(tensor, defect.clone());
+            return checked;
+        }
+        let before = checked.findings.len();
+        for part in &info.parts {
+            if let Err(error) = checked.part(archive, tensor, part) {
+                checked.fail(tensor, error);
+            }
+        }
+        if checked.findings.len() == before {
+            if let Err(error) = checked.structure(archive, tensor) {
+                checked.fail(tensor, error);
+            }
+        }
+        checked
+    }
+
+    fn fail(&mut self, tensor: &Tensor<'_>, error: Error) {
+        self.findings.push(Finding::from(&tensor.blame(error)));
+    }
+
+    fn warn(&mut self, tensor: &Tensor<'_>, error: Error) {
+        self.findings.push(Finding {
+            severity: Severity::Warning,
+            ..Finding::from(&tensor.blame(error))
+        });
+    }
+
+    /// Reads a part to its end: its checksum, its codec, the values of its type.
+    fn part(&mut self, archive: &Archive, tensor: &Tensor<'_>, part: &Part) -> Result<()> {
+        let place = part.payload.stored();
+        let at = |error: Error| match &place {
+            Some((source, range)) if error.range().is_none() => {
+                error.at_source(*source, range.clone())
+            }
+            _ => error,
+        };
+        let mut stored_sum = Sum::new(part.checksum.as_ref(), Over::Stored);
+        if stored_sum.is_some() {
+            let input = archive.data().input(&part.payload)?;
+            read_all(&input, |piece| Sum::update(&mut stored_sum, piece))?;
+        }
+        Sum::compare(stored_sum).map_err(at)?;
+
+        let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
+        let has_content = check_content(part.dtype, &[0xff], true, 1).is_some();
+        let mut wrong = None;
+        // Raw bytes that nothing is said about need not be read.
+        let view = View::decoded(archive.data(), &part.payload)?;
+        if decoded_sum.is_some() || has_content || view.direct().is_none() {
+            let elements = tensor.info().elements().unwrap_or(0);
+            let mut left = view.len();
+            let mut pieces = view.pieces()?;
+            let mut piece = Vec::new();
+            while pieces.next(&mut piece)? {
+                left -= piece.len() as u64;
+                Sum::update(&mut decoded_sum, &piece);
+                if wrong.is_none() {
+                    wrong = check_content(part.dtype, &piece, left == 0, elements);
+                }
+            }
+        }
+        match &part.checksum {
+            Some(checksum) if Hasher::new(checksum.kind).is_some() => {
+                self.counts.add(&Counts {
+                    verified: vec![(checksum.kind.name(), 1)],
+                    without: 0,
+                });
+            }
+            _ => self.counts.without += 1,
+        }
+        Sum::compare(decoded_sum).map_err(at)?;
+        if let Some(message) = wrong {
+            let error = at(Error::malformed("content", message));
+            match archive.manifest().strict_content {
+                true => return Err(error),
+                false => self.warn(tensor, error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the parts must be to each other: indices in range, no place twice.
+    fn structure(&mut self, archive: &Archive, tensor: &Tensor<'_>) -> Result<()> {
+        let info = tensor.info();
+        let sparse = matches!(
+            info.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        );
+        if !sparse {
+            return Ok(());
+        }
+        let scatter = Scatter::load(archive.data(), info, &Form::canonical(info.dtype))?;
+        if matches!(info.layout, Layout::Csr { .. }) && !scatter.is_sorted() {
+            let error = Error::malformed("sparse", "the columns of a row do not rise");
+            match archive.manifest().strict_content {
+                true => return Err(error),
+                false => self.warn(tensor, error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A checksum that is being computed, with what it should be.
+struct Sum<'c> {
+    hasher: Hasher,
+    expected: &'c Checksum,
+}
+
+impl<'c> Sum<'c> {
+    /// `None` where there is nothing to compare, or the kind is not part of this build.
+    fn new(expected: Option<&'c Checksum>, over: Over) -> Option<Self> {
+        let expected = expected.filter(|checksum| checksum.over == over)?;
+        Some(Self {
+            hasher: Hasher::new(expected.kind)?,
+            expected,
+        })
+    }
+
+    fn update(sum: &mut Option<Self>, bytes: &[u8]) {
+        if let Some(sum) = sum {
+            sum.hasher.update(bytes);
+        }
+    }
+
+    fn compare(sum: Option<Self>) -> Result<()> {
+        let Some(Self { hasher, expected }) = sum else {
+            return Ok(());
+        };
+        let computed = hasher.finish();
+        if computed == expected.value {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: stored {}, computed {}",
+            expected.kind,
+            hex(&expected.value),
+            hex(&computed)
+        );
+        Err(Error::mismatch("checksum", message))
+    }
+}
+
+fn check_sealed(
+    archive: &Archive,
+    id: SourceId,
+    range: &Range<u64>,
+    checksum: &Checksum,
+) -> Result<()> {
+    let payload = crate::model::Payload::Raw {
+        source: id,
+        range: range.clone(),
+    };
+    let input = archive.data().input(&payload)?;
+    let mut sum = Sum::new(Some(checksum), checksum.over);
+    read_all(&input, |piece| Sum::update(&mut sum, piece))?;
+    Sum::compare(sum).map_err(|error| error.at_source(id, range.clone()))
+}
+
+fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
+    let mut buffer = Vec::new();
+    let mut at = 0;
+    while at < input.len() {
+        let n = (input.len() - at).min(PIECE as u64 / 4);
+        if input.is_memory() {
+            take(&input.read(at, n)?);
+        } else {
+            buffer.resize(as_size(n)?, 0);
+            input.read_into(at, &mut buffer)?;
+            take(&buffer);
+        }
+        at += n;
+    }
+    Ok(())
+}
+
+/// Padding up to this length is looked at.
+const PADDING: u64 = 1 << 20;
+
+/// Warnings about bytes of the main file that belong to nothing: data that overlaps, gaps that hold something.
+fn unclaimed(archive: &Archive, id: &'static str) -> Vec<Finding> {
+    let manifest = archive.manifest();
+    let parts = manifest
+        .tensors
+        .iter()
+        .flat_map(|tensor| &tensor.parts)
+        .filter_map(|part| part.payload.stored());
+    let regions = manifest
+        .regions
+        .iter()
+        .map(|region| (region.source, region.range.clone()));
+    let mut claimed: Vec<_> = parts
+        .chain(regions)
+        .filter(|(source, _)| *source == SourceId::MAIN)
+        .map(|(_, range)| range)
+        .collect();
+    claimed.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut findings = Vec::new();
+    let mut end = 0;
+    let len = archive.len_bytes();
+    for range in claimed.into_iter().chain(core::iter::once(len..len)) {
+        if range.start > end {
+            findings.extend(gap(archive, end..range.start, id));
+        }
+        end = end.max(range.end);
+    }
+    findings
+}
+
+fn gap(archive: &Archive, range: Range<u64>, id: &'static str) -> Option<Finding> {
+    let len = range.end - range.start;
+    let source = archive.source(SourceId::MAIN)?;
+    let message = if len > PADDING {
+        format!("{len} bytes belong to no tensor and no header")
+    } else {
+        let bytes = source.read(range.clone()).ok()?;
+        let first = *bytes.first()?;
+        if matches!(first, 0 | 0xff) && bytes.iter().all(|&byte| byte == first) {
+            return None;
+        }
+        format!("{len} bytes between the data hold something, and belong to no tensor")
+    };
+    let error = Error::malformed("unclaimed", message)
+        .at(range)
+        .in_format(id);
+    Some(Finding {
+        severity: Severity::Warning,
+        ..Finding::from(&error)
+    })
+}
