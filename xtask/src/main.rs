@@ -9,6 +9,7 @@
     reason = "files under target/ need no atomic replacement"
 )]
 
+mod bench;
 mod held;
 mod interop;
 mod project;
@@ -26,12 +27,20 @@ struct Task {
     run: fn(&[String]) -> Result<bool>,
 }
 
-const TASKS: &[Task] = &[Task {
-    name: "interop",
-    args: "[FORMAT…]",
-    what: "exchanges files with the real packages, in both directions",
-    run: interop::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "bench",
+        args: "[NAME…] [--quick]",
+        what: "measures opening, converting and verifying beside the real programs",
+        run: bench::run,
+    },
+    Task {
+        name: "interop",
+        args: "[FORMAT…]",
+        what: "exchanges files with the real packages, in both directions",
+        run: interop::run,
+    },
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
