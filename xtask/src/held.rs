@@ -149,3 +149,57 @@ fn alike(a: &Value, b: &Value) -> bool {
 fn in_map(map: &Map<String, Value>, key: &str, value: &Value) -> bool {
     map.get(key).is_some_and(|other| alike(value, other))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn held(dtype: &str, shape: &[u64], sha256: Option<&str>, metadata: Value) -> Held {
+        let row = json!({"name": "a", "dtype": dtype, "shape": shape, "sha256": sha256});
+        let json = json!({"tensors": [row], "metadata": metadata});
+        Held::parse(json.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn any_difference_of_a_tensor_is_found() {
+        let want = held("f32", &[2], Some("00"), json!({}));
+        assert!(want.differences(&want).is_empty());
+        for got in [
+            held("f16", &[2], Some("00"), json!({})),
+            held("f32", &[2, 1], Some("00"), json!({})),
+            held("f32", &[2], Some("01"), json!({})),
+            Held::default(),
+        ] {
+            assert_eq!(want.differences(&got).len(), 1);
+            assert_eq!(got.differences(&want).len(), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_program_cannot_tell_is_not_compared() {
+        let want = held("f32", &[2], Some("00"), json!({"k": 1}));
+        let got = held("quantized", &[2], None, Value::Null);
+        assert!(want.differences(&got).is_empty());
+        assert!(got.lacks_digests());
+    }
+
+    #[test]
+    fn numbers_of_the_metadata_are_compared_by_value() {
+        let want = held("f32", &[2], None, json!({"k": [1, true, 0.5, 10e19]}));
+        let same = held(
+            "f32",
+            &[2],
+            None,
+            json!({"k": [1.0, 1, 0.5, "100000000000000000000"]}),
+        );
+        let other = held(
+            "f32",
+            &[2],
+            None,
+            json!({"k": [1.5, 1, 0.5, "100000000000000000000"]}),
+        );
+        assert!(want.differences(&same).is_empty());
+        assert_eq!(want.differences(&other).len(), 1);
+    }
+}
