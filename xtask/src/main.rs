@@ -1,3 +1,75 @@
-//! Tasks of the project.
+//! The tasks of the project: `cargo xtask NAME`.
 
-fn main() {}
+#![allow(
+    clippy::print_stdout,
+    reason = "the tables that tasks print are their result"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "files under target/ need no atomic replacement"
+)]
+
+mod bench;
+mod held;
+mod interop;
+mod project;
+
+use std::process::ExitCode;
+
+/// What every task returns: it succeeds, finds something, or cannot be carried out.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// One task: its name, what follows the name, what it does, and how. `false` means that it ran and found something.
+struct Task {
+    name: &'static str,
+    args: &'static str,
+    what: &'static str,
+    run: fn(&[String]) -> Result<bool>,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "bench",
+        args: "[NAME…] [--quick]",
+        what: "measures opening, converting and verifying beside the real programs",
+        run: bench::run,
+    },
+    Task {
+        name: "interop",
+        args: "[FORMAT…]",
+        what: "exchanges files with the real packages, in both directions",
+        run: interop::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = args.split_first() else {
+        print_help();
+        return ExitCode::from(2);
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        print_help();
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprintln!("there is no task `{name}`; `cargo xtask help` lists them");
+        return ExitCode::from(2);
+    };
+    match (task.run)(rest) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("cargo xtask {name}: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn print_help() {
+    println!("Tasks of this project:\n");
+    for task in TASKS {
+        let usage = format!("cargo xtask {} {}", task.name, task.args);
+        println!("  {usage:<38} {}", task.what);
+    }
+}

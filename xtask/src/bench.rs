@@ -1,0 +1,337 @@
+//! `cargo xtask bench`: how long things take beside the programs that people would use instead.
+//!
+//! Everything is a ratio of two times measured in turns in the same run on the same machine, caches warm: absolute
+//! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
+
+mod contestants;
+mod race;
+
+use crate::Result;
+use crate::project::{self, Project};
+use race::{Runner, Score, race};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Runs the benchmarks that are named, or all, and prints a table in Markdown.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    let quick = args.iter().any(|arg| arg == "--quick");
+    let names: Vec<&str> = args
+        .iter()
+        .map(String::as_str)
+        .filter(|arg| *arg != "--quick")
+        .collect();
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !BENCHES.iter().any(|(known, _)| known == *name))
+    {
+        let known: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("no benchmark {unknown:?}; there are {}", known.join(", ")).into());
+    }
+    let project = Project::find()?;
+    let folder = project.target.join("bench");
+    fs::create_dir_all(&folder)?;
+    let bench = Bench {
+        tenfold: project.command()?,
+        project,
+        folder,
+        quick,
+    };
+    if quick {
+        println!("A quick run: small inputs, few rounds, no goals.\n");
+    }
+    println!("| what | ours | theirs | ratio | goal | met | peak MiB, ours and theirs |");
+    println!("|---|---|---|---|---|---|---|");
+    for (name, measure) in BENCHES {
+        if names.is_empty() || names.contains(name) {
+            measure(&bench)?;
+        }
+    }
+    Ok(true)
+}
+
+type Measure = fn(&Bench) -> Result<()>;
+
+/// What can be measured, by name.
+const BENCHES: &[(&str, Measure)] = &[
+    ("open", Bench::open),
+    ("convert", Bench::convert),
+    ("small", Bench::small),
+    ("verify", Bench::verify),
+];
+
+/// The greatest ratio of our time to theirs, and the greatest peak of memory.
+#[derive(Clone, Copy)]
+struct Goal {
+    ratio: f64,
+    peak: Option<u64>,
+}
+
+struct Bench {
+    project: Project,
+    tenfold: PathBuf,
+    folder: PathBuf,
+    quick: bool,
+}
+
+impl Bench {
+    /// Opening files of many small tensors: our library beside the one that the file was written with.
+    fn open(&self) -> Result<()> {
+        self.project.build(&[
+            "--package",
+            "tenfold",
+            "--example",
+            "open",
+            "--all-features",
+        ])?;
+        let ours = self.project.target.join("release/examples/open");
+        for (format, theirs, extension) in [
+            ("zTensor 0.1", self.ztensor_0()?, "0.zt"),
+            ("zTensor 2", self.ztensor_2()?, "2.zt"),
+            ("mag snapshot-0.3.0", self.magnetron()?, "mag"),
+        ] {
+            for count in self.counts() {
+                let file = self.input(&format!("many-{count}.{extension}"), |file| {
+                    project::output(
+                        theirs
+                            .command()
+                            .args(["make", &count.to_string()])
+                            .arg(file),
+                    )
+                })?;
+                // A small file opens in less time than a clock can be trusted with, so it is opened more often.
+                let runs = (1_000_000 / count).clamp(5, 100).to_string();
+                let ours = Runner::new("tenfold", &ours)
+                    .args([&runs])
+                    .args([&file])
+                    .prints_time();
+                let theirs = theirs
+                    .runner()
+                    .args(["open", &runs])
+                    .args([&file])
+                    .prints_time();
+                let goal = (extension == "2.zt" && count == 100_000).then_some(Goal {
+                    ratio: 1.0 / 3.0,
+                    peak: None,
+                });
+                self.row(
+                    &[(format!("open {format}, {count} tensors"), ours)],
+                    &theirs,
+                    goal,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Converting one large file of raw tensors beside copying it, with and without waiting for the disk.
+    fn convert(&self) -> Result<()> {
+        let (mib, from) = self.big()?;
+        let copy = self.folder.join("copy.zt");
+        let goal = Some(Goal {
+            ratio: 1.15,
+            peak: Some(64 << 20),
+        });
+        for (how, options, script) in [
+            ("without syncing", &["--no-sync"][..], r#"cp "$0" "$1""#),
+            ("synced", &[][..], r#"cp "$0" "$1" && sync "$1""#),
+        ] {
+            let ours = TARGETS.map(|(label, to)| {
+                let what = format!("convert {mib} MiB raw, zTensor 0.1 to {label}, {how}");
+                (what, self.converts(&from, to, options))
+            });
+            let name = if options.is_empty() { "cp, sync" } else { "cp" };
+            let theirs = Runner::new(name, "sh")
+                .args(["-c", script])
+                .args([&from])
+                .makes(&copy);
+            self.row(&ours, &theirs, goal)?;
+        }
+        Ok(())
+    }
+
+    /// Converting many small tensors, beside the tool of the format's makers. Both sync what they write.
+    fn small(&self) -> Result<()> {
+        let zt = self.zt()?;
+        let count = self.counts().last().copied().unwrap_or_default();
+        let maker = self.ztensor_2()?;
+        let from = self.input(&format!("many-{count}.2.zt"), |file| {
+            project::output(maker.command().args(["make", &count.to_string()]).arg(file))
+        })?;
+        let goal = Some(Goal {
+            ratio: 1.0 / 50.0,
+            peak: None,
+        });
+        let aligned = [
+            "--to",
+            "ztensor",
+            "--version",
+            "2",
+            "-O",
+            "align=4096",
+            "--checksum",
+            "xxh3",
+        ];
+        let canonical = ["--to", "ztensor", "--version", "2", "-O", "canonical=true"];
+        let oldest = ["--to", "ztensor", "--version", "0.1"];
+        let what = |how: &str| format!("convert {count} tensors, zTensor 2 to {how}");
+
+        // `zt convert` takes its options behind the files.
+        let out = self.folder.join("theirs.zt");
+        let zt_aligned = Runner::new("zt convert --align 4096", "sh")
+            .args(["-c", r#""$0" convert "$1" "$2" --align 4096"#])
+            .args([&zt, &from])
+            .makes(&out);
+        let ours = [(
+            what("zTensor 2, 4096-byte alignment"),
+            self.converts(&from, &aligned, &[]),
+        )];
+        self.row(&ours, &zt_aligned, goal)?;
+
+        let zt_canonical = Runner::new("zt convert", &zt)
+            .args(["convert"])
+            .args([&from])
+            .makes(&out);
+        let ours = [
+            (what("zTensor 0.1"), self.converts(&from, &oldest, &[])),
+            (
+                what("canonical zTensor 2"),
+                self.converts(&from, &canonical, &[]),
+            ),
+        ];
+        self.row(&ours, &zt_canonical, goal)
+    }
+
+    /// Comparing the checksums of a large file, beside reading it.
+    fn verify(&self) -> Result<()> {
+        let (mib, from) = self.big()?;
+        let file = self.input(&format!("big-{mib}-crc32c.zt"), |file| {
+            let options = [
+                "convert",
+                "--to",
+                "ztensor",
+                "--version",
+                "0.1",
+                "--checksum",
+                "crc32c",
+                "--no-sync",
+            ];
+            project::output(
+                Command::new(&self.tenfold)
+                    .args(options)
+                    .arg(&from)
+                    .arg(file),
+            )
+        })?;
+        let ours = Runner::new("tenfold", &self.tenfold)
+            .args(["verify"])
+            .args([&file]);
+        let theirs = Runner::new("cat", "cat").args([&file]);
+        let goal = Some(Goal {
+            ratio: 1.3,
+            peak: None,
+        });
+        self.row(
+            &[(format!("verify {mib} MiB with crc32c"), ours)],
+            &theirs,
+            goal,
+        )
+    }
+
+    /// Measures several of ours beside one of theirs and prints a line for each.
+    fn row(&self, ours: &[(String, Runner)], theirs: &Runner, goal: Option<Goal>) -> Result<()> {
+        let budget = Duration::from_secs(if self.quick { 2 } else { 30 });
+        let mut runners: Vec<&Runner> = ours.iter().map(|(_, runner)| runner).collect();
+        runners.push(theirs);
+        let mut scores = race(&runners, budget, &self.folder.join("messages.txt"))?;
+        let their_score = scores.pop().ok_or("no one ran")?;
+        for ((what, _), score) in ours.iter().zip(scores) {
+            let goal = goal.filter(|_| !self.quick);
+            println!("{}", line(what, score, &theirs.name, their_score, goal));
+        }
+        Ok(())
+    }
+
+    fn converts(&self, from: &Path, to: &[&str], options: &[&str]) -> Runner {
+        Runner::new("tenfold", &self.tenfold)
+            .args(["convert", "--no-progress"])
+            .args(to)
+            .args(options)
+            .args([from])
+            .makes(&self.folder.join("ours.out"))
+    }
+
+    fn counts(&self) -> Vec<u32> {
+        let all = [1_000, 10_000, 100_000];
+        all.into_iter()
+            .take(if self.quick { 2 } else { 3 })
+            .collect()
+    }
+
+    /// One file of 32 tensors of plain numbers, and its size in MiB.
+    fn big(&self) -> Result<(u32, PathBuf)> {
+        let mib = if self.quick { 64 } else { 1024 };
+        let maker = self.ztensor_0()?;
+        let file = self.input(&format!("big-{mib}.zt"), |file| {
+            project::output(maker.command().args(["big", &mib.to_string()]).arg(file))
+        })?;
+        Ok((mib, file))
+    }
+
+    /// An input by name, made when it is not there yet; an interrupted one is never taken for whole.
+    fn input(&self, name: &str, make: impl FnOnce(&Path) -> Result<Vec<u8>>) -> Result<PathBuf> {
+        let file = self.folder.join(name);
+        if !file.exists() {
+            // Some writers look at the extension.
+            let unfinished = self.folder.join(format!("unfinished-{name}"));
+            if unfinished.exists() {
+                fs::remove_file(&unfinished)?;
+            }
+            make(&unfinished)?;
+            fs::rename(&unfinished, &file)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Where the large file goes: to its own version, and to one with another header and other offsets.
+const TARGETS: [(&str, &[&str]); 2] = [
+    ("zTensor 0.1", &["--to", "ztensor", "--version", "0.1"]),
+    (
+        "mag snapshot-0.3.0",
+        &["--to", "mag", "--version", "snapshot-0.3.0"],
+    ),
+];
+
+/// One line of the table.
+fn line(what: &str, ours: Score, their_name: &str, theirs: Score, goal: Option<Goal>) -> String {
+    let ratio = ours.time.as_secs_f64() / theirs.time.as_secs_f64();
+    let (wanted, met) = match goal {
+        None => ("-".to_owned(), "-"),
+        Some(goal) => {
+            let met = ratio <= goal.ratio && goal.peak.is_none_or(|peak| ours.peak < peak);
+            let peak = goal.peak.map(|peak| format!(", under {} MiB", peak >> 20));
+            let wanted = format!("{:.3}{}", goal.ratio, peak.unwrap_or_default());
+            (wanted, if met { "yes" } else { "no" })
+        }
+    };
+    format!(
+        "| {what} | {} | `{their_name}` {} | {ratio:.3} | {wanted} | {met} | {} and {} |",
+        time(ours.time),
+        time(theirs.time),
+        ours.peak >> 20,
+        theirs.peak >> 20,
+    )
+}
+
+fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 0.001 {
+        format!("{:.0} µs", seconds * 1e6)
+    } else if seconds < 1.0 {
+        format!("{:.2} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
+    }
+}

@@ -1,0 +1,101 @@
+//! The real libraries and programs, installed under `target` and driven by the programs in `xtask/bench`.
+
+use super::Bench;
+use super::race::Runner;
+use crate::Result;
+use crate::project;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A library under a small program that writes many tensors (`make`) and opens them (`open`).
+pub(super) struct Contestant {
+    name: &'static str,
+    program: PathBuf,
+    /// For `program` as an interpreter.
+    script: Option<PathBuf>,
+}
+
+impl Contestant {
+    pub(super) fn command(&self) -> Command {
+        match &self.script {
+            Some(script) => project::python(&self.program, script),
+            None => Command::new(&self.program),
+        }
+    }
+
+    pub(super) fn runner(&self) -> Runner {
+        Runner::new(self.name, &self.program).args(&self.script)
+    }
+}
+
+impl Bench {
+    pub(super) fn ztensor_0(&self) -> Result<Contestant> {
+        self.package(
+            "ztensor 0.1.4",
+            &["ztensor==0.1.4", "numpy", "ml_dtypes"],
+            "many_ztensor_0.py",
+        )
+    }
+
+    pub(super) fn magnetron(&self) -> Result<Contestant> {
+        self.package(
+            "magnetron 0.2.2",
+            &["magnetron==0.2.2"],
+            "many_magnetron.py",
+        )
+    }
+
+    fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
+        Ok(Contestant {
+            name,
+            program: self.project.environment(installs)?,
+            script: Some(self.project.root.join("xtask/bench").join(program)),
+        })
+    }
+
+    /// The `ztensor` crate, built apart from our workspace.
+    pub(super) fn ztensor_2(&self) -> Result<Contestant> {
+        let target = self.folder.join("ztensor2");
+        let manifest = self.project.root.join("xtask/bench/ztensor2/Cargo.toml");
+        let mut build = project::cargo(&self.project.root);
+        build
+            .args([
+                "build",
+                "--quiet",
+                "--release",
+                "--locked",
+                "--manifest-path",
+            ])
+            .arg(manifest);
+        project::status(build.arg("--target-dir").arg(&target))?;
+        Ok(Contestant {
+            name: "ztensor 2.1.1",
+            program: target.join("release/ztensor2"),
+            script: None,
+        })
+    }
+
+    /// The command of the `ztensor-cli` crate.
+    pub(super) fn zt(&self) -> Result<PathBuf> {
+        let folder = self.folder.join("zt");
+        let zt = folder.join("bin/zt");
+        if !zt.exists() {
+            eprintln!("building zt, which takes some minutes");
+            let install = [
+                "install",
+                "--quiet",
+                "--locked",
+                "ztensor-cli",
+                "--version",
+                "2.1.1",
+                "--root",
+            ];
+            project::status(
+                project::cargo(&self.project.root)
+                    .args(install)
+                    .arg(&folder),
+            )?;
+        }
+        Ok(zt)
+    }
+}

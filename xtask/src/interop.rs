@@ -1,0 +1,346 @@
+//! `cargo xtask interop`: exchanges files with the real packages.
+//!
+//! Each release is installed into a virtual environment of its own and driven by a small program in `xtask/interop`.
+//! Three things are shown:
+//! - **we read**: the package writes a file and says what is in it; `tenfold` must see the same tensors, bit for bit;
+//! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
+//!   that this package reads; the package must load the same tensors;
+//! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
+//!
+//! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
+//! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
+//! original is compared with the digest of what the package then loads.)
+
+mod packages;
+
+use crate::Result;
+use crate::held::Held;
+use crate::project::{self, Project};
+use packages::{PACKAGES, Package, WITHOUT_METADATA};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs the exchanges of the packages whose format is named, or of all.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    if let Some(unknown) = args
+        .iter()
+        .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
+    {
+        return Err(
+            format!("no package here for {unknown:?}; there are `mag` and `ztensor`").into(),
+        );
+    }
+    let project = Project::find()?;
+    let files = project.target.join("interop/files");
+    if files.exists() {
+        fs::remove_dir_all(&files)?;
+    }
+    fs::create_dir_all(&files)?;
+    let mut exchange = Exchange {
+        tenfold: project.command()?,
+        programs: project.root.join("xtask/interop"),
+        fixtures: project.root.join("fixtures"),
+        files,
+        passed: 0,
+        failed: 0,
+    };
+
+    println!(
+        "{:<17} {:<9} {:<70} {:>7}  result",
+        "package", "direction", "file", "tensors"
+    );
+    let mut ready = Vec::new();
+    for package in PACKAGES
+        .iter()
+        .filter(|p| args.is_empty() || args.iter().any(|a| a == p.format))
+    {
+        match project.environment(package.installs) {
+            Ok(python) => ready.push((package, python)),
+            Err(why) => exchange.row(package, "install", "NOT INSTALLED", Err(why)),
+        }
+    }
+    let written: Vec<Written> = ready
+        .iter()
+        .flat_map(|(package, python)| exchange.read_theirs(package, python))
+        .collect();
+    for (package, python) in &ready {
+        exchange.load_ours(package, python, &written);
+        exchange.load_fixtures(package, python)?;
+        exchange.same_file(package, &written);
+    }
+    println!("{} passed, {} failed", exchange.passed, exchange.failed);
+    Ok(exchange.failed == 0)
+}
+
+/// A file that a package wrote, and what the package said is in it.
+struct Written {
+    package: &'static Package,
+    kind: &'static str,
+    path: PathBuf,
+    holds: Held,
+}
+
+/// The state of one run.
+struct Exchange {
+    tenfold: PathBuf,
+    programs: PathBuf,
+    fixtures: PathBuf,
+    files: PathBuf,
+    passed: u32,
+    failed: u32,
+}
+
+impl Exchange {
+    /// Has a package write its files, and reads them. Those that could be written are returned.
+    fn read_theirs(&mut self, package: &'static Package, python: &Path) -> Vec<Written> {
+        let mut all = Vec::new();
+        for kind in package.writes {
+            let name = format!(
+                "{}-{kind}.{}",
+                package.release().replace(' ', "-"),
+                package.extension
+            );
+            let path = self.files.join(&name);
+            let program = self.programs.join(package.program);
+            let said = project::output(
+                project::python(python, &program)
+                    .args(["write", kind])
+                    .arg(&path),
+            );
+            match said.and_then(|said| Held::parse(&said)) {
+                Err(why) => self.row(package, "we read", &name, Err(why)),
+                Ok(holds) => {
+                    let result = self.see(&path).and_then(|got| count_equal(&holds, &got));
+                    self.row(package, "we read", &name, result);
+                    all.push(Written {
+                        package,
+                        kind,
+                        path,
+                        holds,
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    /// Has a package load what we convert: its own files in all ways of writing, one file of every other package.
+    fn load_ours(&mut self, package: &Package, python: &Path, written: &[Written]) {
+        for file in written {
+            let own = std::ptr::eq(file.package, package);
+            if !own && file.kind != "basic" {
+                continue;
+            }
+            for version in package.loads {
+                // 1.2.3 takes the types of 0.1 from such a file, but not the ones that only its own version has.
+                if *version != package.version() && file.kind != "basic" {
+                    continue;
+                }
+                self.load(package, python, version, "", &file.path, &file.holds);
+                if own && !file.kind.contains('-') {
+                    for options in package.options {
+                        self.load(package, python, version, options, &file.path, &file.holds);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has a package load the fixtures of its format, rewritten by us.
+    fn load_fixtures(&mut self, package: &Package, python: &Path) -> Result<()> {
+        let folder = self.fixtures.join(package.format).join("valid");
+        let mut found = Vec::new();
+        for entry in
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?
+        {
+            let path = entry?.path();
+            let stem = stem(&path);
+            let wanted = package.fixtures.iter().any(|start| stem.starts_with(start))
+                && !package.except.iter().any(|(name, _)| *name == stem);
+            if wanted
+                && path
+                    .extension()
+                    .is_some_and(|extension| extension == package.extension)
+            {
+                found.push(path);
+            }
+        }
+        found.sort();
+        for path in found {
+            match self.fixture_holds(&path) {
+                Ok(Some(holds)) => self.load(package, python, package.version(), "", &path, &holds),
+                Ok(None) => {}
+                Err(why) => self.row(package, "it loads", &stem(&path), Err(why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the description beside a fixture says; nothing for a shard, which is no fixture by itself.
+    fn fixture_holds(&self, path: &Path) -> Result<Option<Held>> {
+        let description = path.with_extension("json");
+        if !description.exists() {
+            return Ok(None);
+        }
+        let mut holds = Held::parse(&fs::read(description)?)?;
+        if holds.lacks_digests() {
+            holds.add_digests(&project::output(
+                self.tenfold(&["digest", "--json"]).arg(path),
+            )?)?;
+        }
+        Ok(Some(holds))
+    }
+
+    /// Converts one file to one version with some options, and has the package load the result.
+    fn load(
+        &mut self,
+        package: &Package,
+        python: &Path,
+        version: &str,
+        options: &str,
+        from: &Path,
+        holds: &Held,
+    ) {
+        let what = if package.metadata_only {
+            "(metadata)"
+        } else {
+            options
+        };
+        let label = format!("{} to {version} {what}", stem(from));
+        let label = label.trim_end().to_owned();
+        let to = self.files.join(format!(
+            "for-{}-{}.{}",
+            package.release().replace(' ', "-"),
+            label.replace([' ', '='], "-"),
+            package.extension
+        ));
+        let result = self
+            .convert(package, version, options, from, &to)
+            .and_then(|()| {
+                let program = self.programs.join(package.program);
+                project::output(project::python(python, &program).arg("load").arg(&to))
+            })
+            .and_then(|said| Held::parse(&said))
+            .and_then(|got| {
+                let mut want = holds.clone();
+                if WITHOUT_METADATA.contains(&version) {
+                    want.metadata = None;
+                }
+                if package.metadata_only {
+                    want.metadata.get_or_insert_with(|| json!({}));
+                    return want
+                        .metadata_difference(&got)
+                        .map_or(Ok(0), |what| Err(what.into()));
+                }
+                count_equal(&want, &got)
+            });
+        self.row(package, "it loads", &label, result);
+    }
+
+    fn convert(
+        &self,
+        package: &Package,
+        version: &str,
+        options: &str,
+        from: &Path,
+        to: &Path,
+    ) -> Result<()> {
+        let mut command = self.tenfold(&["convert", "--no-sync", "--no-progress"]);
+        command
+            .args(["--to", package.format, "--version", version])
+            .args(options.split_whitespace());
+        if WITHOUT_METADATA.contains(&version) {
+            command.args(["--allow", "dropped"]);
+        }
+        project::output(command.arg(from).arg(to))?;
+        project::output(self.tenfold(&["verify"]).arg(to))?;
+        Ok(())
+    }
+
+    /// Compares our canonical form of a file with the package's own, where it writes one.
+    fn same_file(&mut self, package: &Package, written: &[Written]) {
+        for theirs in written.iter().filter(|w| std::ptr::eq(w.package, package)) {
+            let Some(kind) = theirs.kind.strip_suffix("-canonical") else {
+                continue;
+            };
+            let label = format!("{kind} in canonical form");
+            let ours = self
+                .files
+                .join(format!("ours-{kind}-canonical.{}", package.extension));
+            // From the plain file, so that nothing canonical is there to be copied.
+            let plain = written
+                .iter()
+                .find(|w| std::ptr::eq(w.package, package) && w.kind == kind);
+            let result = plain
+                .ok_or_else(|| format!("{kind} was not written").into())
+                .and_then(|plain| {
+                    self.convert(
+                        package,
+                        package.version(),
+                        "-O canonical=true",
+                        &plain.path,
+                        &ours,
+                    )
+                })
+                .and_then(|()| match fs::read(&ours)? == fs::read(&theirs.path)? {
+                    true => Ok(theirs.holds.tensors.len()),
+                    false => Err("the files differ".into()),
+                });
+            self.row(package, "same file", &label, result);
+        }
+    }
+
+    /// What `tenfold` sees in a file that it must also find sound.
+    fn see(&self, path: &Path) -> Result<Held> {
+        project::output(self.tenfold(&["verify"]).arg(path))?;
+        let mut held = Held::parse(&project::output(
+            self.tenfold(&["inspect", "--json"]).arg(path),
+        )?)?;
+        held.add_digests(&project::output(
+            self.tenfold(&["digest", "--json"]).arg(path),
+        )?)?;
+        match held.lacks_digests() {
+            true => Err("a tensor has no digest".into()),
+            false => Ok(held),
+        }
+    }
+
+    fn tenfold(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.tenfold);
+        command.args(args);
+        command
+    }
+
+    fn row(&mut self, package: &Package, direction: &str, file: &str, result: Result<usize>) {
+        let start = format!("{:<17} {direction:<9} {file:<70}", package.release());
+        match result {
+            Ok(tensors) => {
+                self.passed += 1;
+                println!("{start} {tensors:>7}  ok");
+            }
+            Err(why) => {
+                self.failed += 1;
+                println!("{start} {:>7}  FAILED", "-");
+                for line in why.to_string().lines() {
+                    println!("    {line}");
+                }
+            }
+        }
+    }
+}
+
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// How many tensors two views of a file have in common, or every difference between them.
+fn count_equal(want: &Held, got: &Held) -> Result<usize> {
+    let differences = want.differences(got);
+    if differences.is_empty() {
+        return Ok(want.tensors.len());
+    }
+    Err(differences.join("\n").into())
+}

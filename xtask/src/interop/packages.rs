@@ -1,0 +1,175 @@
+//! The releases that files are exchanged with.
+
+/// A release of a real package, and what it can be asked to do.
+pub(super) struct Package {
+    pub(super) format: &'static str,
+    pub(super) extension: &'static str,
+    /// What pip installs, the release itself first.
+    pub(super) installs: &'static [&'static str],
+    pub(super) program: &'static str,
+    /// The kinds of files that its program writes.
+    pub(super) writes: &'static [&'static str],
+    /// The versions of the format that it loads, its own first.
+    pub(super) loads: &'static [&'static str],
+    /// Loads metadata alone: 0.1.2 has no code that reads a tensor.
+    pub(super) metadata_only: bool,
+    /// Ways to write its own kinds of files, each given to `tenfold convert`.
+    pub(super) options: &'static [&'static str],
+    /// Fixtures that it must load once converted: how their names start.
+    pub(super) fixtures: &'static [&'static str],
+    /// Those of them that it does not load, and why.
+    pub(super) except: &'static [(&'static str, &'static str)],
+}
+
+impl Package {
+    /// `magnetron 0.1.2`
+    pub(super) fn release(&self) -> String {
+        self.installs.first().unwrap_or(&"").replace("==", " ")
+    }
+
+    /// The version that it writes itself.
+    pub(super) fn version(&self) -> &'static str {
+        self.loads.first().unwrap_or(&"")
+    }
+}
+
+/// In the order of their releases. A static, because packages are told apart by address.
+pub(super) static PACKAGES: &[Package] = &[
+    Package {
+        format: "mag",
+        extension: "mag",
+        installs: &["magnetron==0.1.2"],
+        program: "magnetron_archive.py",
+        writes: &["basic", "full"],
+        loads: &["archive-1"],
+        metadata_only: true,
+        options: &[],
+        fixtures: &["archive_", "spec_metadata_"],
+        except: &[],
+    },
+    Package {
+        format: "mag",
+        extension: "mag",
+        installs: &["magnetron==0.1.6"],
+        program: "magnetron_snapshot.py",
+        writes: &["basic", "full"],
+        loads: &["snapshot-0.1.0"],
+        metadata_only: false,
+        options: &[],
+        fixtures: &["snap010_"],
+        except: &[],
+    },
+    Package {
+        format: "mag",
+        extension: "mag",
+        installs: &["magnetron==0.1.9"],
+        program: "magnetron_snapshot.py",
+        writes: &["basic", "full"],
+        loads: &["snapshot-0.2.0"],
+        metadata_only: false,
+        options: &[],
+        fixtures: &["snap020_"],
+        except: &[(
+            "snap020_zero_dim_real_reader_refuses",
+            "its reader refuses dimensions of 0",
+        )],
+    },
+    Package {
+        format: "mag",
+        extension: "mag",
+        installs: &["magnetron==0.2.2"],
+        program: "magnetron_manifest.py",
+        writes: &["basic", "full"],
+        loads: &["snapshot-0.3.0"],
+        metadata_only: false,
+        options: &[],
+        fixtures: &["snap030_", "spec_"],
+        except: &[],
+    },
+    Package {
+        format: "ztensor",
+        extension: "zt",
+        installs: &["ztensor==0.1.4", "numpy", "ml_dtypes"],
+        program: "ztensor_0.py",
+        writes: &["basic", "full"],
+        loads: &["0.1"],
+        metadata_only: false,
+        options: &[
+            "--zstd 3",
+            "--checksum crc32c",
+            "--checksum sha256",
+            "--zstd 19 --checksum crc32c",
+        ],
+        fixtures: &["v01_"],
+        except: &[
+            ("v01_hand_unknown_dtype", "a tensor of it cannot be read"),
+            ("v01_hand_unknown_encoding", "a tensor of it cannot be read"),
+            ("v01_hand_unknown_layout", "a tensor of it cannot be read"),
+            (
+                "v01_layout_sparsecoo",
+                "it hands sparse bytes out as dense elements",
+            ),
+            (
+                "v01_layout_sparsecsr",
+                "it hands sparse bytes out as dense elements",
+            ),
+            ("v01_names", "its C interface has no names with a NUL"),
+        ],
+    },
+    Package {
+        format: "ztensor",
+        extension: "zt",
+        installs: &["ztensor==1.2.3", "numpy", "ml_dtypes"],
+        program: "ztensor_1.py",
+        writes: &[
+            "basic",
+            "full",
+            "sparse",
+            "basic-zstd-sha256",
+            "full-crc32c",
+            "full-sha256",
+            "sparse-zstd-crc32c",
+        ],
+        loads: &["1.2", "0.1"],
+        metadata_only: false,
+        options: &[
+            "--zstd 3",
+            "--checksum crc32c",
+            "--checksum sha256",
+            "--zstd 19 --checksum sha256",
+        ],
+        fixtures: &["v10_", "v11_", "v12_"],
+        except: &[],
+    },
+    Package {
+        format: "ztensor",
+        extension: "zt",
+        installs: &["ztensor==2.1.2", "numpy"],
+        program: "ztensor_2.py",
+        writes: &[
+            "basic",
+            "full",
+            "sparse",
+            "basic-zstd",
+            "full-zstd",
+            "full-align",
+            "full-canonical",
+            "sparse-canonical",
+        ],
+        loads: &["2"],
+        metadata_only: false,
+        options: &[
+            "-O align=4096",
+            "-O canonical=true",
+            "--zstd 3",
+            "--checksum xxh3",
+            "--checksum sha256",
+            "--zstd 19 --checksum xxh3 -O align=4096",
+        ],
+        fixtures: &["v2_"],
+        except: &[("v2_unknown_type", "a tensor of it cannot be read")],
+    },
+];
+
+/// Versions without a place for the metadata of a file: dropping it is what the user of such a file asks for.
+pub(super) const WITHOUT_METADATA: &[&str] = &["snapshot-0.1.0", "snapshot-0.2.0", "0.1"];

@@ -1,0 +1,131 @@
+//! Where things are, and how tasks start other programs.
+
+use crate::Result;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The repository and the directory that cargo builds into.
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+impl Project {
+    /// Asks cargo, because `target` can be anywhere.
+    pub(crate) fn find() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .ok_or("the task program has no folder above it")?;
+        let answer = output(cargo(root).args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let answer: Value = serde_json::from_slice(&answer)?;
+        let target = answer
+            .get("target_directory")
+            .and_then(Value::as_str)
+            .ok_or("cargo metadata names no target directory")?;
+        Ok(Self {
+            root: root.to_path_buf(),
+            target: PathBuf::from(target),
+        })
+    }
+
+    /// The release build of the command.
+    pub(crate) fn command(&self) -> Result<PathBuf> {
+        self.build(&["--package", "tenfold-cli"])?;
+        Ok(self.target.join("release/tenfold"))
+    }
+
+    /// Builds something of the workspace as users get it.
+    pub(crate) fn build(&self, what: &[&str]) -> Result<()> {
+        status(
+            cargo(&self.root)
+                .args(["build", "--quiet", "--release"])
+                .args(what),
+        )
+    }
+
+    /// A virtual environment with `packages`, as pip names them, made once and used again.
+    ///
+    /// Returns its Python. The name of the environment is that of the first package.
+    pub(crate) fn environment(&self, packages: &[&str]) -> Result<PathBuf> {
+        let name = packages.first().ok_or("an environment needs a package")?;
+        let at = self.target.join("interop").join(name.replace("==", "-"));
+        let python = at.join("bin/python");
+        // Written last, so that an interrupted installation is done again.
+        let note = at.join("installed.txt");
+        let wanted = packages.join("\n");
+        if fs::read_to_string(&note).is_ok_and(|installed| installed == wanted) {
+            return Ok(python);
+        }
+        eprintln!("installing {}", packages.join(" "));
+        output(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&at),
+        )?;
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        output(Command::new(&python).args(pip).args(packages))?;
+        fs::write(&note, wanted)?;
+        Ok(python)
+    }
+}
+
+/// The cargo that runs this task.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root);
+    cargo
+}
+
+/// A program of this folder under the Python of an environment, leaving no compiled files beside the source.
+pub(crate) fn python(python: &Path, program: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(program);
+    command
+}
+
+/// What a command prints; an error with its messages when it fails.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let done = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if done.status.success() {
+        return Ok(done.stdout);
+    }
+    let messages = String::from_utf8_lossy(&done.stderr);
+    Err(format!(
+        "{}: {}\n{}",
+        shown(command),
+        done.status,
+        messages.trim_end()
+    )
+    .into())
+}
+
+/// Runs a command whose messages are for the user.
+pub(crate) fn status(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("{}: {status}", shown(command)).into())
+}
+
+fn shown(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for arg in command.get_args() {
+        line.push(' ');
+        line.push_str(&arg.to_string_lossy());
+    }
+    line
+}
