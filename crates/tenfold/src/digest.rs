@@ -9,12 +9,12 @@ use crate::prelude::*;
 pub struct Hasher(Inner);
 
 enum Inner {
-    #[cfg(feature = "crc32fast")]
+    #[cfg(feature = "mag")]
     Crc32(crc32fast::Hasher),
     Crc32c(u32),
-    #[cfg(feature = "sha2")]
+    #[cfg(feature = "digest")]
     Sha256(Box<sha2::Sha256>),
-    #[cfg(feature = "xxhash-rust")]
+    #[cfg(feature = "ztensor")]
     Xxh3(Box<xxhash_rust::xxh3::Xxh3>),
 }
 
@@ -22,12 +22,12 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
-            #[cfg(feature = "crc32fast")]
+            #[cfg(feature = "mag")]
             DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
-            #[cfg(feature = "sha2")]
+            #[cfg(feature = "digest")]
             DigestKind::Sha256 => Some(Self(Inner::Sha256(Box::default()))),
-            #[cfg(feature = "xxhash-rust")]
+            #[cfg(feature = "ztensor")]
             DigestKind::Xxh3 => Some(Self(Inner::Xxh3(Box::default()))),
             #[allow(unreachable_patterns)] // with every feature there is nothing left
             _ => None,
@@ -37,12 +37,12 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            #[cfg(feature = "crc32fast")]
+            #[cfg(feature = "mag")]
             Inner::Crc32(hasher) => hasher.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
-            #[cfg(feature = "sha2")]
+            #[cfg(feature = "digest")]
             Inner::Sha256(hasher) => sha2::Digest::update(&mut **hasher, bytes),
-            #[cfg(feature = "xxhash-rust")]
+            #[cfg(feature = "ztensor")]
             Inner::Xxh3(hasher) => hasher.update(bytes),
         }
     }
@@ -50,12 +50,12 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
-            #[cfg(feature = "crc32fast")]
+            #[cfg(feature = "mag")]
             Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
-            #[cfg(feature = "sha2")]
+            #[cfg(feature = "digest")]
             Inner::Sha256(hasher) => Bytes::copy_from_slice(&sha2::Digest::finalize(*hasher)),
-            #[cfg(feature = "xxhash-rust")]
+            #[cfg(feature = "ztensor")]
             Inner::Xxh3(hasher) => Bytes::copy_from_slice(&hasher.digest().to_be_bytes()),
         }
     }
