@@ -23,6 +23,7 @@ fn swap_fixed<const WIDTH: usize>(bytes: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::swap;
+    use crate::prelude::*;
 
     #[test]
     fn every_width_is_reversed_number_by_number() {
