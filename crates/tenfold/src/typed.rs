@@ -63,7 +63,7 @@ pub struct Typed<T> {
 impl<T: Element> Typed<T> {
     /// Shares `bytes` where this machine can use them as they are; copies where they are not aligned or must be swapped.
     pub(crate) fn from_little_endian(bytes: Bytes) -> Result<Self> {
-        if bytes.len() % size_of::<T>() != 0 {
+        if !bytes.len().is_multiple_of(size_of::<T>()) {
             return Err(Error::mismatch(
                 "size",
                 format!("{} bytes are no whole number of elements", bytes.len()),

@@ -56,9 +56,12 @@ impl From<&Error> for Finding {
     }
 }
 
+/// A file that was opened, and its name without the directory.
+type NamedSource = (Option<String>, Arc<dyn Source>);
+
 /// What describing a file may use, and nothing else: its bytes, its name, the files beside it, limits.
 pub struct Context<'a> {
-    sources: Vec<(Option<String>, Arc<dyn Source>)>,
+    sources: Vec<NamedSource>,
     main: &'a dyn Source,
     name: Option<&'a str>,
     siblings: Option<&'a dyn Siblings>,
@@ -185,7 +188,7 @@ impl<'a> Context<'a> {
     }
 
     /// What was opened and what was reported.
-    pub(crate) fn finish(self) -> (Vec<(Option<String>, Arc<dyn Source>)>, Vec<Finding>) {
+    pub(crate) fn finish(self) -> (Vec<NamedSource>, Vec<Finding>) {
         (self.sources, self.findings)
     }
 }

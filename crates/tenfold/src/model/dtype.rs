@@ -94,9 +94,9 @@ impl Scalar {
         SCALARS.iter().find(|row| row.2 == name).map(|row| row.0)
     }
 
+    #[allow(clippy::indexing_slicing)] // one row per variant in the variants' order; a unit test holds it to that
     fn row(self) -> &'static (Scalar, u32, &'static str) {
-        // The table has one row per variant in the variants' order; a unit test holds it to that.
-        SCALARS.get(self as usize).unwrap_or(&SCALARS[0])
+        &SCALARS[self as usize]
     }
 }
 
@@ -257,7 +257,7 @@ impl DType {
             }
             DType::Block(spec) => {
                 let per_block = u64::from(spec.elements);
-                if elements % per_block != 0 {
+                if !elements.is_multiple_of(per_block) {
                     return None;
                 }
                 (elements / per_block).checked_mul(u64::from(spec.bytes))

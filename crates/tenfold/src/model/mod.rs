@@ -10,5 +10,4 @@ pub use dtype::{BlockSpec, DType, Lanes, Scalar};
 pub use layout::{Endian, Layout};
 pub use manifest::{Manifest, Region, SealedRange};
 pub use metadata::{Metadata, Value};
-pub(crate) use tensor::element_count;
 pub use tensor::{Checksum, Codec, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo};

@@ -183,10 +183,10 @@ fn check_requests(
     if !profile.can.zstd && what.tensors.iter().any(compressed) {
         refuse("compression with zstd".into());
     }
-    if let Checksums::With(kind) = options.checksums {
-        if !profile.can.checksums.contains(&kind) {
-            refuse(format!("a {kind} checksum"));
-        }
+    if let Checksums::With(kind) = options.checksums
+        && !profile.can.checksums.contains(&kind)
+    {
+        refuse(format!("a {kind} checksum"));
     }
 }
 
@@ -293,10 +293,10 @@ impl Conversion {
             let len = out.written(name)?.map_or(0, |source| source.len());
             report.files.push((name.clone(), len));
         }
-        if let Some(main) = names.first() {
-            if let Some(source) = out.written(main)? {
-                self.compare(source, main, out, &names)?;
-            }
+        if let Some(main) = names.first()
+            && let Some(source) = out.written(main)?
+        {
+            self.compare(source, main, out, &names)?;
         }
         Ok(report)
     }

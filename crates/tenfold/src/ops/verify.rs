@@ -92,10 +92,10 @@ impl Checked {
                 checked.fail(tensor, error);
             }
         }
-        if checked.findings.len() == before {
-            if let Err(error) = checked.structure(archive, tensor) {
-                checked.fail(tensor, error);
-            }
+        if checked.findings.len() == before
+            && let Err(error) = checked.structure(archive, tensor)
+        {
+            checked.fail(tensor, error);
         }
         checked
     }

@@ -97,13 +97,12 @@ fn write_run(
     options: &ExecuteOptions,
 ) -> Result<u64> {
     #[cfg(feature = "std")]
-    if let Some(file) = target.file() {
-        if run
+    if let Some(file) = target.file()
+        && run
             .iter()
             .all(|segment| !matches!(segment, Segment::Tensor { codec: Some(_), .. }))
-        {
-            return positioned::write(&run, from, file, at, written, options);
-        }
+    {
+        return positioned::write(&run, from, file, at, written, options);
     }
     in_order::write(run, from, target, at, written, options)
 }
