@@ -52,7 +52,7 @@ pub enum Segment {
 }
 
 /// Makes bytes from what was written before them in the same file, and from where they begin.
-pub(super) type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
+pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
