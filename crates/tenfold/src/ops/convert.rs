@@ -245,10 +245,9 @@ impl Conversion {
                     &mut losses,
                 );
                 if severity(&losses).0 < Some(Effect::Impossible) {
-                    found.push(format!(
-                        "{} {} (--to {} --version {0})",
-                        entry.spec.name, profile.version, entry.spec.id
-                    ));
+                    let Spec { id, name, .. } = entry.spec;
+                    let version = profile.version;
+                    found.push(format!("{name} {version} (--to {id} --version {version})"));
                     break;
                 }
             }
@@ -347,14 +346,13 @@ impl Conversion {
             if let Some(defect) = &found.defect {
                 return Err(failed(format!("tensor {:?}: {defect}", tensor.name)));
             }
-            let same = found.dtype == tensor.dtype
-                && found.shape == tensor.shape
-                && found.parts.len() == tensor.parts.len();
-            let lengths = found
-                .parts
-                .iter()
-                .all(|part| tensor.parts.iter().any(|wanted| wanted.role == part.role));
-            if !same || !lengths || found.dense_len() != tensor.dense_len() {
+            let same_type = found.dtype == tensor.dtype && found.shape == tensor.shape;
+            let same_parts = found.parts.len() == tensor.parts.len()
+                && found
+                    .parts
+                    .iter()
+                    .all(|part| tensor.part(&part.role).is_some());
+            if !same_type || !same_parts || found.dense_len() != tensor.dense_len() {
                 return Err(failed(format!(
                     "tensor {:?} is {} {:?} instead of {} {:?}",
                     tensor.name, found.dtype, found.shape, tensor.dtype, tensor.shape

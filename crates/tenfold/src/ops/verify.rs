@@ -133,7 +133,13 @@ impl Checked {
         // Raw bytes that nothing is said about need not be read.
         let view = View::decoded(archive.data(), &part.payload)?;
         if decoded_sum.is_some() || has_content || view.direct().is_none() {
-            let elements = tensor.info().elements().unwrap_or(0);
+            // Only of a dense tensor is it known how many elements its part has.
+            let info = tensor.info();
+            let elements = if info.layout.is_dense() {
+                info.elements().unwrap_or(0)
+            } else {
+                0
+            };
             let mut left = view.len();
             let mut pieces = view.pieces()?;
             let mut piece = Vec::new();
