@@ -4,7 +4,7 @@ use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, PlanOptions, Profile,
-    Registry, adapt, execute,
+    Registry, Spec, adapt, execute,
 };
 use crate::io::{Output, Source};
 use crate::model::{Manifest, TensorInfo};
