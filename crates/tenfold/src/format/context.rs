@@ -117,6 +117,17 @@ impl<'a> Context<'a> {
         self.name
     }
 
+    /// The name of a tensor that has none of its own: the file's name without its extension.
+    pub fn stem(&self) -> &'a str {
+        match self
+            .name
+            .map(|name| name.rsplit_once('.').map_or(name, |(stem, _)| stem))
+        {
+            Some(stem) if !stem.is_empty() => stem,
+            _ => "value",
+        }
+    }
+
     /// How much the file may ask for.
     pub fn limits(&self) -> &'a Limits {
         self.limits

@@ -47,6 +47,8 @@ pub enum Layout {
         /// One index for each dimension; otherwise a single index into the row-major elements.
         per_axis: bool,
     },
+    /// Dense and row-major, made from quantized parts by the tensor's decoder.
+    Decoded,
     /// Several parts with a meaning of their own, such as codes and scales; passed on as they are.
     Opaque {
         /// The name that the file gives to it.
@@ -68,6 +70,7 @@ impl Layout {
             Layout::Coo { .. } => "coo",
             Layout::Csr { .. } => "csr",
             Layout::Pairs { .. } => "pairs",
+            Layout::Decoded => "decoded",
             Layout::Opaque { scheme } => scheme,
         }
     }

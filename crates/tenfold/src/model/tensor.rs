@@ -40,8 +40,28 @@ pub struct TensorInfo {
     pub parts: Vec<Part>,
     /// What the file says about this tensor beyond its type and place.
     pub metadata: Metadata,
+    /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
+    pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.
     pub defect: Option<Error>,
+}
+
+/// Turns the parts of a quantized tensor into numbers, any stretch of them at a time.
+pub trait Decode: fmt::Debug + Send + Sync {
+    /// The type of the numbers.
+    fn dtype(&self) -> DType;
+
+    /// Elements that are decoded together: a stretch begins at a multiple of it.
+    fn step(&self) -> u64;
+
+    /// Decodes `elements`, in row-major order, to little-endian numbers that fill `out`. `read` gives bytes of a part.
+    fn decode(
+        &self,
+        tensor: &TensorInfo,
+        read: &dyn Fn(usize, Range<u64>) -> Result<Bytes>,
+        elements: Range<u64>,
+        out: &mut [u8],
+    ) -> Result<()>;
 }
 
 impl TensorInfo {
@@ -62,6 +82,7 @@ impl TensorInfo {
             layout,
             parts: Vec::new(),
             metadata: Metadata::new(),
+            decoder: None,
             defect: None,
         }
     }

@@ -9,6 +9,7 @@
 
 mod cast;
 mod codec;
+mod decoded;
 mod elements;
 mod endian;
 mod input;
@@ -26,6 +27,7 @@ use crate::model::{DType, Endian, Layout, Part, Payload, Role, TensorInfo};
 use crate::prelude::*;
 
 use codec::{Frames, Sequential};
+use decoded::Decoded;
 use elements::ElementMap;
 use order::Reorder;
 
@@ -40,6 +42,7 @@ pub(crate) struct View<'a> {
 }
 
 enum Body<'a> {
+    Decoded(Decoded<'a>),
     Direct(Input<'a>),
     Frames(Frames<'a>),
     Sequential(Input<'a>, u64),
@@ -117,6 +120,22 @@ impl<'a> View<'a> {
                     len,
                 })
             }
+            Layout::Decoded => {
+                let decoded = Decoded::new(data, tensor)?;
+                let map =
+                    ElementMap::new(decoded.dtype(), Endian::Little, form.dtype, form.endian)?;
+                if form.layout != Layout::RowMajor && tensor.shape.len() > 1 {
+                    return Err(Error::unsupported(
+                        "order",
+                        "quantized tensors are decoded row-major only",
+                    ));
+                }
+                Ok(Self {
+                    body: Body::Decoded(decoded),
+                    map,
+                    len,
+                })
+            }
             Layout::Opaque { .. } => Err(Error::unsupported(
                 "dense",
                 format!(
@@ -186,6 +205,7 @@ impl<'a> View<'a> {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
             Body::Reorder(reorder) => reorder.row_len(),
+            Body::Decoded(decoded) => decoded.step_len(),
             // A multiple of every element's width.
             Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => 128,
         };
@@ -210,6 +230,7 @@ impl<'a> View<'a> {
             Body::Frames(frames) => frames.read_into(stored_at, out)?,
             Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
             Body::Scatter(scatter) => scatter.read_into(stored_at, out),
+            Body::Decoded(decoded) => decoded.read_into(stored_at, out)?,
             Body::Sequential(..) => {
                 return Err(Error::argument("a compressed stream has no random access"));
             }
