@@ -82,14 +82,46 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file. Reads headers and indexes, and no tensor data.
+    /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data.
     #[cfg(feature = "std")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
+        if path.is_dir() {
+            return self.open_directory(path);
+        }
         let source = crate::io::open_source(path, !self.no_mmap)?;
         let siblings = crate::io::DirectorySiblings::of(path, !self.no_mmap);
         let name = path.file_name().map(|name| name.to_string_lossy());
         self.describe(source, name.as_deref(), Some(&siblings))
+    }
+
+    /// The files of a directory whose names say that they are of a known format, in the order of their names.
+    #[cfg(feature = "std")]
+    fn open_directory(&self, directory: &Path) -> Result<Archive> {
+        let fail = |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            let known = |name: &str| self.registry.by_extension(name).is_some();
+            let name = path.file_name().and_then(|name| name.to_str());
+            if path.is_file() && name.is_some_and(|name| !name.starts_with('.') && known(name)) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        if paths.is_empty() {
+            let message = format!("{} holds no file of a known format", directory.display());
+            return Err(Error::new(
+                crate::ErrorKind::Unrecognized,
+                "file.directory",
+                message,
+            ));
+        }
+        let archives: Vec<_> = paths
+            .iter()
+            .map(|path| self.open(path))
+            .collect::<Result<_>>()?;
+        crate::ops::join(&archives, true)
     }
 
     /// Describes a source. `name` is the file's name, where there is one.
@@ -333,6 +365,37 @@ impl Archive {
             names.clone(),
             findings.clone(),
             *limits,
+        )
+    }
+
+    /// How many files it consists of.
+    pub(crate) fn source_count(&self) -> u32 {
+        u32::try_from(self.0.sources.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The files of several archives under one description of them.
+    pub(crate) fn joined(archives: &[Self], manifest: Manifest) -> Self {
+        let inner = || archives.iter().map(|archive| &*archive.0);
+        let mut specs = inner().map(|inner| inner.spec);
+        let first = specs.next().flatten();
+        let same = specs.all(|spec| spec.map(|spec| spec.id) == first.map(|spec| spec.id));
+        let sources = inner()
+            .flat_map(|inner| inner.sources.iter().cloned())
+            .collect();
+        let names = inner()
+            .flat_map(|inner| inner.names.iter().cloned())
+            .collect();
+        let findings = inner()
+            .flat_map(|inner| inner.findings.iter().cloned())
+            .collect();
+        let limits = inner().next().map(|inner| inner.limits).unwrap_or_default();
+        Self::assemble(
+            first.filter(|_| same),
+            manifest,
+            sources,
+            names,
+            findings,
+            limits,
         )
     }
 

@@ -1,13 +1,14 @@
 //! Conversion: what would be lost first, then the writing, then a look at what was written.
 
-use crate::archive::{Archive, OpenOptions};
+use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, PlanOptions, Profile,
-    Registry, Spec, adapt, execute,
+    Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
+    Profile, Registry, Segment, Spec, Survey, Written, adapt, execute,
 };
-use crate::io::{Output, Source};
+use crate::io::Output;
 use crate::model::{Manifest, TensorInfo};
+use crate::ops::readback::{Opened, Readback};
 use crate::ops::survey;
 use crate::prelude::*;
 
@@ -29,6 +30,8 @@ pub struct ConvertOptions {
     pub checksums: Checksums,
     /// Seconds since 1970, for formats that record a time.
     pub timestamp: u64,
+    /// A file for every tensor, named after it, instead of one file.
+    pub file_per_tensor: bool,
     /// Threads, and a handle to watch and to stop the work.
     pub execute: ExecuteOptions,
     /// The formats that messages may suggest.
@@ -45,6 +48,7 @@ impl Default for ConvertOptions {
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
             timestamp: 0,
+            file_per_tensor: false,
             execute: ExecuteOptions::default(),
             registry: Registry::standard(),
         }
@@ -107,8 +111,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     };
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
     for profile in candidates {
-        let (adapted, mut losses) = adapt(from.manifest(), &profile.can);
-        check_requests(profile, spec.name, options, &adapted, &mut losses);
+        let (adapted, losses) = adapt_to(from, profile, options);
         if best
             .as_ref()
             .is_none_or(|(_, _, least)| severity(&losses) < severity(least))
@@ -133,8 +136,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         .first()
         .filter(|first| options.version.is_none() && first.version != profile.version)
         .map(|first| {
-            let (_, mut lost) = adapt(from.manifest(), &first.can);
-            check_requests(first, spec.name, options, &adapted, &mut lost);
+            let (_, lost) = adapt_to(from, first, options);
             let worst = lost.iter().max_by_key(|loss| loss.effect);
             format!(
                 "{} cannot hold everything ({})",
@@ -154,6 +156,17 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     })
 }
 
+/// What survives in a version of a format; one file for every tensor holds any number of them.
+fn adapt_to(from: &Archive, profile: &Profile, options: &ConvertOptions) -> (Manifest, Vec<Loss>) {
+    let mut can = profile.can;
+    if options.file_per_tensor {
+        can.max_tensors = u64::MAX;
+    }
+    let (adapted, mut losses) = adapt(from.manifest(), &can);
+    check_requests(profile, options, &adapted, &mut losses);
+    (adapted, losses)
+}
+
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.
 fn severity(losses: &[Loss]) -> (Option<Effect>, usize) {
     let real = losses
@@ -165,13 +178,12 @@ fn severity(losses: &[Loss]) -> (Option<Effect>, usize) {
 /// Compression and checksums that were asked for and that the version does not have.
 fn check_requests(
     profile: &Profile,
-    format: &str,
     options: &ConvertOptions,
     what: &Manifest,
     losses: &mut Vec<Loss>,
 ) {
     let mut refuse = |what: String| {
-        let why = format!("{format} {} has no place for it", profile.version);
+        let why = format!("version {} has no place for it", profile.version);
         losses.push(Loss {
             tensor: None,
             what,
@@ -236,14 +248,7 @@ impl Conversion {
             .filter(|entry| entry.codec.is_some())
         {
             for profile in entry.spec.writes {
-                let (adapted, mut losses) = adapt(self.from.manifest(), &profile.can);
-                check_requests(
-                    profile,
-                    entry.spec.name,
-                    &self.options,
-                    &adapted,
-                    &mut losses,
-                );
+                let (_, losses) = adapt_to(&self.from, profile, &self.options);
                 if severity(&losses).0 < Some(Effect::Impossible) {
                     let Spec { id, name, .. } = entry.spec;
                     let version = profile.version;
@@ -273,150 +278,111 @@ impl Conversion {
         let wanted = self.format.survey(&plan_options)?;
         let from = survey(&self.from, wanted, options.execute.threads)?;
         // The survey changes where parts are and what they hash to: what is planned must say the same.
-        let surveyed = match wanted == crate::format::Survey::default() {
+        let surveyed = match wanted == Survey::default() {
             true => None,
-            false => Some(adapt(from.manifest(), &self.profile.can).0),
+            false => Some(adapt_to(&from, self.profile, options).0),
         };
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
-        let plan = self
-            .format
+        let (plan, outputs) = self
             .plan(adapted, &plan_options)
             .map_err(|error| error.in_format(self.format.spec().id))?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
         execute(plan, &from, out, &options.execute)?;
-        let mut report = Report {
-            files: Vec::new(),
+        let readback = Readback {
+            format: self.format,
+            registry: &options.registry,
+            expected: &self.adapted.tensors,
+            original: &self.from,
+            digests: options.check,
+            threads: options.execute.threads,
+        };
+        let files = readback.compare(out, &names, &outputs)?;
+        Ok(Report {
+            files,
             tensors: adapted.tensors.len(),
-        };
-        for name in &names {
-            let len = out.written(name)?.map_or(0, |source| source.len());
-            report.files.push((name.clone(), len));
-        }
-        if let Some(main) = names.first()
-            && let Some(source) = out.written(main)?
-        {
-            self.compare(source, main, out, &names)?;
-        }
-        Ok(report)
+        })
     }
 
-    /// Opens what was written and compares it with what should have been.
-    fn compare(
-        &self,
-        source: Arc<dyn Source>,
-        name: &str,
-        out: &dyn Output,
-        names: &[String],
-    ) -> Result<()> {
-        let siblings = WrittenFiles::new(out, names)?;
-        let spec = self.format.spec();
-        let registry = self.options.registry.clone();
-        let registry = if registry.get(spec.id).is_ok() {
-            registry
-        } else {
-            registry.with(self.format)
-        };
-        let written = OpenOptions::new()
-            .registry(registry)
-            .format(Some(spec.id))
-            .limits(*self.from.limits())
-            .read_beside(source, Some(name), &siblings)?;
-        let failed = |message: String| {
-            Error::mismatch(
-                "readback",
-                format!("what was written does not read back: {message}"),
-            )
-        };
-        let (expected, got) = (&self.adapted.tensors, &written.manifest().tensors);
-        if expected.len() != got.len() {
-            return Err(failed(format!(
-                "{} tensors instead of {}",
-                got.len(),
-                expected.len()
-            )));
+    /// The files to be written, and which of them is opened to read which tensors.
+    fn plan(&self, adapted: &Manifest, options: &PlanOptions) -> Result<(Plan, Vec<Opened>)> {
+        if !self.options.file_per_tensor {
+            let plan = self.format.plan(adapted, options)?;
+            let main = plan
+                .files
+                .first()
+                .map(|file| file.name.clone())
+                .unwrap_or_default();
+            return Ok((plan, vec![(main, 0..adapted.tensors.len())]));
         }
-        for tensor in expected {
-            // An only tensor may have been named by its file.
-            let found = match (expected.as_slice(), got.as_slice()) {
-                ([_], [only]) if only.unnamed => Some(only),
-                _ => written.get(&tensor.name).map(|found| found.info()),
-            };
-            let found =
-                found.ok_or_else(|| failed(format!("tensor {:?} is missing", tensor.name)))?;
-            if let Some(defect) = &found.defect {
-                return Err(failed(format!("tensor {:?}: {defect}", tensor.name)));
+        let extension = self
+            .format
+            .spec()
+            .extensions
+            .first()
+            .copied()
+            .unwrap_or("bin");
+        let mut all = Plan::default();
+        let mut opened = Vec::new();
+        for (index, tensor) in adapted.tensors.iter().enumerate() {
+            let mut alone = Manifest::new(adapted.version.clone());
+            alone.metadata = adapted.metadata.clone();
+            alone.tensors.push(tensor.clone());
+            let mut options = options.clone();
+            options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
+            let mut plan = self.format.plan(&alone, &options)?;
+            for segment in plan.files.iter_mut().flat_map(|file| &mut file.segments) {
+                renumber(segment, index);
             }
-            let same_type = found.dtype == tensor.dtype && found.shape == tensor.shape;
-            let same_parts = found.parts.len() == tensor.parts.len()
-                && found
-                    .parts
+            let main = plan
+                .files
+                .first()
+                .map(|file| file.name.clone())
+                .unwrap_or_default();
+            opened.push((main, index..index + 1));
+            all.files.extend(plan.files);
+        }
+        Ok((all, opened))
+    }
+}
+
+/// Makes a segment that was planned for an only tensor one of the tensor at `index`.
+fn renumber(segment: &mut Segment, index: usize) {
+    match segment {
+        Segment::Tensor { index: only, .. } => *only = index,
+        Segment::Computed(make) => {
+            let make = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
+            *segment = Segment::Computed(Box::new(move |written, at| {
+                let alone: Vec<_> = written
                     .iter()
-                    .all(|part| tensor.part(&part.role).is_some());
-            if !same_type || !same_parts || found.dense_len() != tensor.dense_len() {
-                return Err(failed(format!(
-                    "tensor {:?} is {} {:?} instead of {} {:?}",
-                    tensor.name, found.dtype, found.shape, tensor.dtype, tensor.shape
-                )));
-            }
+                    .map(|part| Written {
+                        index: 0,
+                        ..part.clone()
+                    })
+                    .collect();
+                make(&alone, at)
+            }));
         }
-        #[cfg(feature = "digest")]
-        if self.options.check {
-            self.compare_digests(&written, failed)?;
-        }
-        Ok(())
-    }
-
-    #[cfg(feature = "digest")]
-    fn compare_digests(&self, written: &Archive, failed: impl Fn(String) -> Error) -> Result<()> {
-        let threads = self.options.execute.threads;
-        let (before, after) = (
-            crate::ops::digest(&self.from, threads),
-            crate::ops::digest(written, threads),
-        );
-        let after: LookupMap<_, _> = after.tensors.into_iter().collect();
-        for (name, sum) in &before.tensors {
-            let sum = sum.clone()?;
-            let found = match after.len() {
-                1 => after.values().next(),
-                _ => after.get(name),
-            };
-            match found {
-                Some(Ok(found)) if *found == sum => {}
-                Some(Err(error)) => return Err(error.clone()),
-                _ => return Err(failed(format!("the content of tensor {name:?} differs"))),
-            }
-        }
-        Ok(())
+        Segment::Align { .. } | Segment::Bytes(_) => {}
     }
 }
 
-/// The files of an output that is not visible yet, as siblings of each other.
-struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
-
-impl WrittenFiles {
-    fn new(out: &dyn Output, names: &[String]) -> Result<Self> {
-        let mut files = Vec::new();
-        for name in names {
-            files.extend(out.written(name)?.map(|source| (name.clone(), source)));
+/// A name for a file from the name of a tensor: what a file system could take for something else is written as `%` and two
+/// hexadecimal digits.
+fn file_stem(name: &str) -> String {
+    let mut stem = String::new();
+    for (place, c) in name.char_indices() {
+        let plain = c.is_alphanumeric() || "-_+=,@()[]{} ".contains(c) || (c == '.' && place > 0);
+        match plain {
+            true => stem.push(c),
+            false => c
+                .encode_utf8(&mut [0; 4])
+                .bytes()
+                .for_each(|byte| stem += &format!("%{byte:02X}")),
         }
-        Ok(Self(files))
     }
-}
-
-impl crate::io::Siblings for WrittenFiles {
-    fn names(&self) -> Result<Vec<String>> {
-        Ok(self.0.iter().map(|(name, _)| name.clone()).collect())
-    }
-
-    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        let found = found.ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                "sibling",
-                format!("there is no {name:?}"),
-            )
-        })?;
-        Ok(found.1.clone())
+    if stem.is_empty() {
+        "%".to_owned()
+    } else {
+        stem
     }
 }

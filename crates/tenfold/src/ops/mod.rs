@@ -3,12 +3,15 @@
 mod convert;
 #[cfg(feature = "digest")]
 mod digest;
+mod join;
 mod parallel;
+mod readback;
 mod survey;
 mod verify;
 
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
+pub use join::join;
 pub use survey::survey;
 pub use verify::verify;

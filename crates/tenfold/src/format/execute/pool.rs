@@ -3,6 +3,7 @@
 #[cfg(feature = "std")]
 use crate::error::Error;
 use crate::error::Result;
+#[cfg(feature = "std")]
 use crate::prelude::*;
 
 /// How many threads to use when `asked` for.
@@ -22,7 +23,9 @@ pub(super) struct Pool<'p, J, R> {
     #[cfg(feature = "std")]
     lines: Vec<Line<J, R>>,
     /// Jobs that were given out and results that were taken.
+    #[cfg(feature = "std")]
     given: usize,
+    #[cfg(feature = "std")]
     taken: usize,
 }
 
@@ -69,7 +72,9 @@ pub(super) fn with_pool<J: Send, R: Send, T>(
         work,
         #[cfg(feature = "std")]
         lines: Vec::new(),
+        #[cfg(feature = "std")]
         given: 0,
+        #[cfg(feature = "std")]
         taken: 0,
     })
 }

@@ -1,0 +1,159 @@
+//! A look at what was written, before it is made visible.
+
+use crate::archive::{Archive, OpenOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Format, Registry};
+use crate::io::{Output, Siblings, Source};
+use crate::model::TensorInfo;
+use crate::prelude::*;
+
+/// A file that is opened, and which of the expected tensors it must show.
+pub(super) type Opened = (String, Range<usize>);
+
+/// What was to be written, and how closely it is compared.
+#[cfg_attr(not(feature = "digest"), allow(dead_code))]
+pub(super) struct Readback<'r> {
+    pub(super) format: &'static dyn Format,
+    pub(super) registry: &'r Registry,
+    pub(super) expected: &'r [TensorInfo],
+    pub(super) original: &'r Archive,
+    /// Whether contents are compared too, not only names, types, shapes and lengths.
+    pub(super) digests: bool,
+    pub(super) threads: usize,
+}
+
+impl Readback<'_> {
+    /// Opens what was written and compares it with what should have been; gives the files with their lengths.
+    pub(super) fn compare(
+        &self,
+        out: &dyn Output,
+        names: &[String],
+        opened: &[Opened],
+    ) -> Result<Vec<(String, u64)>> {
+        let mut files = Vec::new();
+        for name in names {
+            // A stream cannot be read back.
+            let Some(source) = out.written(name)? else {
+                return Ok(names.iter().map(|name| (name.clone(), 0)).collect());
+            };
+            files.push((name.clone(), source));
+        }
+        let written = WrittenFiles(files);
+        for (main, tensors) in opened {
+            let archive = self.open(&written, main)?;
+            let expected = self.expected.get(tensors.clone()).unwrap_or_default();
+            self.compare_tensors(&archive, expected)?;
+            #[cfg(feature = "digest")]
+            if self.digests {
+                self.compare_digests(&archive, expected)?;
+            }
+        }
+        Ok(written
+            .0
+            .into_iter()
+            .map(|(name, source)| (name, source.len()))
+            .collect())
+    }
+
+    fn open(&self, written: &WrittenFiles, main: &str) -> Result<Archive> {
+        let id = self.format.spec().id;
+        let registry = match self.registry.get(id) {
+            Ok(_) => self.registry.clone(),
+            Err(_) => self.registry.clone().with(self.format),
+        };
+        OpenOptions::new()
+            .registry(registry)
+            .format(Some(id))
+            .limits(*self.original.limits())
+            .read_beside(written.open(main)?, Some(main), written)
+    }
+
+    fn compare_tensors(&self, written: &Archive, expected: &[TensorInfo]) -> Result<()> {
+        let found = written.manifest().tensors.len();
+        if found != expected.len() {
+            return Err(failed(format!(
+                "{found} tensors instead of {}",
+                expected.len()
+            )));
+        }
+        for wanted in expected {
+            let found = counterpart(written, wanted)
+                .ok_or_else(|| failed(format!("tensor {:?} is missing", wanted.name)))?;
+            if let Some(defect) = &found.defect {
+                return Err(failed(format!("tensor {:?}: {defect}", wanted.name)));
+            }
+            let same_type = found.dtype == wanted.dtype && found.shape == wanted.shape;
+            let same_parts = found.parts.len() == wanted.parts.len()
+                && found
+                    .parts
+                    .iter()
+                    .all(|part| wanted.part(&part.role).is_some());
+            if !same_type || !same_parts || found.dense_len() != wanted.dense_len() {
+                return Err(failed(format!(
+                    "tensor {:?} is {} {:?} instead of {} {:?}",
+                    wanted.name, found.dtype, found.shape, wanted.dtype, wanted.shape
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "digest")]
+    fn compare_digests(&self, written: &Archive, expected: &[TensorInfo]) -> Result<()> {
+        let mut names: LookupMap<&str, ()> = LookupMap::default();
+        names.extend(expected.iter().map(|tensor| (tensor.name.as_str(), ())));
+        let original = self
+            .original
+            .select(|tensor| names.contains_key(tensor.name.as_str()));
+        let before = crate::ops::digest(&original, self.threads).tensors;
+        let mut after: LookupMap<_, _> = crate::ops::digest(written, self.threads)
+            .tensors
+            .into_iter()
+            .collect();
+        for (wanted, (name, sum)) in expected.iter().zip(before) {
+            let found = counterpart(written, wanted).and_then(|found| after.remove(&found.name));
+            match (found, sum?) {
+                (Some(Ok(found)), sum) if found == sum => {}
+                (Some(Err(error)), _) => return Err(error),
+                _ => return Err(failed(format!("the content of tensor {name:?} differs"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tensor that was written for one that was wanted. An only tensor may have been named by its file.
+fn counterpart<'a>(written: &'a Archive, wanted: &TensorInfo) -> Option<&'a TensorInfo> {
+    match written.manifest().tensors.as_slice() {
+        [only] if only.unnamed => Some(only),
+        _ => written.get(&wanted.name).map(|found| found.info()),
+    }
+}
+
+fn failed(message: String) -> Error {
+    Error::mismatch(
+        "readback",
+        format!("what was written does not read back: {message}"),
+    )
+}
+
+/// The files of an output that is not visible yet, as siblings of each other.
+struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
+
+impl Siblings for WrittenFiles {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(self.0.iter().map(|(name, _)| name.clone()).collect())
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        let found = found.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                "sibling",
+                format!("there is no {name:?}"),
+            )
+        })?;
+        Ok(found.1.clone())
+    }
+}

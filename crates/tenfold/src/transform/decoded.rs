@@ -1,0 +1,70 @@
+//! Quantized parts as numbers, by the tensor's decoder.
+
+use crate::error::{Error, Result};
+use crate::model::{DType, Decode, Payload, TensorInfo};
+use crate::prelude::*;
+use crate::transform::{Data, Input, View};
+
+/// A tensor whose numbers are made from its parts.
+pub(super) struct Decoded<'a> {
+    decoder: Arc<dyn Decode>,
+    tensor: TensorInfo,
+    /// The decoded bytes of the parts: in the file, or in memory where they were compressed.
+    inputs: Vec<Input<'a>>,
+    width: u64,
+}
+
+impl<'a> Decoded<'a> {
+    pub(super) fn new(data: Data<'a>, tensor: &TensorInfo) -> Result<Self> {
+        let decoder = tensor.decoder.clone().ok_or_else(|| {
+            Error::unsupported("dequantize", "how it is quantized is not known here")
+        })?;
+        let width = decoder
+            .dtype()
+            .width()
+            .ok_or_else(|| Error::unsupported("dequantize", format!("into {}", decoder.dtype())))?;
+        let input = |payload: &Payload| match payload {
+            // It cannot be entered in the middle: held whole.
+            Payload::Encoded { .. } => Ok(Input::Memory(
+                View::decoded(data, payload)?
+                    .collect(data.limits.tensor_memory)?
+                    .into(),
+            )),
+            payload => data.input(payload),
+        };
+        let inputs = tensor
+            .parts
+            .iter()
+            .map(|part| input(&part.payload))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            decoder,
+            tensor: tensor.clone(),
+            inputs,
+            width: width as u64,
+        })
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.decoder.dtype()
+    }
+
+    /// Bytes of the elements that are decoded together.
+    pub(super) fn step_len(&self) -> u64 {
+        self.decoder.step().max(1).saturating_mul(self.width)
+    }
+
+    /// The numbers from a byte on that is a multiple of a step.
+    pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let first = at / self.width;
+        let elements = first..first + out.len() as u64 / self.width;
+        let read = |part: usize, range: Range<u64>| {
+            let input = self
+                .inputs
+                .get(part)
+                .ok_or_else(|| Error::argument(format!("there is no part {part}")))?;
+            input.read(range.start, range.end.saturating_sub(range.start))
+        };
+        self.decoder.decode(&self.tensor, &read, elements, out)
+    }
+}
