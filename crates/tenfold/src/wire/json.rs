@@ -9,6 +9,7 @@ mod value;
 use alloc::borrow::Cow;
 
 pub(crate) use encode::{encode, encode_str};
+pub(crate) use value::Repeated;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;

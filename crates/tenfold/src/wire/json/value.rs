@@ -114,6 +114,7 @@ fn last_wins(
             None => drop(first.insert(key, index)),
         }
     }
+    drop(first);
     if moves.is_empty() {
         return Ok(entries);
     }
