@@ -1,11 +1,13 @@
 //! The formats: a folder each, and one line each in the table.
 
 mod known;
+pub mod mag;
 
 use crate::format::Entry;
 
 /// Every format that is known. Detection, the command, documentation and tests go through this table.
 pub static FORMATS: &[Entry] = &[
+    mag::ENTRY,
     known::BURNPACK,
     known::PRIMITIV,
     known::TENS,

@@ -1,0 +1,154 @@
+//! Version 300: `snapshot-0.3.0`.
+
+use super::super::raw::Version;
+use super::super::raw::manifest::{self as raw, Bounds, Entry, Header, PAGE};
+use super::{
+    aligned, behind, cut_off, data, data_range, out_of_bounds, planned_len, unique_names,
+    within_limits,
+};
+use crate::error::{Error, Result};
+use crate::format::{Context, Segment};
+use crate::io::Reader;
+use crate::model::{Endian, Manifest, Payload, TensorInfo};
+use crate::prelude::*;
+
+pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manifest> {
+    let header = Header::parse(&mut r)?;
+    let source = cx.source();
+    let place = header.manifest()?;
+    if place.end > source.len() {
+        let message = format!(
+            "the manifest lies at bytes {}..{}, the file has {}",
+            place.start,
+            place.end,
+            source.len()
+        );
+        return Err(Error::malformed("mag.bounds", message).at(12..28));
+    }
+    if header.blob_offset < place.end {
+        let message = format!("the data begins at byte {}, the manifest ends at {}", header.blob_offset, place.end);
+        return Err(Error::malformed("mag.bounds", message).at(28..36));
+    }
+    within_limits(cx, header.meta_span)?;
+    let text = source.read(place.clone())?;
+    let bounds = Bounds { depth: cx.limits().depth, rank: cx.limits().rank };
+    let parsed = raw::Manifest::parse(&text, place.start, bounds, &mut |key, at| {
+        let message = format!("usr_metadata has the key {key:?} more than once; the last one counts");
+        cx.warn("mag.duplicate", at..at + 1, message)
+    })?;
+
+    let places: Vec<u64> = parsed.tensor_map.iter().map(|entry| entry.at).collect();
+    let tiled = check_tiling(&parsed.tensor_map, header.blob_span);
+    let mut manifest = Manifest::new(Version::Snapshot030.label());
+    manifest.region(0..Header::LEN, "header");
+    manifest.region(place, "manifest");
+    manifest.metadata = parsed.usr_metadata;
+    manifest.tensors = to_tensors(parsed.tensor_map, &header)?;
+    unique_names(&manifest.tensors, &places)?;
+    let blob = header.data()?;
+    if blob.end > source.len() {
+        // Where the tensors fill the section, it has the right size, and the file has not.
+        return Err(match tiled {
+            Ok(()) => cut_off(&manifest.tensors, source.len(), blob.end),
+            Err(_) => out_of_bounds(&blob, source.len()).at(28..44),
+        });
+    }
+    tiled?;
+    if header.big_endian {
+        let message = "the data is big endian, which magnetron on little-endian machines refuses";
+        cx.note("mag.endian", 8..12, message);
+    }
+    Ok(manifest)
+}
+
+/// Every tensor begins on a page of its own, and no page of the data is without a tensor.
+fn check_tiling(entries: &[Entry], span: u64) -> Result<()> {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by_key(|entry| entry.offset);
+    let mut last = 0;
+    for entry in sorted {
+        let Entry { offset, nbytes, .. } = *entry;
+        let blame = |rule, message: String| {
+            Err(Error::malformed(rule, message)
+                .at(entry.at..entry.at + 1)
+                .in_tensor(&entry.name))
+        };
+        let end = match offset.checked_add(nbytes) {
+            Some(end) if end <= span => end,
+            _ => return blame("mag.bounds", format!("offset {offset} and {nbytes} bytes, but all data has {span}")),
+        };
+        if offset < last {
+            return blame("mag.overlap", format!("the offset is {offset}, the tensor before it ends at {last}"));
+        }
+        if nbytes > 0 && offset % PAGE != 0 {
+            return blame("mag.alignment", format!("the offset {offset} is no multiple of {PAGE}"));
+        }
+        if offset - last >= PAGE {
+            return blame("mag.uncovered", format!("{} bytes before it belong to no tensor", offset - last));
+        }
+        last = end;
+    }
+    if span - last >= PAGE {
+        let message = format!("the last {} bytes of the data belong to no tensor", span - last);
+        return Err(Error::malformed("mag.uncovered", message).at(36..44));
+    }
+    Ok(())
+}
+
+fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
+    let endian = match header.big_endian {
+        true => Endian::Big,
+        false => Endian::Little,
+    };
+    let mut tensors = Vec::new();
+    for Entry { name, shape, dtype, offset, nbytes, at } in entries {
+        let range = data_range(header.blob_offset, offset, nbytes)
+            .map_err(|error| error.at(at..at + 1).in_tensor(&name))?;
+        let mut tensor = TensorInfo::dense(name, dtype, shape, Payload::main(range));
+        for part in &mut tensor.parts {
+            part.endian = endian;
+        }
+        tensors.push(tensor);
+    }
+    Ok(tensors)
+}
+
+pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
+    let mut manifest = raw::Manifest { usr_metadata: what.metadata.clone(), tensor_map: Vec::new() };
+    let mut segments = vec![Segment::Bytes(Vec::new()), Segment::Align { to: PAGE, fill: 0 }];
+    let mut end = 0;
+    for (index, tensor) in what.tensors.iter().enumerate() {
+        let nbytes = planned_len(tensor)?;
+        // A tensor without bytes sits at the end of the one before it, as magnetron has it.
+        if nbytes > 0 {
+            end = aligned(end, PAGE)?;
+            segments.push(Segment::Align { to: PAGE, fill: 0 });
+        }
+        manifest.tensor_map.push(Entry {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            dtype: tensor.dtype,
+            offset: end,
+            nbytes,
+            at: 0,
+        });
+        segments.push(data(index, tensor));
+        end = behind(end, nbytes)?;
+    }
+    let text = manifest.encode(timestamp)?;
+    let meta_span = text.len() as u64;
+    let header = Header {
+        big_endian: false,
+        meta_offset: Header::LEN,
+        meta_span,
+        blob_offset: aligned(Header::LEN + meta_span, PAGE)?,
+        blob_span: end,
+    };
+    let mut head = Vec::new();
+    header.encode(&mut head);
+    head.extend(text.into_bytes());
+    if let Some(first) = segments.first_mut() {
+        *first = Segment::Bytes(head);
+    }
+    Ok(segments)
+}

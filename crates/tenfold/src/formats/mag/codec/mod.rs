@@ -1,0 +1,165 @@
+//! Between what is on disk and the model.
+
+mod manifest;
+mod snapshot;
+mod v1;
+
+use super::raw::{TRUNCATED, Version};
+use super::{ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030, SPEC, SPEC_1};
+use crate::error::{Error, Result};
+use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
+use crate::io::Reader;
+use crate::model::{Manifest, TensorInfo};
+use crate::prelude::*;
+
+/// Reads and writes `.mag`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mag;
+
+impl Format for Mag {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let mut r = Reader::new(cx.source(), TRUNCATED);
+        match Version::parse(&mut r)? {
+            Version::V1 => v1::describe(cx, r),
+            version @ (Version::Snapshot010 | Version::Snapshot020) => {
+                snapshot::describe(cx, r, version)
+            }
+            Version::Snapshot030 => manifest::describe(cx, r),
+        }
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        let segments = match options.version {
+            SPEC_1 => v1::plan_spec(what),
+            ARCHIVE_1 => v1::plan_archive(what),
+            SNAPSHOT_010 => snapshot::plan(what, options.timestamp, Version::Snapshot010),
+            SNAPSHOT_020 => snapshot::plan(what, options.timestamp, Version::Snapshot020),
+            SNAPSHOT_030 => manifest::plan(what, options.timestamp),
+            other => Err(Error::argument(format!("mag has no version {other:?}"))),
+        }?;
+        let name = options.file_name.clone();
+        Ok(Plan { files: vec![FilePlan { name, segments }] })
+    }
+}
+
+/// Refuses headers that go on past the limit.
+fn within_limits(cx: &Context<'_>, at: u64) -> Result<()> {
+    let limit = cx.limits().header_bytes;
+    if at > limit {
+        let message = format!("the header goes on past {limit} bytes, the limit for headers");
+        return Err(Error::limit("mag.limit", message).at(limit..at));
+    }
+    Ok(())
+}
+
+/// Refuses a header whose checksum is wrong, or says that it is.
+fn wrong_checksum(
+    cx: &mut Context<'_>,
+    field: Range<u64>,
+    stored: u32,
+    computed: u32,
+    covered: &str,
+) -> Result<()> {
+    let message = format!("checksum mismatch: stored {stored:#010x}, computed {computed:#010x} ({covered})");
+    match cx.checks_checksums() {
+        true => Err(Error::mismatch("mag.checksum", message).at(field)),
+        false => cx.warn("mag.checksum", field, message),
+    }
+}
+
+/// Refuses names that are there twice. `records` are the places of the tensors' records.
+fn unique_names(tensors: &[TensorInfo], records: &[u64]) -> Result<()> {
+    let mut seen = LookupMap::new();
+    for (tensor, &at) in tensors.iter().zip(records) {
+        if seen.insert(tensor.name.as_str(), ()).is_some() {
+            let error = Error::malformed("mag.duplicate", "there are two tensors of this name");
+            return Err(error.at(at..at + 1).in_tensor(&tensor.name));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a tensor's only part.
+fn extent(tensor: &TensorInfo) -> Range<u64> {
+    let stored = tensor.parts.first().and_then(|part| part.payload.stored());
+    stored.map_or(0..0, |(_, range)| range)
+}
+
+/// The range of data, if it is one.
+fn data_range(base: u64, offset: u64, len: u64) -> Result<Range<u64>> {
+    let range = base
+        .checked_add(offset)
+        .and_then(|start| Some(start..start.checked_add(len)?));
+    range.ok_or_else(|| {
+        let message = format!("data at offset {offset} of {len} bytes ends past any end of a file");
+        Error::malformed("mag.bounds", message)
+    })
+}
+
+/// Data that ends past the end of the file, from where a writer would not have put it.
+fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
+    let message = format!("data lies at bytes {}..{}, the file has {file}", range.start, range.end);
+    Error::malformed("mag.bounds", message)
+}
+
+/// Data that ends past the end of the file, in its proper place: a file that was cut off.
+fn cut_off(tensors: &[TensorInfo], file: u64, expected: u64) -> Error {
+    const SHOWN: usize = 3;
+    let complete: Vec<&str> = tensors
+        .iter()
+        .filter(|tensor| extent(tensor).end <= file)
+        .map(|tensor| tensor.name.as_str())
+        .collect();
+    let mut message = format!(
+        "truncated: the file has {file} bytes, its tensors need {expected}; {} of {} tensors are complete",
+        complete.len(),
+        tensors.len()
+    );
+    for (index, name) in complete.iter().take(SHOWN).enumerate() {
+        message.push_str(if index == 0 { ": " } else { ", " });
+        message.push_str(&format!("{name:?}"));
+    }
+    if complete.len() > SHOWN {
+        message.push_str(", …");
+    }
+    Error::malformed(TRUNCATED, message).at(file..expected)
+}
+
+/// The dense data of a tensor.
+fn data(index: usize, tensor: &TensorInfo) -> Segment {
+    Segment::Tensor {
+        index,
+        part: 0,
+        want: Want::Dense(Form::canonical(tensor.dtype)),
+        codec: None,
+        digest: None,
+    }
+}
+
+/// The bytes that a tensor will have.
+fn planned_len(tensor: &TensorInfo) -> Result<u64> {
+    tensor.dense_len().ok_or_else(|| too_large().in_tensor(&tensor.name))
+}
+
+/// The elements that a tensor will have.
+fn planned_elements(tensor: &TensorInfo) -> Result<u64> {
+    tensor.elements().ok_or_else(|| too_large().in_tensor(&tensor.name))
+}
+
+/// Where the next tensor begins.
+fn aligned(at: u64, to: u64) -> Result<u64> {
+    at.checked_next_multiple_of(to).ok_or_else(too_large)
+}
+
+/// Where a tensor ends.
+fn behind(at: u64, len: u64) -> Result<u64> {
+    at.checked_add(len).ok_or_else(too_large)
+}
+
+fn too_large() -> Error {
+    Error::unsupported("mag.overflow", "the file would be larger than 64 bits can count")
+}

@@ -1,0 +1,318 @@
+//! Version 1: `spec-1` and `archive-1`.
+
+use super::super::raw::v1::{ArchiveTensor, Header, Kind, MetaRecord, MetaValue, Reading, SpecTensor};
+use super::super::raw::{TRUNCATED, as_u32, count};
+use super::super::{SPEC_1, shape};
+use super::{
+    aligned, behind, cut_off, data, data_range, extent, out_of_bounds, planned_elements,
+    planned_len, unique_names, within_limits, wrong_checksum,
+};
+use crate::digest::crc32c;
+use crate::error::{Error, Result};
+use crate::format::{Context, Segment};
+use crate::io::Reader;
+use crate::model::{Manifest, Metadata, Payload, TensorInfo, Value};
+use crate::prelude::*;
+
+/// What buffers are written at.
+const ALIGN: u64 = 64;
+/// What padding is made of, as in magnetron's own files.
+const FILL: u8 = 0xff;
+/// Where the checksum is.
+const CHECKSUM: Range<u64> = 8..12;
+
+/// The tensors of a file, with the places of their records.
+struct Records {
+    kind: Kind,
+    tensors: Vec<TensorInfo>,
+    places: Vec<u64>,
+    end: u64,
+}
+
+pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manifest> {
+    let header = Header::parse(&mut r)?;
+    let meta = metadata_records(cx, &mut r, header.num_meta_kv)?;
+    let spec_only = meta.iter().find(|(record, _)| record.is_spec_only());
+    let mut manifest = Manifest::new("1");
+    manifest.region(0..24, "header");
+    manifest.region(24..r.pos(), "metadata");
+
+    if header.num_tensors == 0 {
+        if spec_only.is_some() {
+            manifest.version = SPEC_1.into();
+        }
+        check_sum(cx, &header, Kind::Spec, r.pos())?;
+    } else {
+        let records = tensor_records(cx, &header, r.pos())?;
+        if let (Kind::Archive, Some((record, at))) = (records.kind, spec_only) {
+            return Err(refuse_spec_only(record, *at));
+        }
+        manifest.version = records.kind.label().into();
+        manifest.region(r.pos()..records.end, "tensor records");
+        check_sum(cx, &header, records.kind, records.end)?;
+        unique_names(&records.tensors, &records.places)?;
+        check_extents(&records, cx.source().len())?;
+        manifest.tensors = records.tensors;
+    }
+    manifest.metadata = to_metadata(meta)?;
+    Ok(manifest)
+}
+
+fn metadata_records(
+    cx: &Context<'_>,
+    r: &mut Reader<'_>,
+    num_meta_kv: u32,
+) -> Result<Vec<(MetaRecord, u64)>> {
+    let mut records = Vec::new();
+    for _ in 0..num_meta_kv {
+        let at = r.pos();
+        records.push((MetaRecord::parse(r)?, at));
+        within_limits(cx, r.pos())?;
+    }
+    Ok(records)
+}
+
+/// Reads the tensor records as the layout that the first of them says.
+fn tensor_records(cx: &Context<'_>, header: &Header, at: u64) -> Result<Records> {
+    let source = cx.source();
+    // The layouts differ in their shortest record; the decision needs the beginning of one.
+    let r = Reader::over(source, at..source.len(), TRUNCATED);
+    count(&r, header.num_tensors, ArchiveTensor::MIN, "num_tensors")?;
+    let kind = Kind::decide(source, at)?;
+    parse_as(cx, header, kind, at).or_else(|error| {
+        // A damaged or forged first record can look like one of the other layout. If only that one's records end
+        // where the checksum says, its reading is the one to report.
+        match fits(cx, header, kind.other(), at) && !fits(cx, header, kind, at) {
+            true => parse_as(cx, header, kind.other(), at),
+            false => Err(error),
+        }
+    })
+}
+
+/// Whether the checksum is right for the records of a layout.
+fn fits(cx: &Context<'_>, header: &Header, kind: Kind, at: u64) -> bool {
+    let source = cx.source();
+    kind.end_of_records(source, at, header.num_tensors)
+        .filter(|&end| end <= cx.limits().header_bytes)
+        .and_then(|end| Reading::Crc32cBehind.compute(source, end).ok())
+        .is_some_and(|computed| computed == header.checksum)
+}
+
+fn parse_as(cx: &Context<'_>, header: &Header, kind: Kind, at: u64) -> Result<Records> {
+    let source = cx.source();
+    let mut r = Reader::over(source, at..source.len(), TRUNCATED);
+    let shortest = match kind {
+        Kind::Archive => ArchiveTensor::MIN,
+        Kind::Spec => SpecTensor::MIN,
+    };
+    count(&r, header.num_tensors, shortest, "num_tensors")?;
+    let mut tensors = Vec::new();
+    let mut places = Vec::new();
+    for _ in 0..header.num_tensors {
+        let at = r.pos();
+        let tensor = match kind {
+            Kind::Archive => from_archive(ArchiveTensor::parse(&mut r)?),
+            Kind::Spec => from_spec(SpecTensor::parse(&mut r)?),
+        };
+        tensors.push(tensor.map_err(|error| error.at(at..r.pos()))?);
+        places.push(at);
+        within_limits(cx, r.pos())?;
+    }
+    Ok(Records { kind, tensors, places, end: r.pos() })
+}
+
+fn from_spec(record: SpecTensor) -> Result<TensorInfo> {
+    let shape = record.dimensions()?;
+    let range = data_range(0, record.data_offset, record.data_length)
+        .map_err(|error| error.in_tensor(&record.key))?;
+    Ok(TensorInfo::dense(record.key, record.dtype, shape, Payload::main(range)))
+}
+
+fn from_archive(record: ArchiveTensor) -> Result<TensorInfo> {
+    let range = shape::bytes(&record.shape, record.dtype)
+        .and_then(|len| data_range(0, record.offset, len))
+        .map_err(|error| error.in_tensor(&record.key))?;
+    Ok(TensorInfo::dense(record.key, record.dtype, record.shape, Payload::main(range)))
+}
+
+fn refuse_spec_only(record: &MetaRecord, at: u64) -> Error {
+    let key = &record.key;
+    let error = match key.is_empty() {
+        true => Error::malformed("mag.name", "a metadata key is empty, which the archive layout does not have"),
+        false => {
+            let message = format!("metadata {key:?} has the type tag 0, which the archive layout does not have");
+            Error::malformed("mag.tag", message)
+        }
+    };
+    error.at(at..at + 16)
+}
+
+/// Compares the checksum in all its readings, and says which one it is.
+fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Result<()> {
+    let readings: &[Reading] = match kind {
+        Kind::Archive => &[Reading::Crc32cBehind],
+        Kind::Spec => &Reading::ALL,
+    };
+    for &reading in readings {
+        if reading.compute(cx.source(), end)? == header.checksum {
+            let message = format!("the checksum is right: {}", reading.name());
+            if reading == Reading::Crc32cBehind {
+                cx.note("mag.checksum", CHECKSUM, message);
+                return Ok(());
+            }
+            let message = format!("{message}, not the usual {}", Reading::Crc32cBehind.name());
+            return cx.warn("mag.checksum", CHECKSUM, message);
+        }
+    }
+    let computed = Reading::Crc32cBehind.compute(cx.source(), end)?;
+    wrong_checksum(cx, CHECKSUM, header.checksum, computed, Reading::Crc32cBehind.name())
+}
+
+/// Data may lie in any order behind the records, but inside of the file, and no byte belongs to two tensors.
+fn check_extents(records: &Records, file: u64) -> Result<()> {
+    /// A tensor that begins within this many bytes of the one before it is where a writer would put it.
+    const USUAL_GAP: u64 = 4096;
+    let Records { tensors, places, end: begin, .. } = records;
+    let mut sorted: Vec<(Range<u64>, usize)> = Vec::new();
+    for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
+        let range = extent(tensor);
+        if range.start < *begin {
+            let message = format!("data begins at byte {}, the records before it end at {begin}", range.start);
+            return Err(Error::malformed("mag.bounds", message).at(at..at + 1).in_tensor(&tensor.name));
+        }
+        sorted.push((range, index));
+    }
+    sorted.sort_by_key(|(range, index)| (range.start, range.end, *index));
+    let blame = |error: Error, index: usize| match (tensors.get(index), places.get(index)) {
+        (Some(tensor), Some(&at)) => error.at(at..at + 1).in_tensor(&tensor.name),
+        _ => error,
+    };
+    let mut last = *begin;
+    for (range, index) in &sorted {
+        if range.end > file {
+            if range.start - last.min(range.start) > USUAL_GAP {
+                return Err(blame(out_of_bounds(range, file), *index));
+            }
+            let expected = sorted.iter().map(|(range, _)| range.end).max();
+            return Err(cut_off(tensors, file, expected.unwrap_or(file)));
+        }
+        last = last.max(range.end);
+    }
+    let mut last = *begin;
+    for (range, index) in sorted.iter().filter(|(range, _)| !range.is_empty()) {
+        if range.start < last {
+            let message = format!("data at bytes {}..{} overlaps that of another tensor", range.start, range.end);
+            return Err(blame(Error::malformed("mag.overlap", message), *index));
+        }
+        last = range.end;
+    }
+    Ok(())
+}
+
+fn to_metadata(records: Vec<(MetaRecord, u64)>) -> Result<Metadata> {
+    let mut seen = LookupMap::new();
+    for (record, at) in &records {
+        if seen.insert(record.key.as_str(), ()).is_some() {
+            let message = format!("the metadata key {:?} is there twice", record.key);
+            return Err(Error::malformed("mag.duplicate", message).at(*at..at + 16));
+        }
+    }
+    drop(seen);
+    Ok(records
+        .into_iter()
+        .map(|(record, _)| {
+            let value = match record.value {
+                MetaValue::Untyped(value) | MetaValue::Integer(value) => Value::I64(value),
+                MetaValue::Double(value) => Value::F64(value),
+            };
+            (record.key, value)
+        })
+        .collect())
+}
+
+pub(super) fn plan_spec(what: &Manifest) -> Result<Vec<Segment>> {
+    plan(what, Kind::Spec, |tensor, offset, out| {
+        let shape = shape::to_slots(&tensor.shape).ok_or_else(|| {
+            let message = format!("shape {:?} has no place in six slots", tensor.shape);
+            Error::unsupported("mag.rank", message).in_tensor(&tensor.name)
+        })?;
+        let record = SpecTensor {
+            key: tensor.name.clone(),
+            shape,
+            dtype: tensor.dtype,
+            data_length: planned_len(tensor)?,
+            data_offset: offset,
+        };
+        record.encode(out)
+    })
+}
+
+pub(super) fn plan_archive(what: &Manifest) -> Result<Vec<Segment>> {
+    plan(what, Kind::Archive, |tensor, offset, out| {
+        let record = ArchiveTensor {
+            dtype: tensor.dtype,
+            numel: planned_elements(tensor)?,
+            offset,
+            shape: tensor.shape.clone(),
+            key: tensor.name.clone(),
+        };
+        record.encode(out)
+    })
+}
+
+/// Lays out a file of version 1; `encode` writes a tensor's record.
+fn plan(
+    what: &Manifest,
+    kind: Kind,
+    encode: impl Fn(&TensorInfo, u64, &mut Vec<u8>) -> Result<()>,
+) -> Result<Vec<Segment>> {
+    let mut head = Vec::new();
+    let header = Header {
+        checksum: 0,
+        num_tensors: as_u32(what.tensors.len(), "tensors")?,
+        num_meta_kv: as_u32(what.metadata.len(), "metadata entries")?,
+    };
+    header.encode(&mut head);
+    for (key, value) in what.metadata.iter() {
+        let record = MetaRecord { key: key.to_owned(), value: to_meta_value(key, value, kind)? };
+        record.encode(&mut head)?;
+    }
+    // The length of a record does not depend on the offset in it.
+    let mut at = head.len() as u64;
+    let mut measured = Vec::new();
+    for tensor in &what.tensors {
+        measured.clear();
+        encode(tensor, 0, &mut measured)?;
+        at = behind(at, measured.len() as u64)?;
+    }
+    let mut segments = vec![Segment::Bytes(Vec::new())];
+    for (index, tensor) in what.tensors.iter().enumerate() {
+        at = aligned(at, ALIGN)?;
+        encode(tensor, at, &mut head)?;
+        at = behind(at, planned_len(tensor)?)?;
+        segments.push(Segment::Align { to: ALIGN, fill: FILL });
+        segments.push(data(index, tensor));
+    }
+    if kind == Kind::Archive && !what.tensors.is_empty() {
+        segments.push(Segment::Align { to: ALIGN, fill: FILL });
+    }
+    let checksum = crc32c(head.get(12..).unwrap_or_default());
+    if let Some(field) = head.get_mut(8..12) {
+        field.copy_from_slice(&checksum.to_le_bytes());
+    }
+    if let Some(first) = segments.first_mut() {
+        *first = Segment::Bytes(head);
+    }
+    Ok(segments)
+}
+
+/// The specification has no types for metadata; a tag of 2 is what makes a double come back as one.
+fn to_meta_value(key: &str, value: &Value, kind: Kind) -> Result<MetaValue> {
+    match (value, value.as_i64(), kind) {
+        (Value::F32(value), ..) => Ok(MetaValue::Double((*value).into())),
+        (Value::F64(value), ..) => Ok(MetaValue::Double(*value)),
+        (_, Some(value), Kind::Spec) => Ok(MetaValue::Untyped(value)),
+        (_, Some(value), Kind::Archive) => Ok(MetaValue::Integer(value)),
+        _ => Err(Error::unsupported("mag.tag", format!("metadata {key:?} is no number of 64 bits"))),
+    }
+}

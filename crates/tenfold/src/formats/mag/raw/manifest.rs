@@ -1,0 +1,388 @@
+//! Version 300: `snapshot-0.3.0`, a JSON manifest and pages of data.
+
+use alloc::borrow::Cow;
+use core::fmt::Write;
+
+use super::super::{shape, tables};
+use super::{Version, dtype, dtype_number};
+use crate::error::{Error, Result};
+use crate::io::Reader;
+use crate::model::{DType, Metadata, Value};
+use crate::prelude::*;
+use crate::wire::json::{self, Json, Kind, Repeated, Rules};
+
+/// What data is aligned to, section and tensors alike.
+pub const PAGE: u64 = 4096;
+
+const RULES: Rules = Rules {
+    syntax: "mag.manifest",
+    text: "mag.utf8",
+    depth: "mag.depth",
+};
+
+/// The header.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Header {
+    /// Whether the data (and nothing else) is big endian.
+    pub big_endian: bool,
+    /// Where the manifest begins.
+    pub meta_offset: u64,
+    /// Bytes of the manifest.
+    pub meta_span: u64,
+    /// Where the data begins.
+    pub blob_offset: u64,
+    /// Bytes of the data.
+    pub blob_span: u64,
+}
+
+impl Header {
+    /// Bytes of it, magic and version included.
+    pub const LEN: u64 = 44;
+
+    /// Reads what follows the version.
+    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let aux = r.u32("aux")?;
+        let header = Self {
+            big_endian: aux & 1 == 1,
+            meta_offset: r.u64("meta offset")?,
+            meta_span: r.u64("meta span")?,
+            blob_offset: r.u64("blob offset")?,
+            blob_span: r.u64("blob span")?,
+        };
+        if aux > 1 {
+            let message = format!("aux is {aux:#x}, of which only bit 0 is defined");
+            return Err(Error::malformed("mag.reserved", message).at(8..12));
+        }
+        if header.meta_offset < Self::LEN {
+            let message = format!("the manifest begins at byte {}, inside of the header", header.meta_offset);
+            return Err(Error::malformed("mag.bounds", message).at(12..20));
+        }
+        header.manifest()?;
+        if header.blob_offset % PAGE != 0 {
+            let message = format!("the data begins at byte {}, no multiple of {PAGE}", header.blob_offset);
+            return Err(Error::malformed("mag.alignment", message).at(28..36));
+        }
+        header.data()?;
+        Ok(header)
+    }
+
+    /// Where the manifest is.
+    pub fn manifest(&self) -> Result<Range<u64>> {
+        range(self.meta_offset, self.meta_span, "the manifest").map_err(|error| error.at(12..28))
+    }
+
+    /// Where the data is.
+    pub fn data(&self) -> Result<Range<u64>> {
+        range(self.blob_offset, self.blob_span, "the data").map_err(|error| error.at(28..44))
+    }
+
+    /// Writes magic, version and header.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        Version::Snapshot030.encode(out);
+        out.extend(u32::from(self.big_endian).to_le_bytes());
+        for field in [self.meta_offset, self.meta_span, self.blob_offset, self.blob_span] {
+            out.extend(field.to_le_bytes());
+        }
+    }
+}
+
+fn range(at: u64, span: u64, what: &str) -> Result<Range<u64>> {
+    let end = at.checked_add(span).ok_or_else(|| {
+        Error::malformed("mag.bounds", format!("{what} begins at byte {at} and has {span} bytes, past any end"))
+    })?;
+    Ok(at..end)
+}
+
+/// What the manifest says.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    /// What the user stored.
+    pub usr_metadata: Metadata,
+    /// The tensors, in the order of the manifest.
+    pub tensor_map: Vec<Entry>,
+}
+
+/// An entry of the tensor map.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The tensor's name.
+    pub name: String,
+    /// The sizes.
+    pub shape: Vec<u64>,
+    /// The type of the elements: `dtype_id`, not the name beside it, decides.
+    pub dtype: DType,
+    /// Where the data begins, counted from the beginning of all data.
+    pub offset: u64,
+    /// Bytes of the data.
+    pub nbytes: u64,
+    /// Where the entry begins in the file.
+    pub at: u64,
+}
+
+/// What every manifest has. Others are passed over; so are the values of the first four.
+const FIELDS: [&str; 6] =
+    ["manifest_ver", "timestamp", "magnetron_ver", "snapshot_ver", "usr_metadata", "tensor_map"];
+/// What every entry has. Others are passed over.
+const ENTRY_FIELDS: [&str; 5] = ["shape", "dtype", "dtype_id", "offset", "nbytes"];
+
+/// How much a manifest may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Levels of nesting.
+    pub depth: usize,
+    /// Dimensions of a tensor.
+    pub rank: usize,
+}
+
+impl Manifest {
+    /// Reads a manifest that stands at `base` of the file. `repeated` is told of keys that are in an object of the
+    /// user's metadata more than once, with their place; the last one counts.
+    pub fn parse(
+        bytes: &[u8],
+        base: u64,
+        bounds: Bounds,
+        repeated: &mut dyn FnMut(&str, u64) -> Result<()>,
+    ) -> Result<Self> {
+        let mut json = Json::new(bytes, base, bounds.depth, &RULES)?;
+        let mut manifest = Self::default();
+        let mut seen = Fields::new(&FIELDS);
+        json.object("the manifest")?;
+        while let Some(key) = json.key()? {
+            match seen.note(&json, &key)? {
+                Some("usr_metadata") => manifest.usr_metadata = usr_metadata(&mut json, repeated)?,
+                Some("tensor_map") => manifest.tensor_map = tensor_map(&mut json, bounds.rank)?,
+                _ => json.skip()?,
+            }
+        }
+        seen.complete("the manifest").map_err(|error| error.at(base..base + bytes.len() as u64))?;
+        json.end()?;
+        Ok(manifest)
+    }
+
+    /// Writes the manifest, as compact as magnetron does. `timestamp` is in seconds since 1970.
+    pub fn encode(&self, timestamp: u64) -> Result<String> {
+        let mut out = String::new();
+        out.push_str("{\"manifest_ver\":1,\"timestamp\":");
+        json::encode_str(&iso_8601(timestamp), &mut out);
+        // No reader looks at it, but it must be there: the release whose layout this is.
+        out.push_str(",\"magnetron_ver\":\"0.2.2\",\"snapshot_ver\":\"0.3.0\",\"usr_metadata\":");
+        json::encode(&Value::Map(self.usr_metadata.clone()), &mut out)?;
+        out.push_str(",\"tensor_map\":{");
+        for (index, entry) in self.tensor_map.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            entry.encode(&mut out)?;
+        }
+        out.push_str("}}");
+        Ok(out)
+    }
+}
+
+fn usr_metadata(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Metadata> {
+    if json.kind()? != Kind::Object {
+        // Says what it is instead.
+        json.object("usr_metadata")?;
+    }
+    match json.value(repeated)? {
+        Value::Map(entries) => Ok(entries),
+        _ => Ok(Metadata::new()),
+    }
+}
+
+fn tensor_map(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    json.object("tensor_map")?;
+    while let Some(name) = json.key()? {
+        let at = json.key_at();
+        let name = name.into_owned();
+        match Entry::parse(json, at, max_rank) {
+            Ok(entry) => entries.push(Entry { name, ..entry }),
+            Err(error) => return Err(error.in_tensor(&name)),
+        }
+    }
+    Ok(entries)
+}
+
+impl Entry {
+    /// Reads an entry, whose name was its key.
+    fn parse(json: &mut Json<'_>, at: u64, max_rank: usize) -> Result<Self> {
+        let mut entry = Self {
+            name: String::new(),
+            shape: Vec::new(),
+            dtype: DType::UNKNOWN,
+            offset: 0,
+            nbytes: 0,
+            at,
+        };
+        let mut seen = Fields::new(&ENTRY_FIELDS);
+        json.object("an entry of tensor_map")?;
+        while let Some(key) = json.key()? {
+            match seen.note(json, &key)? {
+                Some("shape") => entry.shape = sizes(json, max_rank)?,
+                Some("dtype_id") => {
+                    let at = json.at();
+                    let number = number(json, "dtype_id", "mag.dtype")?;
+                    entry.dtype = dtype(tables::SNAPSHOT_020, number, at..at + 1)?;
+                }
+                Some("offset") => entry.offset = number(json, "offset", "mag.bounds")?,
+                Some("nbytes") => entry.nbytes = number(json, "nbytes", "mag.length")?,
+                _ => json.skip()?,
+            }
+        }
+        seen.complete("an entry of tensor_map")
+            .and_then(|()| entry.check())
+            .map_err(|error| error.at(at..at + 1))?;
+        Ok(entry)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { shape, dtype, nbytes, .. } = self;
+        let expected = shape::bytes(shape, *dtype)?;
+        if expected != *nbytes {
+            let message = format!("nbytes is {nbytes}, shape {shape:?} of {dtype} has {expected} bytes");
+            return Err(Error::malformed("mag.length", message));
+        }
+        Ok(())
+    }
+
+    fn encode(&self, out: &mut String) -> Result<()> {
+        let number = dtype_number(tables::SNAPSHOT_020, self.dtype)?;
+        let name = tables::MANIFEST_NAMES.get(usize::from(number)).copied().unwrap_or_default();
+        json::encode_str(&self.name, out);
+        out.push_str(":{\"shape\":[");
+        for (index, size) in self.shape.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            // Writing into memory does not fail.
+            let _ = write!(out, "{comma}{size}");
+        }
+        let Self { offset, nbytes, .. } = self;
+        let _ = write!(
+            out,
+            "],\"dtype\":\"{name}\",\"dtype_id\":{number},\"offset\":{offset},\"nbytes\":{nbytes}}}"
+        );
+        Ok(())
+    }
+}
+
+fn sizes(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
+    let mut sizes = Vec::new();
+    json.list("shape")?;
+    while json.item()? {
+        let at = json.at();
+        if sizes.len() >= max_rank {
+            let message = format!("more than {max_rank} dimensions, the limit for a tensor's rank");
+            return Err(Error::limit("mag.rank", message).at(at..at + 1));
+        }
+        let digits = json.whole("a size of the shape")?;
+        if digits.starts_with('-') && digits != "-0" {
+            let message = format!("negative size {digits}");
+            return Err(Error::malformed("mag.shape", message).at(at..at + 1));
+        }
+        let size = digits.trim_start_matches('-').parse().map_err(|cause| {
+            let message = format!("a size of {digits} does not fit 64 bits");
+            Error::malformed("mag.overflow", message).at(at..at + 1).because(cause)
+        })?;
+        sizes.push(size);
+    }
+    Ok(sizes)
+}
+
+/// A number of 64 bits; `rule` is for those that are not.
+fn number(json: &mut Json<'_>, field: &'static str, rule: &'static str) -> Result<u64> {
+    let at = json.at();
+    let digits = json.whole(field)?;
+    digits.parse().map_err(|cause| {
+        let message = format!("{field} is {digits}, which is no unsigned number of 64 bits");
+        Error::malformed(rule, message).at(at..at + 1).because(cause)
+    })
+}
+
+/// Which of the known keys of an object have been seen.
+struct Fields {
+    known: &'static [&'static str],
+    seen: u8,
+}
+
+impl Fields {
+    fn new(known: &'static [&'static str]) -> Self {
+        Self { known, seen: 0 }
+    }
+
+    /// The key, if it is known; refused when it comes again: readers would differ about which one counts.
+    fn note(&mut self, json: &Json<'_>, key: &Cow<'_, str>) -> Result<Option<&'static str>> {
+        let Some(place) = self.known.iter().position(|known| known == key) else {
+            return Ok(None);
+        };
+        let bit = 1 << place;
+        if self.seen & bit != 0 {
+            let at = json.key_at();
+            let message = format!("the manifest has {key:?} twice");
+            return Err(Error::malformed("mag.duplicate", message).at(at..at + 1));
+        }
+        self.seen |= bit;
+        Ok(self.known.get(place).copied())
+    }
+
+    fn complete(&self, what: &str) -> Result<()> {
+        for (place, field) in self.known.iter().enumerate() {
+            if self.seen & (1 << place) == 0 {
+                return Err(Error::malformed("mag.manifest", format!("{what} lacks {field:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `1970-01-01T00:00:00+00:00`, as Python writes it.
+fn iso_8601(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days from 1 March of year 0, in eras of 400 years: leap days then come last in everything.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_python_does() {
+        assert_eq!(iso_8601(0), "1970-01-01T00:00:00+00:00");
+        assert_eq!(iso_8601(951_782_399), "2000-02-28T23:59:59+00:00");
+        assert_eq!(iso_8601(951_782_400), "2000-02-29T00:00:00+00:00");
+        assert_eq!(iso_8601(1_735_689_599), "2024-12-31T23:59:59+00:00");
+        assert_eq!(iso_8601(4_107_542_400), "2100-03-01T00:00:00+00:00");
+    }
+
+    #[test]
+    fn a_manifest_comes_back() {
+        let mut manifest = Manifest::default();
+        manifest.usr_metadata.push("a", Value::F64(f64::INFINITY));
+        manifest.tensor_map.push(Entry {
+            name: "w\0é".into(),
+            shape: vec![2, 3],
+            dtype: DType::F8_E4M3,
+            offset: 0,
+            nbytes: 6,
+            at: 0,
+        });
+        let text = manifest.encode(0).unwrap();
+        assert!(text.contains(r#""w\u0000é":{"shape":[2,3],"dtype":"float8_e4m3fn","dtype_id":3,"offset":0,"nbytes":6}"#));
+        let bounds = Bounds { depth: 64, rank: 64 };
+        let back = Manifest::parse(text.as_bytes(), 44, bounds, &mut |_, _| Ok(())).unwrap();
+        assert_eq!(back.usr_metadata, manifest.usr_metadata);
+        assert_eq!(back.tensor_map[0].name, "w\0é");
+        assert_eq!(back.tensor_map[0].shape, [2, 3]);
+        assert_eq!(back.tensor_map[0].dtype, DType::F8_E4M3);
+    }
+}

@@ -1,0 +1,400 @@
+//! Version 1: the layout of the specification (`spec-1`) and that of magnetron 0.1.2 (`archive-1`).
+
+use super::super::{ARCHIVE_1, MAX_KEY, SPEC_1, shape, tables};
+use super::{Version, as_u32, count, dtype, dtype_number, key};
+use crate::digest::Hasher;
+use crate::error::{Error, Result};
+use crate::io::{Reader, Source};
+use crate::model::{DType, DigestKind};
+use crate::prelude::*;
+
+/// The header, which both layouts share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Header {
+    /// Of everything behind it up to the end of the tensor records.
+    pub checksum: u32,
+    /// Tensor records.
+    pub num_tensors: u32,
+    /// Metadata records.
+    pub num_meta_kv: u32,
+}
+
+impl Header {
+    /// Reads what follows the version.
+    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let header = Self {
+            checksum: r.u32("checksum")?,
+            num_tensors: r.u32("num_tensors")?,
+            num_meta_kv: r.u32("num_meta_kv")?,
+        };
+        reserved(r, "the header's aux")?;
+        count(r, header.num_meta_kv, MetaRecord::MIN, "num_meta_kv")?;
+        count(r, header.num_tensors, ArchiveTensor::MIN, "num_tensors")?;
+        Ok(header)
+    }
+
+    /// Writes magic, version and header.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        Version::V1.encode(out);
+        let aux = 0;
+        for field in [self.checksum, self.num_tensors, self.num_meta_kv, aux] {
+            out.extend(field.to_le_bytes());
+        }
+    }
+}
+
+/// A value of metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetaRecord {
+    /// Its key. Empty keys can occur in `spec-1` only.
+    pub key: String,
+    /// Its value.
+    pub value: MetaValue,
+}
+
+/// What the payload of a metadata record is; the record's `aux` says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetaValue {
+    /// 0: not said, as the specification has it; an integer. In `spec-1` only.
+    Untyped(i64),
+    /// 1: a signed integer.
+    Integer(i64),
+    /// 2: an IEEE double.
+    Double(f64),
+}
+
+impl MetaRecord {
+    const MIN: u64 = 16;
+
+    /// Reads a record.
+    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let at = r.pos();
+        let aux = r.u32("a metadata record's aux")?;
+        let payload = r.array::<8>("a metadata record's payload")?;
+        let key = sized_key(r, "a metadata key")?;
+        let value = match aux {
+            0 => MetaValue::Untyped(i64::from_le_bytes(payload)),
+            1 => MetaValue::Integer(i64::from_le_bytes(payload)),
+            2 => MetaValue::Double(f64::from_le_bytes(payload)),
+            _ => {
+                let message = format!("metadata {key:?} has the type tag {aux}, 0 to 2 are defined");
+                return Err(Error::malformed("mag.tag", message).at(at..at + 4));
+            }
+        };
+        Ok(Self { key, value })
+    }
+
+    /// Writes the record.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let (aux, payload) = match self.value {
+            MetaValue::Untyped(value) => (0u32, value.to_le_bytes()),
+            MetaValue::Integer(value) => (1, value.to_le_bytes()),
+            MetaValue::Double(value) => (2, value.to_le_bytes()),
+        };
+        out.extend(aux.to_le_bytes());
+        out.extend(payload);
+        out.extend(as_u32(self.key.len(), "bytes of a key")?.to_le_bytes());
+        out.extend(self.key.as_bytes());
+        Ok(())
+    }
+
+    /// Whether only `spec-1` can have it.
+    pub fn is_spec_only(&self) -> bool {
+        self.key.is_empty() || matches!(self.value, MetaValue::Untyped(_))
+    }
+}
+
+/// Which of the two layouts of version 1.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// That of magnetron 0.1.2.
+    Archive,
+    /// That of the specification.
+    Spec,
+}
+
+impl Kind {
+    /// The label in listings.
+    pub fn label(self) -> &'static str {
+        match self {
+            Kind::Archive => ARCHIVE_1,
+            Kind::Spec => SPEC_1,
+        }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Kind::Archive => Kind::Spec,
+            Kind::Spec => Kind::Archive,
+        }
+    }
+
+    /// Tells the layouts apart by the first tensor record, which is at `at`.
+    ///
+    /// An `archive-1` record begins with dtype | rank << 8, which is 256 or more, and has 0 in the top byte of numel.
+    /// To `spec-1` these are the length of a key of 256 bytes or more and a NUL in it, which keys do not have. So no
+    /// file with a tensor is valid in both.
+    pub fn decide(source: &dyn Source, at: u64) -> Result<Self> {
+        let mut r = Reader::over(source, at..source.len(), super::TRUNCATED);
+        if r.u32("the first tensor record")? < 256 {
+            return Ok(Kind::Spec);
+        }
+        match r.u64("the first tensor record")? >> 56 {
+            0 => Ok(Kind::Archive),
+            _ => Ok(Kind::Spec),
+        }
+    }
+
+    /// Where `count` tensor records from `at` on end, going by their lengths alone; `None` if not in the file.
+    pub fn end_of_records(self, source: &dyn Source, at: u64, count: u32) -> Option<u64> {
+        let mut r = Reader::over(source, at..source.len(), super::TRUNCATED);
+        for _ in 0..count {
+            match self {
+                Kind::Spec => {
+                    let len = r.u32("").ok()?;
+                    r.skip(u64::from(len) + SpecTensor::MIN - 4, "").ok()?;
+                }
+                Kind::Archive => {
+                    let [_, rank, ..] = r.u32("").ok()?.to_le_bytes();
+                    r.skip(16 + 8 * u64::from(rank), "").ok()?;
+                    let len = r.u32("").ok()?;
+                    r.skip(len.into(), "").ok()?;
+                }
+            }
+        }
+        Some(r.pos())
+    }
+}
+
+/// A tensor record of `spec-1`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpecTensor {
+    /// The tensor's name.
+    pub key: String,
+    /// The sizes; those that are not used are 0 (as written here) or 1.
+    pub shape: [i64; 6],
+    /// The type of the elements.
+    pub dtype: DType,
+    /// Bytes of the data.
+    pub data_length: u64,
+    /// Where the data begins in the file.
+    pub data_offset: u64,
+}
+
+impl SpecTensor {
+    /// Bytes of the shortest record.
+    pub const MIN: u64 = 73;
+
+    /// Reads a record.
+    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let key = sized_key(r, "a tensor's key")?;
+        let record = Self::parse_behind(r).map_err(|error| error.in_tensor(&key))?;
+        Ok(Self { key, ..record })
+    }
+
+    /// Reads what follows the key.
+    fn parse_behind(r: &mut Reader<'_>) -> Result<Self> {
+        let mut shape = [0; 6];
+        for slot in &mut shape {
+            *slot = r.i64("a tensor's shape")?;
+        }
+        let at = r.pos();
+        let number = r.u8("a tensor's dtype")?;
+        let record = Self {
+            key: String::new(),
+            shape,
+            dtype: dtype(tables::V1, number.into(), at..at + 1)?,
+            data_length: r.u64("a tensor's data_length")?,
+            data_offset: r.u64("a tensor's data_offset")?,
+        };
+        reserved(r, "a tensor's aux")?;
+        Ok(record)
+    }
+
+    /// Writes the record.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend(as_u32(self.key.len(), "bytes of a key")?.to_le_bytes());
+        out.extend(self.key.as_bytes());
+        for slot in self.shape {
+            out.extend(slot.to_le_bytes());
+        }
+        out.push(dtype_number(tables::V1, self.dtype)?);
+        out.extend(self.data_length.to_le_bytes());
+        out.extend(self.data_offset.to_le_bytes());
+        out.extend(0u32.to_le_bytes());
+        Ok(())
+    }
+
+    /// The dimensions that the slots and the length mean.
+    pub fn dimensions(&self) -> Result<Vec<u64>> {
+        shape::from_slots(&self.shape, self.dtype, self.data_length)
+            .map_err(|error| error.in_tensor(&self.key))
+    }
+}
+
+/// A tensor record of `archive-1`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArchiveTensor {
+    /// The type of the elements.
+    pub dtype: DType,
+    /// Elements: the product of the shape.
+    pub numel: u64,
+    /// Where the data begins in the file.
+    pub offset: u64,
+    /// One to six sizes above 0.
+    pub shape: Vec<u64>,
+    /// The tensor's name.
+    pub key: String,
+}
+
+impl ArchiveTensor {
+    /// Bytes of the shortest record: one dimension, a key of one byte.
+    pub const MIN: u64 = 33;
+
+    /// Reads a record.
+    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let at = r.pos();
+        let [number, rank, reserved @ ..] = r.array::<4>("a tensor's dtype and rank")?;
+        if reserved != [0; 2] {
+            let message = format!("reserved bits beside the rank are {reserved:02x?}, not 0");
+            return Err(Error::malformed("mag.reserved", message).at(at + 2..at + 4));
+        }
+        if !(1..=6).contains(&rank) {
+            let message = format!("rank {rank}, the archive layout has 1 to 6");
+            return Err(Error::malformed("mag.rank", message).at(at + 1..at + 2));
+        }
+        let dtype = dtype(tables::V1, number.into(), at..at + 1)?;
+        let numel = r.u64("a tensor's numel")?;
+        let offset = r.u64("a tensor's offset")?;
+        let mut shape = Vec::new();
+        for _ in 0..rank {
+            shape.push(r.u64("a tensor's shape")?);
+        }
+        let key_at = r.pos();
+        let key = sized_key(r, "a tensor's key")?;
+        if key.is_empty() {
+            let message = "a tensor's key is empty, which the archive layout does not have";
+            return Err(Error::malformed("mag.name", message).at(key_at..key_at + 4));
+        }
+        let record = Self { dtype, numel, offset, shape, key };
+        match record.check() {
+            Ok(()) => Ok(record),
+            Err(error) => Err(error.at(at..r.pos()).in_tensor(&record.key)),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { shape, numel, .. } = self;
+        if shape.contains(&0) {
+            let message = format!("a size of 0 in {shape:?}, which the archive layout does not have");
+            return Err(Error::malformed("mag.shape", message));
+        }
+        shape::bytes(shape, self.dtype)?;
+        match shape::elements(shape) {
+            Some(elements) if elements == *numel => Ok(()),
+            elements => {
+                let elements = elements.unwrap_or(0);
+                let mut message = format!("numel is {numel}, shape {shape:?} has {elements} elements");
+                // What the builds of 28 August 2025 put there.
+                let padded = self.dtype.bytes_for(elements).map(|bytes| bytes.next_multiple_of(64));
+                if padded == Some(*numel) {
+                    message.push_str("; written by an unreleased development build?");
+                }
+                Err(Error::malformed("mag.length", message))
+            }
+        }
+    }
+
+    /// Writes the record.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let rank = u8::try_from(self.shape.len()).map_err(|cause| {
+            Error::argument(format!("{} dimensions are too many", self.shape.len())).because(cause)
+        })?;
+        out.extend([dtype_number(tables::V1, self.dtype)?, rank, 0, 0]);
+        out.extend(self.numel.to_le_bytes());
+        out.extend(self.offset.to_le_bytes());
+        for size in &self.shape {
+            out.extend(size.to_le_bytes());
+        }
+        out.extend(as_u32(self.key.len(), "bytes of a key")?.to_le_bytes());
+        out.extend(self.key.as_bytes());
+        Ok(())
+    }
+}
+
+/// What the checksum may have been computed over. The specification says less than it takes to know.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reading {
+    /// CRC-32C of what follows the field: what magnetron computed, and what is written here.
+    Crc32cBehind,
+    /// CRC-32C of everything, with the field as 0.
+    Crc32cZeroed,
+    /// CRC-32 of what follows the field.
+    Crc32Behind,
+    /// CRC-32 of everything, with the field as 0.
+    Crc32Zeroed,
+}
+
+impl Reading {
+    /// All of them, the usual one first.
+    pub const ALL: [Reading; 4] = [
+        Reading::Crc32cBehind,
+        Reading::Crc32cZeroed,
+        Reading::Crc32Behind,
+        Reading::Crc32Zeroed,
+    ];
+
+    /// What it is, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reading::Crc32cBehind => "CRC-32C of bytes 12 to the end of the records",
+            Reading::Crc32cZeroed => "CRC-32C of header and records with the field as 0",
+            Reading::Crc32Behind => "CRC-32 of bytes 12 to the end of the records",
+            Reading::Crc32Zeroed => "CRC-32 of header and records with the field as 0",
+        }
+    }
+
+    /// Computes it for records that end at `end`.
+    pub fn compute(self, source: &dyn Source, end: u64) -> Result<u32> {
+        let (kind, zeroed) = match self {
+            Reading::Crc32cBehind => (DigestKind::Crc32c, false),
+            Reading::Crc32cZeroed => (DigestKind::Crc32c, true),
+            Reading::Crc32Behind => (DigestKind::Crc32, false),
+            Reading::Crc32Zeroed => (DigestKind::Crc32, true),
+        };
+        let mut hasher = Hasher::new(kind)
+            .ok_or_else(|| Error::unsupported("mag.checksum", format!("{kind} is not built in")))?;
+        if zeroed {
+            hasher.update(&source.read(0..8)?);
+            hasher.update(&[0; 4]);
+        }
+        super::hash(&mut hasher, source, 12..end)?;
+        Ok(super::as_number(&hasher.finish()))
+    }
+}
+
+fn sized_key(r: &mut Reader<'_>, field: &'static str) -> Result<String> {
+    let at = r.pos();
+    let len = r.u32("key_length")?;
+    if u64::from(len) > r.remaining() {
+        // Says that the file is too short.
+        r.skip(len.into(), field)?;
+    }
+    if len as usize > MAX_KEY {
+        let message = format!("{field} has {len} bytes, at most {MAX_KEY} are possible");
+        return Err(Error::malformed("mag.name", message).at(at..at + 4));
+    }
+    key(r, len.into(), field)
+}
+
+fn reserved(r: &mut Reader<'_>, field: &'static str) -> Result<()> {
+    let at = r.pos();
+    match r.u32(field)? {
+        0 => Ok(()),
+        aux => {
+            let message = format!("{field} is {aux:#x}; it is reserved and must be 0");
+            Err(Error::malformed("mag.reserved", message).at(at..at + 4))
+        }
+    }
+}

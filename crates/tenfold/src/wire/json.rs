@@ -1,0 +1,598 @@
+//! JSON as real files hold it: order kept, repeated keys seen, integers of any length, `NaN` and `Infinity`.
+//!
+//! [`Json`] is read by pulling: who knows what a document should hold asks for exactly that, without a tree in
+//! between. No call recurses into the document, so its depth costs memory that a limit bounds, never the stack.
+
+mod encode;
+mod value;
+
+use alloc::borrow::Cow;
+
+pub(crate) use encode::{encode, encode_str};
+pub(crate) use value::Repeated;
+
+use crate::error::{Error, Result};
+use crate::prelude::*;
+
+/// The rules under which a format reports what is wrong with its JSON.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Not JSON, or not the JSON that was expected.
+    pub(crate) syntax: &'static str,
+    /// Not UTF-8, or an escape that is no character.
+    pub(crate) text: &'static str,
+    /// Nested too deeply.
+    pub(crate) depth: &'static str,
+}
+
+/// A document that is being read from its beginning to its end.
+pub(crate) struct Json<'a> {
+    text: &'a str,
+    pos: usize,
+    /// Where the last key began.
+    key_pos: usize,
+    /// Where the document begins in the file.
+    base: u64,
+    /// The containers that are open, outermost first.
+    open: Vec<Open>,
+    max_depth: usize,
+    rules: &'static Rules,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    object: bool,
+    /// Nothing has been read of it yet, so that no comma may come.
+    fresh: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Bool,
+    List,
+    Null,
+    Number,
+    Object,
+    Str,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Bool => "true or false",
+            Kind::List => "a list",
+            Kind::Null => "null",
+            Kind::Number => "a number",
+            Kind::Object => "an object",
+            Kind::Str => "a string",
+        }
+    }
+}
+
+/// A number as it is written: whole numbers may have any length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number<'a> {
+    /// Digits, perhaps behind a minus sign.
+    Whole(&'a str),
+    /// Written with a point or an exponent, or not finite.
+    Float(f64),
+}
+
+impl<'a> Json<'a> {
+    /// Begins to read a document that stands at `base` of a file and may nest up to `max_depth`.
+    pub(crate) fn new(
+        bytes: &'a [u8],
+        base: u64,
+        max_depth: usize,
+        rules: &'static Rules,
+    ) -> Result<Self> {
+        let text = core::str::from_utf8(bytes).map_err(|cause| {
+            let bad = base + cause.valid_up_to() as u64;
+            Error::malformed(rules.text, "the JSON text is not UTF-8")
+                .at(bad..bad + 1)
+                .because(cause)
+        })?;
+        let json = Self {
+            text,
+            pos: 0,
+            key_pos: 0,
+            base,
+            open: Vec::new(),
+            max_depth,
+            rules,
+        };
+        match text.starts_with('\u{feff}') {
+            true => Err(json.wrong("begins with a byte order mark, which JSON does not have")),
+            false => Ok(json),
+        }
+    }
+
+    /// Where the next token begins in the file.
+    pub(crate) fn at(&mut self) -> u64 {
+        self.space();
+        self.place(self.pos)
+    }
+
+    /// Where the last key began in the file.
+    pub(crate) fn key_at(&self) -> u64 {
+        self.place(self.key_pos)
+    }
+
+    /// An error about what comes next.
+    pub(crate) fn wrong(&self, message: impl Into<String>) -> Error {
+        self.error(self.rules.syntax, self.pos, message)
+    }
+
+    /// What comes next, without reading it.
+    pub(crate) fn kind(&mut self) -> Result<Kind> {
+        self.space();
+        match self.peek() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::List),
+            Some(b'"') => Ok(Kind::Str),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Ok(Kind::Number),
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    /// Begins an object; [`key`](Self::key) gives what is in it. `what` names it in the error.
+    pub(crate) fn object(&mut self, what: &str) -> Result<()> {
+        self.expect(Kind::Object, what)?;
+        self.enter(true)
+    }
+
+    /// The next key of the innermost object, whose value must be read then; `None` when the object has ended.
+    pub(crate) fn key(&mut self) -> Result<Option<Cow<'a, str>>> {
+        if !self.next_entry(b'}')? {
+            return Ok(None);
+        }
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("a key in quotes"));
+        }
+        self.key_pos = self.pos;
+        let key = self.quoted()?;
+        self.space();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("a colon"));
+        }
+        self.pos += 1;
+        Ok(Some(key))
+    }
+
+    /// Begins a list; [`item`](Self::item) goes through it. `what` names it in the error.
+    pub(crate) fn list(&mut self, what: &str) -> Result<()> {
+        self.expect(Kind::List, what)?;
+        self.enter(false)
+    }
+
+    /// Whether the innermost list has another item, which must be read then.
+    pub(crate) fn item(&mut self) -> Result<bool> {
+        self.next_entry(b']')
+    }
+
+    /// Text; `what` names it in the error.
+    pub(crate) fn string(&mut self, what: &str) -> Result<Cow<'a, str>> {
+        self.expect(Kind::Str, what)?;
+        self.quoted()
+    }
+
+    /// A whole number, as its digits; `what` names it in the error.
+    pub(crate) fn whole(&mut self, what: &str) -> Result<&'a str> {
+        self.expect(Kind::Number, what)?;
+        let begin = self.pos;
+        match self.number()? {
+            Number::Whole(digits) => Ok(digits),
+            Number::Float(value) => {
+                let message = format!("{what} must be a whole number, found {value:?}");
+                Err(self.error(self.rules.syntax, begin, message))
+            }
+        }
+    }
+
+    /// Passes over the next value, whatever it is.
+    pub(crate) fn skip(&mut self) -> Result<()> {
+        let outside = self.open.len();
+        loop {
+            match self.kind()? {
+                Kind::Object => self.object("")?,
+                Kind::List => self.list("")?,
+                Kind::Str => drop(self.quoted()?),
+                Kind::Number => drop(self.number()?),
+                Kind::Bool | Kind::Null => drop(self.literal()?),
+            }
+            loop {
+                if self.open.len() == outside {
+                    return Ok(());
+                }
+                let object = self.open.last().is_some_and(|open| open.object);
+                if match object {
+                    true => self.key()?.is_some(),
+                    false => self.item()?,
+                } {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Makes sure that nothing follows.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        self.space();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("nothing behind the value")),
+        }
+    }
+
+    /// `true`, `false` or nothing.
+    fn literal(&mut self) -> Result<Option<bool>> {
+        for (word, value) in [("true", Some(true)), ("false", Some(false)), ("null", None)] {
+            if self.take(word) {
+                return Ok(value);
+            }
+        }
+        Err(self.unexpected("true, false or null"))
+    }
+
+    /// A number of any kind.
+    fn number(&mut self) -> Result<Number<'a>> {
+        let begin = self.pos;
+        let words = [
+            ("NaN", f64::NAN),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+        ];
+        for (word, value) in words {
+            if self.take(word) {
+                return Ok(Number::Float(value));
+            }
+        }
+        self.take("-");
+        // A leading zero stands alone.
+        if !self.take("0") {
+            self.digits()?;
+        } else if matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.wrong("a number with a leading zero"));
+        }
+        let mut whole = true;
+        if self.take(".") {
+            whole = false;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            whole = false;
+            self.pos += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.pos += 1;
+            }
+            self.digits()?;
+        }
+        let text = self.text.get(begin..self.pos).unwrap_or_default();
+        if whole {
+            return Ok(Number::Whole(text));
+        }
+        match text.parse() {
+            Ok(value) => Ok(Number::Float(value)),
+            Err(cause) => Err(self.wrong("not a number").because(cause)),
+        }
+    }
+
+    fn digits(&mut self) -> Result<()> {
+        let count = self
+            .rest()
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if count == 0 {
+            return Err(self.unexpected("a digit"));
+        }
+        self.pos += count;
+        Ok(())
+    }
+
+    /// A string whose opening quote comes next.
+    fn quoted(&mut self) -> Result<Cow<'a, str>> {
+        self.pos += 1;
+        let plain = self.plain()?;
+        if self.take("\"") {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut text = plain.to_owned();
+        while !self.take("\"") {
+            // `plain` stops at a quote or at a backslash.
+            text.push(self.escape()?);
+            text.push_str(self.plain()?);
+        }
+        Ok(Cow::Owned(text))
+    }
+
+    /// The characters up to the next quote or backslash.
+    fn plain(&mut self) -> Result<&'a str> {
+        let begin = self.pos;
+        let stop = self
+            .rest()
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+        self.pos = stop.map_or(self.text.len(), |length| begin + length);
+        match self.peek() {
+            Some(b'"' | b'\\') => Ok(self.text.get(begin..self.pos).unwrap_or_default()),
+            Some(_) => Err(self.unexpected("no control character inside of a string")),
+            None => Err(self.unexpected("the end of a string")),
+        }
+    }
+
+    /// The character that an escape means; a backslash comes next.
+    fn escape(&mut self) -> Result<char> {
+        let begin = self.pos;
+        self.pos += 1;
+        let plain = match self.peek() {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(begin),
+            _ => return Err(self.unexpected("one of \"\\/bfnrtu behind the backslash")),
+        };
+        self.pos += 1;
+        Ok(plain)
+    }
+
+    /// The character of `\uXXXX`, or of two of them that make up one.
+    fn unicode_escape(&mut self, begin: usize) -> Result<char> {
+        self.pos += 1;
+        let first = self.hex4()?;
+        let code = if (0xd800..0xdc00).contains(&first) && self.take("\\u") {
+            match self.hex4()? {
+                low @ 0xdc00..0xe000 => 0x1_0000 + ((first - 0xd800) << 10) + (low - 0xdc00),
+                _ => first,
+            }
+        } else {
+            first
+        };
+        char::from_u32(code).ok_or_else(|| {
+            let message = format!("\\u{first:04x} is half of a surrogate pair, which is no text");
+            self.error(self.rules.text, begin, message)
+        })
+    }
+
+    fn hex4(&mut self) -> Result<u32> {
+        let digits = self.rest().get(..4).unwrap_or_default();
+        let mut code = 0;
+        for &digit in digits {
+            match char::from(digit).to_digit(16) {
+                Some(digit) => code = code << 4 | digit,
+                None => return Err(self.unexpected("four hexadecimal digits")),
+            }
+        }
+        if digits.is_empty() {
+            return Err(self.unexpected("four hexadecimal digits"));
+        }
+        self.pos += digits.len();
+        Ok(code)
+    }
+
+    /// Moves into a container whose opening bracket comes next.
+    fn enter(&mut self, object: bool) -> Result<()> {
+        if self.open.len() >= self.max_depth {
+            let message = format!("nested deeper than {} levels", self.max_depth);
+            let at = self.place(self.pos);
+            return Err(Error::limit(self.rules.depth, message).at(at..at + 1));
+        }
+        self.pos += 1;
+        self.open.push(Open {
+            object,
+            fresh: true,
+        });
+        Ok(())
+    }
+
+    /// Moves to the next entry of the innermost container, or out of it: then there is none.
+    fn next_entry(&mut self, close: u8) -> Result<bool> {
+        self.space();
+        let fresh = self.open.last().is_some_and(|open| open.fresh);
+        let next = self.peek();
+        if next == Some(close) {
+            self.pos += 1;
+            self.open.pop();
+            return Ok(false);
+        }
+        if fresh {
+            if let Some(open) = self.open.last_mut() {
+                open.fresh = false;
+            }
+            return Ok(true);
+        }
+        if next != Some(b',') {
+            let expected = format!("a comma or {:?}", char::from(close));
+            return Err(self.unexpected(&expected));
+        }
+        self.pos += 1;
+        self.space();
+        match self.peek() == Some(close) {
+            true => Err(self.unexpected("another entry behind the comma")),
+            false => Ok(true),
+        }
+    }
+
+    fn expect(&mut self, kind: Kind, what: &str) -> Result<()> {
+        let found = self.kind()?;
+        if found != kind {
+            let (kind, found) = (kind.name(), found.name());
+            return Err(self.wrong(format!("{what} must be {kind}, found {found}")));
+        }
+        Ok(())
+    }
+
+    /// Passes over `word` if it comes next.
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.rest().starts_with(word.as_bytes());
+        if found {
+            self.pos += word.len();
+        }
+        found
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.pos += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.pos).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.pos..).unwrap_or_default()
+    }
+
+    fn place(&self, pos: usize) -> u64 {
+        self.base + pos as u64
+    }
+
+    fn unexpected(&self, expected: &str) -> Error {
+        let found = match self
+            .text
+            .get(self.pos..)
+            .and_then(|rest| rest.chars().next())
+        {
+            Some(found) => format!("{found:?}"),
+            None => "the end of the text".to_owned(),
+        };
+        self.wrong(format!("not JSON: {expected} was expected, found {found}"))
+    }
+
+    fn error(&self, rule: &'static str, pos: usize, message: impl Into<String>) -> Error {
+        let at = self.place(pos);
+        let end = self.place(self.text.len()).max(at);
+        Error::malformed(rule, message).at(at..end.min(at + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules {
+        syntax: "test.syntax",
+        text: "test.text",
+        depth: "test.depth",
+    };
+
+    fn json(text: &[u8]) -> Result<Json<'_>> {
+        Json::new(text, 100, 8, &RULES)
+    }
+
+    fn refused(text: &str) -> Error {
+        let mut json = json(text.as_bytes()).unwrap();
+        json.skip()
+            .and_then(|()| json.end())
+            .expect_err("should be refused")
+    }
+
+    #[test]
+    fn a_known_document_is_pulled_without_a_tree() {
+        let text = br#" { "a" : [1, -22], "b\n":"x", "rest": {"deep":[{}]} } "#;
+        let mut json = json(text).unwrap();
+        json.object("it").unwrap();
+        assert_eq!(json.key().unwrap().unwrap(), "a");
+        json.list("a").unwrap();
+        assert!(json.item().unwrap());
+        assert_eq!(json.whole("a").unwrap(), "1");
+        assert!(json.item().unwrap());
+        assert_eq!(json.whole("a").unwrap(), "-22");
+        assert!(!json.item().unwrap());
+        assert_eq!(json.key().unwrap().unwrap(), "b\n");
+        assert_eq!(json.string("b").unwrap(), "x");
+        assert_eq!(json.key().unwrap().unwrap(), "rest");
+        json.skip().unwrap();
+        assert_eq!(json.key().unwrap(), None);
+        json.end().unwrap();
+    }
+
+    #[test]
+    fn the_places_of_errors_are_those_of_the_file() {
+        let error = refused(r#"{"a": tru}"#);
+        assert_eq!(error.rule(), "test.syntax");
+        assert_eq!(error.range().unwrap().1, 106..107);
+        let error = json(b"\"ab\xff\"").err().unwrap();
+        assert_eq!(error.rule(), "test.text");
+        assert_eq!(error.range().unwrap().1, 103..104);
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        let wrong = [
+            "",
+            "{",
+            "[1,]",
+            "[1 2]",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{\"a\" 1}",
+            "01",
+            "-",
+            "1.",
+            "1e",
+            ".5",
+            "+1",
+            "\"a",
+            "\"\t\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "nul",
+            "-NaN",
+            "1 2",
+            "[",
+            "]",
+            "'a'",
+            "[1]\0",
+            "\"a\0\"",
+        ];
+        for text in wrong {
+            assert_eq!(refused(text).rule(), "test.syntax", "{text:?}");
+        }
+        assert!(json("\u{feff}{}".as_bytes()).is_err());
+    }
+
+    #[test]
+    fn escapes_mean_characters_and_half_pairs_do_not() {
+        let text = br#""\u0041\ud83d\ude00\/\\\"\b\f\n\r\t\u0000""#;
+        let got = json(text).unwrap().string("it").unwrap().into_owned();
+        assert_eq!(got, "A😀/\\\"\u{8}\u{c}\n\r\t\0");
+        for half in [
+            r#""\ud800""#,
+            r#""\udc00x""#,
+            r#""\ud800\u0041""#,
+            r#""\ud83d\ud83d""#,
+        ] {
+            assert_eq!(refused(half).rule(), "test.text", "{half}");
+        }
+    }
+
+    #[test]
+    fn depth_is_refused_without_using_up_the_stack() {
+        let deep = "[".repeat(1 << 20);
+        assert_eq!(refused(&deep).rule(), "test.depth");
+        let error = json(deep.as_bytes()).unwrap().value(&mut |_, _| Ok(()));
+        assert_eq!(error.unwrap_err().rule(), "test.depth");
+        let fits = format!("{}{}", "[".repeat(8), "]".repeat(8));
+        json(fits.as_bytes()).unwrap().skip().unwrap();
+    }
+
+    #[test]
+    fn a_wrong_kind_says_what_was_expected() {
+        let error = json(b"[1]").unwrap().object("the manifest").unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the manifest must be an object, found a list"
+        );
+        let error = json(b"1.0").unwrap().whole("offset").unwrap_err();
+        assert_eq!(error.message(), "offset must be a whole number, found 1.0");
+    }
+}
