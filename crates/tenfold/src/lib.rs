@@ -25,6 +25,7 @@ pub mod ops;
 mod prelude;
 mod transform;
 mod typed;
+mod wire;
 
 pub use archive::{Archive, ArchiveBuilder, OpenOptions, Tensor};
 pub use bytes::Bytes;

@@ -1,0 +1,4 @@
+//! Small decoders and encoders that several formats share.
+
+#[cfg(feature = "ztensor")]
+pub(crate) mod cbor;
