@@ -1,4 +1,6 @@
 //! Small decoders and encoders that several formats share.
 
+#[cfg(feature = "ztensor")]
+pub(crate) mod cbor;
 #[cfg(feature = "mag")]
 pub(crate) mod json;

@@ -1,0 +1,513 @@
+//! CBOR (RFC 8949) over `minicbor`: with the places of errors, limits, and two sets of rules.
+//!
+//! Any well-formed encoding is read unless [`Decoder::deterministic`] asks for the core deterministic encoding of section
+//! 4.2.1, without tags. Nothing is allocated because an item says how long it is: items are read until the bytes end.
+
+mod encode;
+
+use alloc::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::model::{Metadata, Value};
+use crate::prelude::*;
+
+pub(crate) use encode::{Encoder, key_order};
+
+/// The rules of a format under which its CBOR is refused.
+pub(crate) struct Rules {
+    /// Not well-formed, or not of the kind that the format permits.
+    pub(crate) syntax: &'static str,
+    /// Nested too deep.
+    pub(crate) depth: &'static str,
+    /// Well-formed, but not the deterministic encoding.
+    pub(crate) form: &'static str,
+    /// A key that is there twice.
+    pub(crate) duplicate: &'static str,
+    /// An item of another kind than the field needs.
+    pub(crate) schema: &'static str,
+}
+
+/// Kinds of items, as messages call them.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Kind {
+    Array,
+    Bool,
+    Break,
+    Bytes,
+    Float,
+    Map,
+    Negative,
+    Null,
+    Simple,
+    Tag,
+    Text,
+    Unsigned,
+}
+
+impl Kind {
+    /// The kind of item that begins with this byte; `None` for the codes that CBOR reserves.
+    fn of(first: u8) -> Option<Self> {
+        Some(match first {
+            0x00..=0x1b => Kind::Unsigned,
+            0x20..=0x3b => Kind::Negative,
+            0x40..=0x5b | 0x5f => Kind::Bytes,
+            0x60..=0x7b | 0x7f => Kind::Text,
+            0x80..=0x9b | 0x9f => Kind::Array,
+            0xa0..=0xbb | 0xbf => Kind::Map,
+            0xc0..=0xdb => Kind::Tag,
+            0xf4 | 0xf5 => Kind::Bool,
+            0xf6 => Kind::Null,
+            0xe0..=0xf3 | 0xf7 | 0xf8 => Kind::Simple,
+            0xf9..=0xfb => Kind::Float,
+            0xff => Kind::Break,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Array => "an array",
+            Kind::Bool => "true or false",
+            Kind::Break => "a break",
+            Kind::Bytes => "a byte string",
+            Kind::Float => "a floating-point number",
+            Kind::Map => "a map",
+            Kind::Negative => "a negative number",
+            Kind::Null => "null",
+            Kind::Simple => "a simple value",
+            Kind::Tag => "a tagged value",
+            Kind::Text => "text",
+            Kind::Unsigned => "an unsigned number",
+        }
+    }
+}
+
+/// Map keys that are compared one by one, before a table is made of them.
+const FEW_KEYS: usize = 16;
+const BREAK: u8 = 0xff;
+
+/// Reads items one after the other.
+pub(crate) struct Decoder<'b> {
+    inner: minicbor::Decoder<'b>,
+    /// Where the bytes begin in their file.
+    base: u64,
+    rules: &'static Rules,
+    deterministic: bool,
+    max_depth: usize,
+    depth: usize,
+    /// The keys of the maps that are being read, innermost last.
+    keys: Vec<Cow<'b, str>>,
+}
+
+impl<'b> Decoder<'b> {
+    /// A decoder of any well-formed CBOR whose bytes begin at `base` of their file.
+    pub(crate) fn new(bytes: &'b [u8], base: u64, rules: &'static Rules, max_depth: usize) -> Self {
+        let inner = minicbor::Decoder::new(bytes);
+        Self { inner, base, rules, deterministic: false, max_depth, depth: 0, keys: Vec::new() }
+    }
+
+    /// Permits the deterministic encoding only.
+    pub(crate) fn deterministic(mut self) -> Self {
+        self.deterministic = true;
+        self
+    }
+
+    /// Where the next item begins in the file.
+    pub(crate) fn pos(&self) -> u64 {
+        self.base + self.inner.position() as u64
+    }
+
+    /// Makes sure that nothing is left.
+    pub(crate) fn finish(self) -> Result<()> {
+        let left = self.inner.input().len() - self.inner.position();
+        if left > 0 {
+            let at = self.pos();
+            let message = format!("{left} bytes follow the one item that should be here");
+            return Err(Error::malformed(self.rules.syntax, message).at(at..at + left as u64));
+        }
+        Ok(())
+    }
+
+    /// Text.
+    pub(crate) fn text(&mut self, field: &str) -> Result<Cow<'b, str>> {
+        self.expect(Kind::Text, field)?;
+        self.text_item()
+    }
+
+    /// An unsigned number.
+    pub(crate) fn unsigned(&mut self, field: &str) -> Result<u64> {
+        self.expect(Kind::Unsigned, field)?;
+        self.run(|inner| inner.u64())
+    }
+
+    /// An array, each of whose items `item` must read.
+    pub(crate) fn array(&mut self, field: &str, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        self.expect(Kind::Array, field)?;
+        let mut left = self.run(|inner| inner.array())?;
+        self.depth += 1;
+        while self.more(&mut left) {
+            item(self)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// A map with text keys only, each of whose values `entry` must read.
+    pub(crate) fn map(
+        &mut self,
+        field: &str,
+        mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(Kind::Map, field)?;
+        self.entries(&mut |cbor, at, key| match key {
+            Some(key) => entry(cbor, key),
+            None => {
+                let message = format!("{field} has a key that is not text");
+                Err(Error::malformed(cbor.rules.schema, message).at(at..cbor.pos()))
+            }
+        })
+    }
+
+    /// A map whose entries with other keys than text mean nothing.
+    pub(crate) fn open_map(
+        &mut self,
+        field: &str,
+        mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(Kind::Map, field)?;
+        self.entries(&mut |cbor, _, key| match key {
+            Some(key) => entry(cbor, key),
+            None => cbor.skip(),
+        })
+    }
+
+    /// Any item, checked and passed over.
+    pub(crate) fn skip(&mut self) -> Result<()> {
+        self.value().map(drop)
+    }
+
+    /// Any item as a value. What has no form there is kept as it is encoded.
+    pub(crate) fn value(&mut self) -> Result<Value> {
+        let from = self.inner.position();
+        Ok(match self.head()? {
+            Kind::Unsigned => Value::U64(self.run(|inner| inner.u64())?),
+            Kind::Negative => integer(self.run(|inner| inner.int())?.into()),
+            Kind::Bytes => Value::Bytes(self.bytes_item()?),
+            Kind::Text => Value::Str(self.text_item()?.into_owned()),
+            Kind::Array => {
+                let mut items = Vec::new();
+                self.array("", |cbor| {
+                    items.push(cbor.value()?);
+                    Ok(())
+                })?;
+                Value::List(items)
+            }
+            Kind::Map => self.map_value(from)?,
+            Kind::Tag => self.tagged(from)?,
+            Kind::Bool => Value::Bool(self.run(|inner| inner.bool())?),
+            Kind::Null => {
+                self.run(|inner| inner.null())?;
+                Value::Null
+            }
+            Kind::Float => self.float()?,
+            Kind::Simple => {
+                self.simple()?;
+                self.encoded(from)
+            }
+            Kind::Break => return Err(self.syntax("a break where an item should be")),
+        })
+    }
+
+    fn map_value(&mut self, from: usize) -> Result<Value> {
+        let mut map = Metadata::new();
+        let mut all_text = true;
+        self.entries(&mut |cbor, _, key| {
+            let value = cbor.value()?;
+            match key {
+                Some(key) => map.push(key, value),
+                None => all_text = false,
+            }
+            Ok(())
+        })?;
+        Ok(if all_text { Value::Map(map) } else { self.encoded(from) })
+    }
+
+    fn tagged(&mut self, from: usize) -> Result<Value> {
+        let tag = self.run(|inner| inner.tag())?.as_u64();
+        self.depth += 1;
+        let value = self.value()?;
+        self.depth -= 1;
+        let number = match (&value, tag) {
+            (Value::Bytes(bytes), 2 | 3) => bignum(bytes, tag == 3),
+            _ => None,
+        };
+        Ok(number.unwrap_or_else(|| self.encoded(from)))
+    }
+
+    fn float(&mut self) -> Result<Value> {
+        Ok(match self.peek() {
+            Some(0xf9) => Value::F32(self.run(|inner| inner.f16())?),
+            Some(0xfa) => Value::F32(self.run(|inner| inner.f32())?),
+            _ => Value::F64(self.run(|inner| inner.f64())?),
+        })
+    }
+
+    fn simple(&mut self) -> Result<()> {
+        if self.peek() == Some(0xf7) {
+            return self.run(|inner| inner.undefined());
+        }
+        let long = self.peek() == Some(0xf8);
+        let at = self.pos();
+        let value = self.run(|inner| inner.simple())?;
+        if long && value < 32 {
+            let message = format!("simple value {value} in two bytes");
+            return Err(Error::malformed(self.rules.syntax, message).at(at..at + 2));
+        }
+        Ok(())
+    }
+
+    /// The bytes of the item that began at `from`.
+    fn encoded(&self, from: usize) -> Value {
+        let bytes = self.inner.input().get(from..self.inner.position()).unwrap_or_default();
+        Value::Encoded { encoding: "cbor", bytes: Bytes::copy_from_slice(bytes) }
+    }
+
+    /// The entries of a map that is known to begin here: the place of a key, and the key itself if it is text.
+    fn entries(&mut self, each: &mut Each<'_, 'b>) -> Result<()> {
+        let mut left = self.run(|inner| inner.map())?;
+        self.depth += 1;
+        let first_key = self.keys.len();
+        let mut table = None;
+        let mut previous = None;
+        while self.more(&mut left) {
+            let from = self.inner.position();
+            let at = self.pos();
+            let key = match self.head()? {
+                Kind::Text => Some(self.text_item()?),
+                _ => {
+                    self.skip()?;
+                    None
+                }
+            };
+            if self.deterministic {
+                previous = Some(self.check_order(previous, from)?);
+            } else if let Some(key) = &key {
+                self.check_new(key, first_key, &mut table, at)?;
+            }
+            each(self, at, key)?;
+        }
+        self.keys.truncate(first_key);
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Deterministic keys rise by their encoded bytes, so that equal ones are neighbours.
+    fn check_order(&self, previous: Option<Range<usize>>, from: usize) -> Result<Range<usize>> {
+        let this = from..self.inner.position();
+        let bytes = |range: Range<usize>| self.inner.input().get(range).unwrap_or_default();
+        if let Some(previous) = previous {
+            let (rule, message) = match bytes(previous).cmp(bytes(this.clone())) {
+                core::cmp::Ordering::Less => return Ok(this),
+                core::cmp::Ordering::Equal => (self.rules.duplicate, "the same key twice"),
+                core::cmp::Ordering::Greater => {
+                    (self.rules.form, "map keys are not in the order of their encoded bytes")
+                }
+            };
+            return Err(Error::malformed(rule, message).at(self.base + from as u64..self.pos()));
+        }
+        Ok(this)
+    }
+
+    fn check_new(
+        &mut self,
+        key: &Cow<'b, str>,
+        first_key: usize,
+        table: &mut Option<LookupMap<Cow<'b, str>, ()>>,
+        at: u64,
+    ) -> Result<()> {
+        let known = self.keys.get(first_key..).unwrap_or_default();
+        let is_new = match table {
+            Some(table) => table.insert(key.clone(), ()).is_none(),
+            None => !known.contains(key),
+        };
+        if !is_new {
+            let message = format!("the key {key:?} is there twice");
+            return Err(Error::malformed(self.rules.duplicate, message).at(at..self.pos()));
+        }
+        if table.is_none() {
+            if known.len() == FEW_KEYS {
+                let keys = known.iter().chain([key]);
+                *table = Some(keys.map(|key| (key.clone(), ())).collect());
+            } else {
+                self.keys.push(key.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn text_item(&mut self) -> Result<Cow<'b, str>> {
+        if self.peek() != Some(0x7f) {
+            return self.run(|inner| inner.str()).map(Cow::Borrowed);
+        }
+        self.run(|inner| inner.str_iter()?.collect::<Result<String, _>>()).map(Cow::Owned)
+    }
+
+    fn bytes_item(&mut self) -> Result<Bytes> {
+        if self.peek() != Some(0x5f) {
+            return self.run(|inner| inner.bytes()).map(Bytes::copy_from_slice);
+        }
+        let mut bytes = Vec::new();
+        self.run(|inner| {
+            for chunk in inner.bytes_iter()? {
+                bytes.extend_from_slice(chunk?);
+            }
+            Ok(())
+        })?;
+        Ok(bytes.into())
+    }
+
+    /// Whether a container has another item; passes over the break that ends one of indefinite length.
+    fn more(&mut self, left: &mut Option<u64>) -> bool {
+        match left {
+            Some(0) => false,
+            Some(n) => {
+                *n -= 1;
+                true
+            }
+            None if self.peek() == Some(BREAK) => {
+                self.inner.set_position(self.inner.position() + 1);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.inner.input().get(self.inner.position()).copied()
+    }
+
+    fn expect(&mut self, kind: Kind, field: &str) -> Result<()> {
+        let found = self.head()?;
+        if found != kind {
+            let message = format!("{field} is {}, {} is expected", found.name(), kind.name());
+            return Err(Error::malformed(self.rules.schema, message).at(self.pos()..self.pos() + 1));
+        }
+        Ok(())
+    }
+
+    /// The kind of the next item, whose head has been found to be permitted.
+    fn head(&self) -> Result<Kind> {
+        let Some(first) = self.peek() else {
+            return Err(self.syntax("the bytes end where an item should begin"));
+        };
+        if self.depth > self.max_depth {
+            let message = format!("nested deeper than {}", self.max_depth);
+            return Err(Error::malformed(self.rules.depth, message).at(self.pos()..self.pos() + 1));
+        }
+        let Some(kind) = Kind::of(first) else {
+            return Err(self.syntax(&format!("the reserved code {first:#04x}")));
+        };
+        if self.deterministic {
+            self.check_head(first, kind)?;
+        }
+        Ok(kind)
+    }
+
+    fn check_head(&self, first: u8, kind: Kind) -> Result<()> {
+        match kind {
+            Kind::Tag | Kind::Simple => return Err(self.syntax(&format!("{} is not permitted", kind.name()))),
+            Kind::Float => return self.check_float(first),
+            _ => {}
+        }
+        // RFC 8949, 3: the lower five bits say how many bytes of the argument follow.
+        let shortest = match first & 0x1f {
+            24 => self.argument(1).is_none_or(|n| n >= 24),
+            25 => self.argument(2).is_none_or(|n| n > 0xff),
+            26 => self.argument(4).is_none_or(|n| n > 0xffff),
+            27 => self.argument(8).is_none_or(|n| n > 0xffff_ffff),
+            31 if kind != Kind::Break => return Err(self.syntax("an indefinite length is not permitted")),
+            _ => true,
+        };
+        if shortest { Ok(()) } else { Err(self.form("a number or length that is not in its shortest form")) }
+    }
+
+    fn check_float(&self, first: u8) -> Result<()> {
+        let len = 1 << (first - 0xf8);
+        let Some(bits) = self.argument(len) else {
+            return Ok(()); // reading it finds that it is cut
+        };
+        let value = match first {
+            0xf9 => f64::from(half::f16::from_bits(u16::try_from(bits).unwrap_or(0))),
+            0xfa => f64::from(f32::from_bits(u32::try_from(bits).unwrap_or(0))),
+            _ => f64::from_bits(bits),
+        };
+        if value.is_nan() && (first, bits) != (0xf9, 0x7e00) {
+            return Err(self.form("a NaN other than f9 7e 00"));
+        }
+        if len > encode::float_len(value) {
+            return Err(self.form("a floating-point number that is not in its shortest form"));
+        }
+        Ok(())
+    }
+
+    /// The `len` bytes behind the first one of the next item, as a number.
+    fn argument(&self, len: usize) -> Option<u64> {
+        let from = self.inner.position() + 1;
+        let bytes = self.inner.input().get(from..from + len)?;
+        Some(bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)))
+    }
+
+    /// Lets `minicbor` read, and puts its errors into our words and places.
+    fn run<T>(
+        &mut self,
+        read: impl FnOnce(&mut minicbor::Decoder<'b>) -> Result<T, minicbor::decode::Error>,
+    ) -> Result<T> {
+        let from = self.pos();
+        read(&mut self.inner).map_err(|cause| {
+            let end = self.base + self.inner.input().len() as u64;
+            let message = match cause.is_end_of_input() {
+                true => format!("the item here goes on behind the end, byte {end}"),
+                false => format!("{cause}"),
+            };
+            Error::malformed(self.rules.syntax, message).at(from..end).because(cause)
+        })
+    }
+
+    fn syntax(&self, message: &str) -> Error {
+        Error::malformed(self.rules.syntax, message).at(self.pos()..self.pos() + 1)
+    }
+
+    fn form(&self, message: &str) -> Error {
+        Error::malformed(self.rules.form, message).at(self.pos()..self.pos() + 1)
+    }
+}
+
+/// What is done with an entry of a map: its place, and its key if that is text. Must read the value.
+type Each<'a, 'b> = dyn FnMut(&mut Decoder<'b>, u64, Option<Cow<'b, str>>) -> Result<()> + 'a;
+
+/// A number in the narrowest form that metadata has for it.
+fn integer(number: i128) -> Value {
+    match (u64::try_from(number), i64::try_from(number)) {
+        (Ok(number), _) => Value::U64(number),
+        (_, Ok(number)) => Value::I64(number),
+        _ => Value::Integer(number.to_string()),
+    }
+}
+
+/// A number of up to 128 bits from the bytes of a bignum; longer ones stay encoded.
+fn bignum(bytes: &[u8], negative: bool) -> Option<Value> {
+    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+    let digits = bytes.get(zeros..).filter(|digits| digits.len() <= 16)?;
+    let number = digits.iter().fold(0u128, |n, &byte| n << 8 | u128::from(byte));
+    match (i128::try_from(number), negative) {
+        (Ok(number), false) => Some(integer(number)),
+        (Ok(number), true) => Some(integer(-1 - number)),
+        (Err(_), false) => Some(Value::Integer(number.to_string())),
+        (Err(_), true) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
