@@ -10,7 +10,7 @@ Examples:
   tenfold verify model.mag                         is it sound? checks every checksum it carries
   tenfold convert model.mag model.zt               another format, by the name of the output
   tenfold convert model.zt small.zt --zstd 9       the same format, compressed
-  tenfold digest a.mag b.zt                        the same content has the same digest in any format
+  tenfold digest a.mag b.zt                        equal content, equal digest, in any format
   tenfold formats                                  what is read and written
 ";
 

@@ -159,9 +159,10 @@ impl Checked {
 
     /// The line that says how it ended and what was checked.
     fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
-        let verdict = match self.exit(strict) {
-            Exit::Done => out.paint(GREEN, "sound"),
-            _ => out.paint(RED, "not sound"),
+        let verdict = match (self.exit(strict), &self.archive) {
+            (Exit::Done, _) => out.paint(GREEN, "sound"),
+            (_, Some(_)) => out.paint(RED, "not sound"),
+            (_, None) => out.paint(RED, "cannot be opened"),
         };
         write!(out, "{}: {verdict}", out.paint(BOLD, show_path(path)))?;
         for (severity, what) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {

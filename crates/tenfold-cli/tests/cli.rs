@@ -1,0 +1,234 @@
+//! Runs every case of `tests/cli/*.txt` against the built command.
+//!
+//! A case is a text file: shell lines that begin with `$ ` on top, then sections.
+//!
+//! ```text
+//! $ tenfold verify pointer.mag
+//! === exit 1
+//! === stdout
+//! what standard output must be
+//! === stderr
+//! what standard error must be
+//! === file pointer.mag
+//! a file that is there before the command runs
+//! ```
+//!
+//! Each case runs in a directory of its own, where `fixtures` leads to the repository's fixtures. The directory's path
+//! is shown as `[DIR]` and durations as `[TIME]`. `BLESS=1 cargo test -p tenfold-cli --test cli` rewrites what is
+//! expected with what came out: read the difference before it is committed.
+#![cfg(unix)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tenfold");
+
+#[test]
+fn every_case_gives_what_it_says() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let bless = std::env::var_os("BLESS").is_some_and(|value| !value.is_empty());
+    let mut failures = String::new();
+    for path in &paths {
+        let text = fs::read_to_string(path).unwrap();
+        let case = Case::parse(&text);
+        let outcome = case.run();
+        if outcome == case.expected {
+            continue;
+        }
+        if bless {
+            #[allow(clippy::disallowed_methods)] // a test's own file
+            fs::write(path, case.with(&outcome)).unwrap();
+        } else {
+            let (wanted, got) = (case.with(&case.expected), case.with(&outcome));
+            writeln!(
+                failures,
+                "{}\n{}",
+                path.display(),
+                difference(&wanted, &got)
+            )
+            .unwrap();
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
+fn a_closed_pipe_is_silent() {
+    for args in [&["formats"][..], &["formats", "--json"], &["--help"]] {
+        let mut child = Command::new(BINARY)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+/// A command, what it starts with, and what must come out.
+struct Case<'a> {
+    script: Vec<&'a str>,
+    files: Vec<(&'a str, &'a str)>,
+    expected: Outcome,
+}
+
+#[derive(Default, PartialEq)]
+struct Outcome {
+    exit: String,
+    stdout: String,
+    stderr: String,
+}
+
+impl<'a> Case<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut sections = text.split("=== ");
+        let head = sections.next().unwrap_or_default();
+        let script = head
+            .lines()
+            .map(|line| {
+                line.strip_prefix("$ ")
+                    .expect("a line that begins with `$ `")
+            })
+            .collect();
+        let mut case = Self {
+            script,
+            files: Vec::new(),
+            expected: Outcome::default(),
+        };
+        for section in sections {
+            let (title, body) = section.split_once('\n').expect("a line with a title");
+            match title.split_once(' ') {
+                Some(("exit", code)) => case.expected.exit = code.to_owned(),
+                Some(("file", name)) => case.files.push((name, body)),
+                _ if title == "stdout" => case.expected.stdout = body.to_owned(),
+                _ if title == "stderr" => case.expected.stderr = body.to_owned(),
+                _ => panic!("a section {title:?}"),
+            }
+        }
+        case
+    }
+
+    /// The case as a text, with this outcome.
+    fn with(&self, outcome: &Outcome) -> String {
+        let mut text = String::new();
+        for line in &self.script {
+            writeln!(text, "$ {line}").unwrap();
+        }
+        let Outcome {
+            exit,
+            stdout,
+            stderr,
+        } = outcome;
+        write!(
+            text,
+            "=== exit {exit}\n=== stdout\n{stdout}=== stderr\n{stderr}"
+        )
+        .unwrap();
+        for (name, body) in &self.files {
+            write!(text, "=== file {name}\n{body}").unwrap();
+        }
+        text
+    }
+
+    fn run(&self) -> Outcome {
+        let directory = tempfile::tempdir().unwrap();
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+        std::os::unix::fs::symlink(
+            fs::canonicalize(fixtures).unwrap(),
+            directory.path().join("fixtures"),
+        )
+        .unwrap();
+        for (name, body) in &self.files {
+            #[allow(clippy::disallowed_methods)] // a test's own file
+            fs::write(directory.path().join(name), body).unwrap();
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let binaries = Path::new(BINARY).parent().unwrap().display().to_string();
+        let mut command = Command::new("sh");
+        for name in [
+            "NO_COLOR",
+            "CLICOLOR",
+            "CLICOLOR_FORCE",
+            "SOURCE_DATE_EPOCH",
+        ] {
+            command.env_remove(name);
+        }
+        let output = command
+            .args(["-c", &self.script.join("\n")])
+            .current_dir(directory.path())
+            .env("PATH", format!("{binaries}:{path}"))
+            .env("LC_ALL", "C")
+            .env("TERM", "xterm")
+            .env("COLUMNS", "100")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let shown = |bytes: &[u8]| normalise(&String::from_utf8_lossy(bytes), directory.path());
+        Outcome {
+            exit: output
+                .status
+                .code()
+                .map_or("by a signal".into(), |code| code.to_string()),
+            stdout: shown(&output.stdout),
+            stderr: shown(&output.stderr),
+        }
+    }
+}
+
+/// Takes out what differs from run to run: where it ran, and how long it took.
+fn normalise(text: &str, directory: &Path) -> String {
+    let mut text = text.replace(
+        &*fs::canonicalize(directory).unwrap().to_string_lossy(),
+        "[DIR]",
+    );
+    text = text.replace(&*directory.to_string_lossy(), "[DIR]");
+    for (before, after) in [(" in ", " s"), ("\"seconds\": ", "}")] {
+        let mut done = String::new();
+        let mut rest = text.as_str();
+        while let Some((head, tail)) = rest.split_once(before) {
+            let digits = tail
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(tail.len());
+            done += head;
+            done += before;
+            if digits > 0 && tail[digits..].starts_with(after) {
+                done += "[TIME]";
+                rest = &tail[digits..];
+            } else {
+                rest = tail;
+            }
+        }
+        text = done + rest;
+    }
+    // Output that does not end in a newline is shown with a mark, so that the next section starts on a line.
+    if !text.is_empty() && !text.ends_with('\n') {
+        text += "[no newline]\n";
+    }
+    text
+}
+
+/// The lines that differ, wanted before got.
+fn difference(wanted: &str, got: &str) -> String {
+    let (wanted, got): (Vec<_>, Vec<_>) = (wanted.lines().collect(), got.lines().collect());
+    let same = wanted.iter().zip(&got).take_while(|(a, b)| a == b).count();
+    let mut text = String::new();
+    for line in wanted.iter().skip(same).take(12) {
+        writeln!(text, "  - {line}").unwrap();
+    }
+    for line in got.iter().skip(same).take(12) {
+        writeln!(text, "  + {line}").unwrap();
+    }
+    text
+}
