@@ -152,6 +152,9 @@ pub(crate) struct VerifyArgs {
     /// Print nothing; the exit code says it
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// How many threads; as many as processors unless told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
 }
 
 #[derive(Args, Debug)]

@@ -25,7 +25,7 @@ impl Failure {
     pub(crate) fn about(path: &Path, error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Canceled => Failure::Canceled,
-            _ => Failure::Message(explain(Some(path), error)),
+            _ => Failure::Message(explain(path, error)),
         }
     }
 }
@@ -41,23 +41,20 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::Canceled => Failure::Canceled,
-            _ => Failure::Message(explain(None, &error)),
+            _ => Failure::Message(error.message().to_owned()),
         }
     }
 }
 
-/// An error as a line, with the file in front unless the message names it already.
-pub(crate) fn explain(path: Option<&Path>, error: &Error) -> String {
-    // A rule says something about a file. The user's own mistakes and the system's failures have none.
-    let text = match (error.kind(), error.tensor()) {
-        (ErrorKind::Argument | ErrorKind::Io | ErrorKind::Lossy | ErrorKind::NotFound, None) => {
+/// An error as a line, with the file that it is about.
+pub(crate) fn explain(path: &Path, error: &Error) -> String {
+    match error.kind() {
+        // The user's own mistakes and the system's failures break no rule, and say themselves what they are about.
+        ErrorKind::Argument | ErrorKind::Io | ErrorKind::NotFound if error.tensor().is_none() => {
             error.message().to_owned()
         }
-        _ => error.to_string(),
-    };
-    match path.map(Path::to_string_lossy) {
-        Some(path) if !text.contains(&*path) => format!("{path}: {text}"),
-        _ => text,
+        ErrorKind::Lossy => format!("{}: {}", path.display(), error.message()),
+        _ => format!("{}: {error}", path.display()),
     }
 }
 

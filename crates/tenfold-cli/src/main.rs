@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod json;
 mod output;
+mod progress;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

@@ -1,17 +1,16 @@
 //! `tenfold convert`: the same tensors in another file.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use globset::GlobSet;
-use indicatif::{ProgressBar, ProgressStyle};
-use tenfold::format::{Checksums, Compression, Effect, Entry, Loss, Registry};
+use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry};
 use tenfold::io::AtomicOutput;
 use tenfold::model::{DigestKind, SourceId, TensorInfo};
-use tenfold::ops::convert::{Conversion, ConvertOptions, Report, prepare};
+use tenfold::ops::{Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
@@ -19,11 +18,10 @@ use crate::commands::{Names, globs, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
+use crate::progress::Progress;
 
 /// More losses are counted, not listed.
 const LISTED: usize = 10;
-/// Work that is over sooner needs no progress bar.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let started = Instant::now();
@@ -34,23 +32,14 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let archive = open(&args.input, args.from.as_deref()).map_err(about_input)?;
     refuse_input_as_output(args, &archive)?;
     let archive = select(args, archive)?;
-    let conversion = prepare(&archive, target, &options(args)?).map_err(about_input)?;
-    if !args.quiet {
-        announce(args, target, &conversion);
-    }
-    refuse_losses(args, target, &conversion)?;
-    let summary = Summary::new(args, target, &archive, &conversion);
-    let report = if args.dry_run {
-        None
-    } else {
-        let output = AtomicOutput::file(&args.output)?
-            .force(args.force)
-            .sync(!args.no_sync);
-        Some(
-            conversion
-                .write(Box::new(output))
-                .map_err(|error| Failure::about(&args.output, &error))?,
-        )
+    let tensors = archive.manifest().tensors.len();
+    let options = options(args)?;
+    let conversion = prepare(&archive, target, &options).map_err(about_input)?;
+    announce(args, target, &conversion)?;
+    let summary = Summary::new(args, target, tensors, &conversion);
+    let report = match args.dry_run {
+        true => None,
+        false => Some(write(args, conversion, &options.execute.control)?),
     };
     if !args.quiet {
         summary.say(report.as_ref(), started.elapsed());
@@ -147,8 +136,6 @@ fn select(args: &ConvertArgs, archive: Archive) -> Result<Archive> {
 
 fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
     let mut options = ConvertOptions::default();
-    let name = args.output.file_name().unwrap_or_default();
-    options.file_name = name.to_string_lossy().into_owned();
     options.version.clone_from(&args.version);
     options.options.clone_from(&args.options);
     options.compression = compression(args)?;
@@ -165,10 +152,8 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
         Some(Allow::Dropped) => Effect::Dropped,
     };
     options.check = args.check;
-    options.threads = args.threads.map_or(0, usize::from);
+    options.execute.threads = args.threads.map_or(0, usize::from);
     options.timestamp = timestamp()?;
-    options.cancel = cancel_on_signal()?;
-    options.progress = progress(args);
     Ok(options)
 }
 
@@ -205,70 +190,56 @@ fn timestamp() -> Result<u64> {
     }
 }
 
-/// A flag that Ctrl-C and its like set: the work ends between two pieces, and its output is gone.
-fn cancel_on_signal() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let seen = flag.clone();
-    ctrlc::set_handler(move || seen.store(true, Ordering::Relaxed))
-        .map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))?;
-    Ok(flag)
+/// Lets Ctrl-C and its like stop the work: it ends between two pieces, and its output is gone.
+fn cancel_on_signal(control: Arc<Control>) -> Result<()> {
+    let asked = AtomicBool::new(false);
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            // Asked twice: what is done between pieces, such as waiting for the disk, takes too long.
+            std::process::exit(Exit::Canceled as i32);
+        }
+        control.cancel();
+    })
+    .map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))
 }
 
-type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
-
-/// A bar for work that takes a while, where somebody can see it.
-fn progress(args: &ConvertArgs) -> Option<Progress> {
-    if args.no_progress || args.quiet || !io::stderr().is_terminal() {
-        return None;
-    }
-    let started = Instant::now();
-    let bar: OnceLock<ProgressBar> = OnceLock::new();
-    Some(Arc::new(move |done, total| {
-        if started.elapsed() < PATIENCE {
-            return;
-        }
-        let bar = bar.get_or_init(|| {
-            let style = "{percent:>3}% [{bar:30}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-            let bar = ProgressBar::new(total);
-            bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
-            bar
-        });
-        bar.set_position(done);
-        if done >= total {
-            bar.finish_and_clear();
-        }
-    }))
-}
-
-/// Says before anything is written which version it will be, and what would be lost.
-fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) {
-    if let Some(because) = &conversion.because {
+/// Says before anything is written which version it will be and what would be lost, and refuses what is not allowed.
+fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Result<()> {
+    let input = args.input.display();
+    let refusal = conversion.refuse_losses();
+    if let (Some(because), false) = (&conversion.because, args.quiet) {
         let version = conversion.profile.version;
         say(format_args!(
             "{} is chosen: {because}",
             named(target, version)
         ));
     }
-    let mut losses: Vec<&Loss> = conversion.losses.iter().collect();
-    losses.sort_by_key(|loss| std::cmp::Reverse(loss.effect));
-    for loss in losses.iter().take(LISTED) {
-        say(format_args!("{}: {loss}", args.input.display()));
+    let losses = &conversion.losses;
+    // A refusal names the worst loss itself.
+    let listed = !args.quiet && (refusal.is_ok() || losses.len() > 1);
+    for loss in losses.iter().take(LISTED).filter(|_| listed) {
+        say(format_args!("{input}: {loss}"));
     }
-    if losses.len() > LISTED {
-        say(format_args!(
-            "{}: and {} more",
-            args.input.display(),
-            losses.len() - LISTED
-        ));
+    if losses.len() > LISTED && listed {
+        say(format_args!("{input}: and {} more", losses.len() - LISTED));
     }
+    refusal.map_err(|error| Failure::about(&args.input, &error))
+}
+
+fn write(args: &ConvertArgs, conversion: Conversion, control: &Arc<Control>) -> Result<Report> {
+    let output = AtomicOutput::file(&args.output)?
+        .force(args.force)
+        .sync(!args.no_sync);
+    let name = output.main_name().to_owned();
+    cancel_on_signal(control.clone())?;
+    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control.clone()));
+    let result = conversion.write(&name, Box::new(output));
+    drop(bar);
+    result.map_err(|error| Failure::about(&args.input, &error))
 }
 
 fn named(target: &Entry, version: &str) -> String {
     format!("{} {version}", target.spec.name)
-}
-
-fn refuse_losses(_args: &ConvertArgs, _target: &Entry, conversion: &Conversion) -> Result<()> {
-    Ok(conversion.refuse_losses()?)
 }
 
 /// What was or would be done.
@@ -286,7 +257,7 @@ impl<'a> Summary<'a> {
     fn new(
         args: &'a ConvertArgs,
         target: &'a Entry,
-        archive: &Archive,
+        tensors: usize,
         conversion: &Conversion,
     ) -> Self {
         Self {
@@ -296,7 +267,7 @@ impl<'a> Summary<'a> {
             read_by: conversion.profile.read_by,
             because: conversion.because.clone(),
             losses: conversion.losses.clone(),
-            tensors: archive.manifest().tensors.len(),
+            tensors,
         }
     }
 
@@ -316,7 +287,7 @@ impl<'a> Summary<'a> {
                 };
                 say(format_args!(
                     "{output}: {what}, {tensors}, {} in {:.2} s{checked}",
-                    size(report.bytes),
+                    size(bytes(report)),
                     took.as_secs_f64()
                 ));
             }
@@ -349,12 +320,17 @@ impl<'a> Summary<'a> {
             json.key("checked")?
                 .plain(self.args.check && report.is_some())?;
             json.number("tensors", Some(self.tensors as u64))?;
-            json.number("bytes", report.map(|report| report.bytes))?;
+            json.number("bytes", report.map(bytes))?;
             json.key("seconds")?
                 .plain(format_args!("{:.3}", took.as_secs_f64()))
         })?;
         writeln!(out)
     }
+}
+
+/// Bytes of all files that were written.
+fn bytes(report: &Report) -> u64 {
+    report.files.iter().map(|(_, len)| len).sum()
 }
 
 fn write_loss(loss: &Loss, json: &mut Json<'_>) -> io::Result<()> {

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
         let digests = ops::digest(&archive, args.threads.map_or(0, usize::from));
         for (_, result) in &digests.tensors {
             if let Err(error) = result {
-                say(explain(Some(path), error));
+                say(explain(path, error));
             }
         }
         Ok::<_, Failure>((archive.format().map(|spec| spec.id), digests))

@@ -17,7 +17,7 @@ use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size
 const NOTES: usize = 8;
 
 pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let check = |path: &Path| Checked::new(path, args.inputs.from.as_deref());
+    let check = |path: &Path| Checked::new(path, args);
     if args.inputs.json && !args.quiet {
         return json_for_each_file(&args.inputs, out, |path, json| {
             let checked = check(path)?;
@@ -43,11 +43,11 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(path: &Path, from: Option<&str>) -> Result<Self> {
-        match open(path, from) {
+    fn new(path: &Path, args: &VerifyArgs) -> Result<Self> {
+        match open(path, args.inputs.from.as_deref()) {
             Ok(archive) => Ok(Self {
                 format: archive.format().map(|spec| spec.id),
-                findings: ops::verify(&archive),
+                findings: ops::verify(&archive, args.threads.map_or(0, usize::from)),
                 archive: Some(archive),
             }),
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
