@@ -22,6 +22,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tenfold::Bytes;
+use tenfold::format::Registry;
+use tenfold::io::AtomicOutput;
+use tenfold::model::DType;
+use tenfold::ops::{ConvertOptions, prepare};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tenfold");
 
@@ -75,6 +82,68 @@ fn a_closed_pipe_is_silent() {
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
     }
+}
+
+#[test]
+fn an_interrupted_conversion_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("in.zt");
+    write_noise(&input, 64 << 20);
+    // Minutes of work, if nobody stopped it.
+    let child = Command::new(BINARY)
+        .args([
+            "convert",
+            "in.zt",
+            "out.zt",
+            "--zstd",
+            "19",
+            "--threads",
+            "1",
+        ])
+        .current_dir(directory.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "tenfold: stopped; nothing was written\n"
+    );
+    let names: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["in.zt"]);
+}
+
+/// Writes a file with one tensor that no compression makes smaller.
+fn write_noise(path: &Path, len: usize) {
+    let mut state = 1u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()
+    })
+    .flatten()
+    .take(len)
+    .collect();
+    let mut builder = tenfold::Archive::builder();
+    builder
+        .push("noise", DType::U8, &[len as u64], Bytes::from(noise))
+        .unwrap();
+    let registry = Registry::standard();
+    let target = registry.get("ztensor").unwrap();
+    let conversion = prepare(&builder.finish(), target, &ConvertOptions::default()).unwrap();
+    let output = AtomicOutput::file(path).unwrap().sync(false);
+    conversion.write("in.zt", Box::new(output)).unwrap();
 }
 
 /// A command, what it starts with, and what must come out.
