@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -217,11 +218,12 @@ impl Table {
     }
 }
 
+/// Columns that a text takes on a terminal.
 fn width(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
     } else {
-        text.chars().count()
+        text.width()
     }
 }
 

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenfold::Bytes;
 use tenfold::format::Registry;
@@ -123,6 +123,40 @@ fn an_interrupted_conversion_leaves_nothing() {
     assert_eq!(names, ["in.zt"]);
 }
 
+#[test]
+fn a_hundred_thousand_tensors_are_listed_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut builder = tenfold::Archive::builder();
+    for layer in 0..100_000 {
+        let name = format!("model.layers.{layer}.mlp.weight");
+        builder
+            .push(name, DType::F32, &[1], Bytes::from_static(&[0; 4]))
+            .unwrap();
+    }
+    write(&builder.finish(), &directory.path().join("many.zt"));
+    for args in [
+        &["inspect"][..],
+        &["inspect", "--sort", "natural"],
+        &["inspect", "--json"],
+    ] {
+        let started = Instant::now();
+        let output = Command::new(BINARY)
+            .args(args)
+            .arg("many.zt")
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let names = output
+            .stdout
+            .split(|&byte| byte == b'\n')
+            .filter(|line| line.ends_with(b" 4 B") || line.starts_with(b"{\"name\""));
+        assert_eq!(names.count(), 100_000, "{args:?}");
+        // Quadratic work would take minutes; without optimization on a busy machine this takes a second.
+        assert!(started.elapsed() < Duration::from_secs(20), "{args:?}");
+    }
+}
+
 /// Writes a file with one tensor that no compression makes smaller.
 fn write_noise(path: &Path, len: usize) {
     let mut state = 1u64;
@@ -139,11 +173,16 @@ fn write_noise(path: &Path, len: usize) {
     builder
         .push("noise", DType::U8, &[len as u64], Bytes::from(noise))
         .unwrap();
+    write(&builder.finish(), path);
+}
+
+fn write(archive: &tenfold::Archive, path: &Path) {
     let registry = Registry::standard();
     let target = registry.get("ztensor").unwrap();
-    let conversion = prepare(&builder.finish(), target, &ConvertOptions::default()).unwrap();
+    let conversion = prepare(archive, target, &ConvertOptions::default()).unwrap();
     let output = AtomicOutput::file(path).unwrap().sync(false);
-    conversion.write("in.zt", Box::new(output)).unwrap();
+    let name = output.main_name().to_owned();
+    conversion.write(&name, Box::new(output)).unwrap();
 }
 
 /// A command, what it starts with, and what must come out.

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let started = Instant::now();
     let registry = Registry::standard();
     let target = target(args, &registry)?;
-    refuse_existing(args)?;
+    check_output(args)?;
     let about_input = |error: Error| Failure::about(&args.input, &error);
     let archive = open(&args.input, args.from.as_deref()).map_err(about_input)?;
     refuse_input_as_output(args, &archive)?;
@@ -80,8 +80,17 @@ fn is_written(entry: &Entry) -> bool {
 }
 
 /// Says so before any work is done; the output itself looks again before it takes the name.
-fn refuse_existing(args: &ConvertArgs) -> Result<()> {
+fn check_output(args: &ConvertArgs) -> Result<()> {
     refuse_same(&args.input, &args.output)?;
+    match args.output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
+            return Err(Failure::Message(format!(
+                "there is no directory {}",
+                parent.display()
+            )));
+        }
+        _ => {}
+    }
     match args.output.symlink_metadata() {
         Ok(_) if args.output.is_dir() => Err(Failure::Message(format!(
             "{} is a directory; name a file in it",
@@ -205,7 +214,6 @@ fn cancel_on_signal(control: Arc<Control>) -> Result<()> {
 
 /// Says before anything is written which version it will be and what would be lost, and refuses what is not allowed.
 fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Result<()> {
-    let input = args.input.display();
     let refusal = conversion.refuse_losses();
     if let (Some(because), false) = (&conversion.because, args.quiet) {
         let version = conversion.profile.version;
@@ -218,10 +226,10 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
     // A refusal names the worst loss itself.
     let listed = !args.quiet && (refusal.is_ok() || losses.len() > 1);
     for loss in losses.iter().take(LISTED).filter(|_| listed) {
-        say(format_args!("{input}: {loss}"));
+        say(loss);
     }
     if losses.len() > LISTED && listed {
-        say(format_args!("{input}: and {} more", losses.len() - LISTED));
+        say(format_args!("and {} more", losses.len() - LISTED));
     }
     refusal.map_err(|error| Failure::about(&args.input, &error))
 }

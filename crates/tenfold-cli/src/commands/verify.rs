@@ -39,6 +39,8 @@ struct Checked {
     /// What could be opened.
     archive: Option<Archive>,
     format: Option<&'static str>,
+    /// It may well be sound, but not for this build to say.
+    unsupported: bool,
     findings: Vec<Finding>,
 }
 
@@ -49,10 +51,12 @@ impl Checked {
                 format: archive.format().map(|spec| spec.id),
                 findings: ops::verify(&archive, args.threads.map_or(0, usize::from)),
                 archive: Some(archive),
+                unsupported: false,
             }),
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
             Err(error) => Ok(Self {
                 archive: None,
+                unsupported: error.kind() == ErrorKind::Unsupported,
                 format: error.format(),
                 findings: vec![Finding::from(&error)],
             }),
@@ -161,8 +165,9 @@ impl Checked {
     fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
         let verdict = match (self.exit(strict), &self.archive) {
             (Exit::Done, _) => out.paint(GREEN, "sound"),
-            (_, Some(_)) => out.paint(RED, "not sound"),
-            (_, None) => out.paint(RED, "cannot be opened"),
+            (_, None) if self.format.is_none() => out.paint(RED, "not recognized"),
+            (_, None) if self.unsupported => out.paint(RED, "not read by this build"),
+            _ => out.paint(RED, "not sound"),
         };
         write!(out, "{}: {verdict}", out.paint(BOLD, show_path(path)))?;
         for (severity, what) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
