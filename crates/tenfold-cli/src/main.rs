@@ -1,3 +1,67 @@
-//! The tenfold command.
+//! The tenfold command: parses, dispatches, and turns results into exit codes.
 
-fn main() {}
+mod args;
+mod commands;
+mod failure;
+mod json;
+mod output;
+mod progress;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Color, Command};
+use failure::{Exit, Failure, Result};
+use output::{Out, say};
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => finish(run(&cli)).into(),
+        Err(usage) => {
+            // Help goes to standard output, which may be closed already: that is not worth a message.
+            let _ = usage.print();
+            u8::try_from(usage.exit_code()).map_or(Exit::Trouble.into(), ExitCode::from)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit> {
+    let color = match cli.color {
+        Color::Auto => anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+        Color::Always => true,
+        Color::Never => false,
+    };
+    let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let out = &mut Out::new(&mut stdout, color);
+    let result = match &cli.command {
+        Command::Inspect(args) => commands::inspect::run(args, out),
+        Command::Verify(args) => commands::verify::run(args, out),
+        Command::Digest(args) => commands::digest::run(args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Formats(args) => commands::formats::run(args, out),
+    };
+    stdout.flush()?;
+    result
+}
+
+fn finish(result: Result<Exit>) -> Exit {
+    match result {
+        Ok(exit) => exit,
+        Err(Failure::Canceled) => {
+            say("stopped; nothing was written");
+            Exit::Canceled
+        }
+        Err(Failure::Message(message)) => {
+            say(message);
+            Exit::Trouble
+        }
+        // Whoever read our output has seen enough.
+        Err(Failure::Output(cause)) if cause.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(Failure::Output(cause)) => {
+            say(format_args!("cannot write to standard output: {cause}"));
+            Exit::Trouble
+        }
+    }
+}

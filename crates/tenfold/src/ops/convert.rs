@@ -264,6 +264,8 @@ impl Conversion {
     pub fn write(self, file_name: &str, mut out: Box<dyn Output + '_>) -> Result<Report> {
         self.refuse_losses()?;
         let report = self.write_uncommitted(file_name, &mut *out)?;
+        // Whoever stopped the work while it was compared does not want its output either.
+        self.options.execute.control.advance(0)?;
         out.commit()?;
         Ok(report)
     }

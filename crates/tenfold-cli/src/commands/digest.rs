@@ -1,0 +1,89 @@
+//! `tenfold digest`: what a file holds, as hashes that do not depend on the format.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tenfold::ops::{self, Digests};
+
+use crate::args::DigestArgs;
+use crate::commands::{for_each_file, json_for_each_file, open};
+use crate::failure::{Exit, Failure, Result, explain};
+use crate::json::{Json, hex};
+use crate::output::{BOLD, Clean, Out, say, show_path};
+
+pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let digest = |path: &Path| {
+        let archive = open(path, args.inputs.from.as_deref())
+            .map_err(|error| Failure::about(path, &error))?;
+        let digests = ops::digest(&archive, args.threads.map_or(0, usize::from));
+        for (_, result) in &digests.tensors {
+            if let Err(error) = result {
+                say(explain(path, error));
+            }
+        }
+        Ok::<_, Failure>((archive.format().map(|spec| spec.id), digests))
+    };
+    if args.inputs.json {
+        return json_for_each_file(&args.inputs, out, |path, json| {
+            let (format, digests) = digest(path)?;
+            write_json(path, format, &digests, json)?;
+            Ok(exit(&digests))
+        });
+    }
+    for_each_file(&args.inputs, out, |path, out| {
+        let (_, digests) = digest(path)?;
+        write_text(path, &digests, out)?;
+        Ok(exit(&digests))
+    })
+}
+
+fn exit(digests: &Digests) -> Exit {
+    if digests.tensors.iter().all(|(_, result)| result.is_ok()) {
+        Exit::Done
+    } else {
+        Exit::Findings
+    }
+}
+
+fn write_text(path: &Path, digests: &Digests, out: &mut Out<'_>) -> io::Result<()> {
+    for (name, result) in &digests.tensors {
+        match result {
+            Ok(sha256) => writeln!(out, "{}  {}", hex(sha256), Clean(name))?,
+            Err(_) => writeln!(out, "{:64}  {}", "unreadable", Clean(name))?,
+        }
+    }
+    let content = match &digests.content {
+        Some(sha256) => hex(sha256),
+        None => "unknown: not every tensor can be read".into(),
+    };
+    let path = show_path(path);
+    writeln!(out, "{} {}  {path}", out.paint(BOLD, "content"), content)
+}
+
+fn write_json(
+    path: &Path,
+    format: Option<&str>,
+    digests: &Digests,
+    json: &mut Json<'_>,
+) -> io::Result<()> {
+    json.object(|json| {
+        json.text("schema", Some("tenfold.digest/1"))?;
+        json.text("file", Some(&path.to_string_lossy()))?;
+        json.text("format", format)?;
+        json.text(
+            "content",
+            digests.content.as_ref().map(|sha| hex(sha)).as_deref(),
+        )?;
+        json.key("tensors")?.array(|json| {
+            digests.tensors.iter().try_for_each(|(name, result)| {
+                json.line()?.object(|json| {
+                    json.text("name", Some(name))?;
+                    json.text(
+                        "sha256",
+                        result.as_ref().ok().map(|sha| hex(sha)).as_deref(),
+                    )
+                })
+            })
+        })
+    })
+}

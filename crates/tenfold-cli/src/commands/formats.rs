@@ -1,0 +1,260 @@
+//! `tenfold formats`: what is read and written, from the table that the code itself uses.
+
+use std::io::{self, Write};
+
+use tenfold::format::{Capabilities, Entry, Fit, Profile, Registry, Spec};
+use tenfold::model::{DType, Layout, Metadata, Value};
+
+use crate::args::FormatsArgs;
+use crate::failure::{Exit, Result};
+use crate::json::{Json, kind};
+use crate::output::{BOLD, DIM, Out, Table};
+
+pub(crate) fn run(args: &FormatsArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let registry = Registry::standard();
+    match &args.name {
+        Some(id) => {
+            let entry = registry.get(id)?;
+            if args.json {
+                write_format_json(entry, &mut Json::new(out))?;
+                writeln!(out)?;
+            } else {
+                write_details(entry, out)?;
+            }
+        }
+        None if args.json => {
+            Json::new(out).array(|json| {
+                registry
+                    .entries()
+                    .iter()
+                    .try_for_each(|entry| write_format_json(entry, json.line()?))
+            })?;
+            writeln!(out)?;
+        }
+        None => write_table(&registry, out)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// What this build does with a format.
+fn status(entry: &Entry) -> &'static str {
+    match (entry.codec, entry.spec.writes.is_empty()) {
+        (Some(_), false) => "read, written",
+        (Some(_), true) => "read",
+        (None, _) if entry.spec.reads.is_empty() => "recognized, not read yet",
+        (None, _) => "not built in",
+    }
+}
+
+fn write_table(registry: &Registry, out: &mut Out<'_>) -> io::Result<()> {
+    let mut table = Table::new(&["format", "name", "extensions", "status", "reads"]);
+    for entry in registry.entries() {
+        let Spec {
+            id, name, reads, ..
+        } = entry.spec;
+        table.row(&[
+            id,
+            name,
+            &extensions(entry.spec),
+            status(entry),
+            &reads.join(", "),
+        ]);
+    }
+    table.write(out, |_, _| Ok(()))?;
+    let mut table = Table::new(&["writes", "version", "read by"]);
+    for entry in registry
+        .entries()
+        .iter()
+        .filter(|entry| entry.codec.is_some())
+    {
+        for profile in entry.spec.writes {
+            table.row(&[entry.spec.id, profile.version, profile.read_by]);
+        }
+    }
+    writeln!(out)?;
+    table.write(out, |_, _| Ok(()))
+}
+
+fn extensions(spec: &Spec) -> String {
+    let dotted: Vec<_> = spec
+        .extensions
+        .iter()
+        .map(|name| format!(".{name}"))
+        .collect();
+    dotted.join(" ")
+}
+
+fn write_details(entry: &Entry, out: &mut Out<'_>) -> io::Result<()> {
+    let spec = entry.spec;
+    writeln!(
+        out,
+        "{}: {}, {}",
+        out.paint(BOLD, spec.id),
+        spec.name,
+        status(entry)
+    )?;
+    writeln!(out, "extensions: {}", extensions(spec))?;
+    if !spec.reads.is_empty() {
+        writeln!(out, "reads: {}", spec.reads.join(", "))?;
+    }
+    for profile in spec.writes {
+        writeln!(out, "\nwrites {}", out.paint(BOLD, profile.version))?;
+        for (title, text) in facts(profile) {
+            writeln!(
+                out,
+                "  {}{text}",
+                out.paint(DIM, format_args!("{title:<16}"))
+            )?;
+        }
+    }
+    if !spec.options.is_empty() {
+        writeln!(out, "\noptions")?;
+    }
+    for option in spec.options {
+        writeln!(out, "  -O {}={}  {}", option.key, option.value, option.help)?;
+    }
+    Ok(())
+}
+
+fn facts(profile: &Profile) -> Vec<(&'static str, String)> {
+    let can = &profile.can;
+    let or_none = |list: Vec<String>| match list.is_empty() {
+        true => "none".to_owned(),
+        false => list.join(", "),
+    };
+    let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
+    let mut facts = vec![
+        ("read by", profile.read_by.to_owned()),
+        ("dtypes", or_none(dtypes(can))),
+        ("dimensions", ranks(can)),
+        ("sizes of 0", yes_no(can.zero_sizes)),
+        ("layouts", or_none(layouts(can))),
+        ("file metadata", or_none(metadata(can.file_value))),
+        ("tensor metadata", or_none(metadata(can.tensor_value))),
+        ("zstd", yes_no(can.zstd)),
+        (
+            "checksums",
+            or_none(can.checksums.iter().map(ToString::to_string).collect()),
+        ),
+    ];
+    if can.max_tensors < u64::from(u32::MAX) {
+        facts.push(("tensors", format!("at most {}", can.max_tensors)));
+    }
+    facts
+}
+
+fn ranks(can: &Capabilities) -> String {
+    match can.max_rank {
+        usize::MAX => format!("{} and more", can.min_rank),
+        max => format!("{} to {max}", can.min_rank),
+    }
+}
+
+/// The types that can be held; all of GGUF's blocks together are one word.
+fn dtypes(can: &Capabilities) -> Vec<String> {
+    let is_block = |dtype: &DType| matches!(dtype, DType::Block(_));
+    let all_blocks = DType::all()
+        .filter(is_block)
+        .all(|dtype| (can.dtype)(dtype));
+    let mut names: Vec<_> = DType::all()
+        .filter(|dtype| (can.dtype)(*dtype) && !(all_blocks && is_block(dtype)))
+        .map(|dtype| dtype.to_string())
+        .collect();
+    if all_blocks {
+        names.push("gguf:*".into());
+    }
+    names
+}
+
+fn layouts(can: &Capabilities) -> Vec<String> {
+    let known = [
+        Layout::RowMajor,
+        Layout::ColumnMajor,
+        Layout::Coo { nnz: 1 },
+        Layout::Csr { nnz: 1 },
+        Layout::Pairs {
+            nnz: 1,
+            per_axis: true,
+        },
+        Layout::Opaque {
+            scheme: "others (passed on as parts)".into(),
+        },
+    ];
+    let held = known.iter().filter(|layout| (can.layout)(layout));
+    held.map(|layout| layout.name().to_owned()).collect()
+}
+
+/// The kinds of values that can be held, asked with an example of each.
+fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
+    let examples = [
+        Value::Null,
+        Value::Bool(true),
+        Value::U8(1),
+        Value::U16(1),
+        Value::U32(1),
+        Value::U64(1),
+        Value::I8(1),
+        Value::I16(1),
+        Value::I32(1),
+        Value::I64(1),
+        Value::F32(0.5),
+        Value::F64(0.1),
+        Value::Integer("123456789012345678901234567890".into()),
+        Value::Str("text".into()),
+        Value::Bytes(vec![1].into()),
+        Value::List(vec![Value::Str("text".into())]),
+        Value::Map(Metadata::new()),
+    ];
+    examples
+        .iter()
+        .filter_map(|example| match fit("key", example) {
+            Fit::Exact => Some(kind(example).to_owned()),
+            Fit::As(other) if kind(&other) == kind(example) => Some(kind(example).to_owned()),
+            Fit::As(other) => Some(format!("{} as {}", kind(example), kind(&other))),
+            Fit::No => None,
+        })
+        .collect()
+}
+
+fn write_format_json(entry: &Entry, json: &mut Json<'_>) -> io::Result<()> {
+    let spec = entry.spec;
+    json.object(|json| {
+        json.text("id", Some(spec.id))?;
+        json.text("name", Some(spec.name))?;
+        json.texts("extensions", spec.extensions)?;
+        json.text("status", Some(status(entry)))?;
+        json.texts("reads", spec.reads)?;
+        json.key("writes")?.array(|json| {
+            spec.writes
+                .iter()
+                .try_for_each(|profile| write_profile_json(profile, json.entry()?))
+        })?;
+        json.key("options")?.array(|json| {
+            spec.options.iter().try_for_each(|option| {
+                json.entry()?.object(|json| {
+                    json.text("key", Some(option.key))?;
+                    json.text("value", Some(option.value))?;
+                    json.text("help", Some(option.help))
+                })
+            })
+        })
+    })
+}
+
+fn write_profile_json(profile: &Profile, json: &mut Json<'_>) -> io::Result<()> {
+    let can = &profile.can;
+    let limit = |n: usize| (n != usize::MAX).then_some(n as u64);
+    json.object(|json| {
+        json.text("version", Some(profile.version))?;
+        json.text("read_by", Some(profile.read_by))?;
+        json.texts("dtypes", dtypes(can))?;
+        json.number("min_rank", limit(can.min_rank))?;
+        json.number("max_rank", limit(can.max_rank))?;
+        json.key("zero_sizes")?.plain(can.zero_sizes)?;
+        json.texts("layouts", layouts(can))?;
+        json.texts("file_metadata", metadata(can.file_value))?;
+        json.texts("tensor_metadata", metadata(can.tensor_value))?;
+        json.key("zstd")?.plain(can.zstd)?;
+        json.texts("checksums", can.checksums.iter().map(|kind| kind.name()))
+    })
+}

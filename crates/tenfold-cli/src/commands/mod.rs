@@ -1,0 +1,128 @@
+//! One file for each command, and what they share.
+
+pub(crate) mod convert;
+pub(crate) mod digest;
+pub(crate) mod formats;
+pub(crate) mod inspect;
+pub(crate) mod verify;
+
+use std::io::Write;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use tenfold::{Archive, Error, OpenOptions};
+
+use crate::args::{Filter, Inputs};
+use crate::failure::{Exit, Failure, Result};
+use crate::json::Json;
+use crate::output::{Out, say};
+
+/// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
+pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
+    OpenOptions::new().mmap(false).format(from).open(path)
+}
+
+/// Runs `one` for every file. One that fails is reported, and the others are still done.
+pub(crate) fn for_each_file(
+    inputs: &Inputs,
+    out: &mut Out<'_>,
+    mut one: impl FnMut(&Path, &mut Out<'_>) -> Result<Exit>,
+) -> Result<Exit> {
+    let mut worst = Exit::Done;
+    for path in &inputs.files {
+        let exit = match one(path, out) {
+            Err(Failure::Message(message)) => {
+                // What was printed before belongs before the message.
+                out.flush()?;
+                say(message);
+                Exit::Trouble
+            }
+            result => result?,
+        };
+        worst = worst.max(exit);
+    }
+    Ok(worst)
+}
+
+/// Prints one JSON document for one file, an array for several. `one` fails before it writes anything.
+pub(crate) fn json_for_each_file(
+    inputs: &Inputs,
+    out: &mut Out<'_>,
+    mut one: impl FnMut(&Path, &mut Json<'_>) -> Result<Exit>,
+) -> Result<Exit> {
+    let mut json = Json::new(out);
+    let mut worst = Exit::Done;
+    if let [path] = inputs.files.as_slice() {
+        worst = one(path, &mut json)?;
+    } else {
+        let mut stop = Ok(());
+        json.array(|json| {
+            for path in &inputs.files {
+                match one(path, json.line()?) {
+                    Ok(exit) => worst = worst.max(exit),
+                    Err(Failure::Message(message)) => {
+                        json.object(|json| {
+                            json.text("file", Some(&path.to_string_lossy()))?;
+                            json.text("error", Some(&message))
+                        })?;
+                        say(message);
+                        worst = Exit::Trouble;
+                    }
+                    Err(Failure::Output(cause)) => return Err(cause),
+                    Err(failure) => {
+                        stop = Err(failure);
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        stop?;
+    }
+    writeln!(out)?;
+    Ok(worst)
+}
+
+/// Which names `--include` and `--exclude` leave.
+pub(crate) struct Names {
+    include: Option<GlobSet>,
+    exclude: Option<GlobSet>,
+}
+
+impl Names {
+    pub(crate) fn new(filter: &Filter) -> Result<Self> {
+        Ok(Self {
+            include: globs(&filter.include)?,
+            exclude: globs(&filter.exclude)?,
+        })
+    }
+
+    pub(crate) fn is_all(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none()
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.include.as_ref().is_none_or(|set| set.is_match(name))
+            && !self.exclude.as_ref().is_some_and(|set| set.is_match(name))
+    }
+}
+
+/// A set of patterns, or nothing when there are none.
+pub(crate) fn globs(patterns: &[String]) -> Result<Option<GlobSet>> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        // The same on every system: names of tensors are no paths.
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(false)
+            .backslash_escape(true)
+            .build();
+        set.add(glob.map_err(|cause| Error::argument(format!("{pattern:?}: {}", cause.kind())))?);
+    }
+    let set = set
+        .build()
+        .map_err(|cause| Error::argument(format!("too many patterns: {cause}")))?;
+    Ok(Some(set))
+}

@@ -1,0 +1,208 @@
+//! `tenfold verify`: is a file sound?
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tenfold::format::{Finding, Severity};
+use tenfold::model::SourceId;
+use tenfold::{Archive, Error, ErrorKind, ops};
+
+use crate::args::VerifyArgs;
+use crate::commands::{for_each_file, json_for_each_file, open};
+use crate::failure::{Exit, Failure, Result};
+use crate::json::Json;
+use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
+
+/// More notes are counted in the closing line, not shown.
+const NOTES: usize = 8;
+
+pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let check = |path: &Path| Checked::new(path, args);
+    if args.inputs.json && !args.quiet {
+        return json_for_each_file(&args.inputs, out, |path, json| {
+            let checked = check(path)?;
+            checked.write_json(path, json)?;
+            Ok(checked.exit(args.strict))
+        });
+    }
+    for_each_file(&args.inputs, out, |path, out| {
+        let checked = check(path)?;
+        if !args.quiet {
+            checked.write_text(path, args.strict, out)?;
+        }
+        Ok(checked.exit(args.strict))
+    })
+}
+
+/// A file and what was found in it.
+struct Checked {
+    /// What could be opened.
+    archive: Option<Archive>,
+    format: Option<&'static str>,
+    /// It may well be sound, but not for this build to say.
+    unsupported: bool,
+    findings: Vec<Finding>,
+}
+
+impl Checked {
+    fn new(path: &Path, args: &VerifyArgs) -> Result<Self> {
+        match open(path, args.inputs.from.as_deref()) {
+            Ok(archive) => Ok(Self {
+                format: archive.format().map(|spec| spec.id),
+                findings: ops::verify(&archive, args.threads.map_or(0, usize::from)),
+                archive: Some(archive),
+                unsupported: false,
+            }),
+            Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
+            Err(error) => Ok(Self {
+                archive: None,
+                unsupported: error.kind() == ErrorKind::Unsupported,
+                format: error.format(),
+                findings: vec![Finding::from(&error)],
+            }),
+        }
+    }
+
+    fn with(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    }
+
+    fn exit(&self, strict: bool) -> Exit {
+        let worst = if strict {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        if self
+            .findings
+            .iter()
+            .any(|finding| finding.severity >= worst)
+        {
+            Exit::Findings
+        } else {
+            Exit::Done
+        }
+    }
+
+    /// The file that a finding is about.
+    fn file<'a>(&'a self, finding: &Finding, path: &'a str) -> &'a str {
+        match (&self.archive, &finding.at) {
+            (Some(archive), Some((source, _))) if *source != SourceId::MAIN => {
+                archive.source_name(*source).unwrap_or(path)
+            }
+            _ => path,
+        }
+    }
+
+    fn write_json(&self, path: &Path, json: &mut Json<'_>) -> io::Result<()> {
+        let path = &*path.to_string_lossy();
+        json.object(|json| {
+            json.text("schema", Some("tenfold.verify/1"))?;
+            json.text("file", Some(path))?;
+            json.text("format", self.format)?;
+            json.text(
+                "version",
+                self.archive.as_ref().map(|archive| archive.version()),
+            )?;
+            json.key("findings")?.array(|json| {
+                self.findings
+                    .iter()
+                    .filter(|finding| finding.severity > Severity::Note)
+                    .try_for_each(|finding| self.write_finding(finding, path, json.line()?))
+            })?;
+            json.key("notes")?.array(|json| {
+                self.with(Severity::Note)
+                    .try_for_each(|finding| self.write_finding(finding, path, json.line()?))
+            })
+        })
+    }
+
+    fn write_finding(&self, finding: &Finding, path: &str, json: &mut Json<'_>) -> io::Result<()> {
+        json.object(|json| {
+            json.text("severity", Some(&finding.severity.to_string()))?;
+            json.text("rule", Some(&finding.rule))?;
+            json.text("tensor", finding.tensor.as_deref())?;
+            json.text("file", Some(self.file(finding, path)))?;
+            json.key("range")?;
+            match &finding.at {
+                Some((_, range)) => json.array(|json| {
+                    json.entry()?.plain(range.start)?;
+                    json.entry()?.plain(range.end)
+                })?,
+                None => json.null()?,
+            }
+            json.text("message", Some(&finding.message))
+        })
+    }
+
+    fn write_text(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+        let path = &*path.to_string_lossy();
+        for severity in [Severity::Error, Severity::Warning] {
+            let style = if severity == Severity::Error {
+                RED
+            } else {
+                YELLOW
+            };
+            for finding in self.with(severity) {
+                let file = self.file(finding, path);
+                write!(out, "{}: {}: ", Clean(file), out.paint(style, severity))?;
+                if let Some(tensor) = &finding.tensor {
+                    write!(out, "tensor {}: ", Clean(&format!("{tensor:?}")))?;
+                }
+                write!(out, "{}", Clean(&finding.message))?;
+                if let Some((_, range)) = &finding.at {
+                    write!(out, " (bytes {}..{})", range.start, range.end)?;
+                }
+                writeln!(out, " [{}]", finding.rule)?;
+            }
+        }
+        self.write_closing(path.as_ref(), strict, out)
+    }
+
+    /// The line that says how it ended and what was checked.
+    fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+        let verdict = match (self.exit(strict), &self.archive) {
+            (Exit::Done, _) => out.paint(GREEN, "sound"),
+            (_, None) if self.format.is_none() => out.paint(RED, "not recognized"),
+            (_, None) if self.unsupported => out.paint(RED, "not read by this build"),
+            _ => out.paint(RED, "not sound"),
+        };
+        write!(out, "{}: {verdict}", out.paint(BOLD, show_path(path)))?;
+        for (severity, what) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
+            match self.with(severity).count() {
+                0 => {}
+                n => write!(out, ", {}", count(n, what))?,
+            }
+        }
+        if let Some(archive) = &self.archive {
+            let tensors = count(archive.manifest().tensors.len(), "tensor");
+            let (version, bytes) = (archive.version(), size(archive.len_bytes()));
+            let name = archive.format().map_or("in memory", |spec| spec.name);
+            write!(out, "; {name} {}, {tensors}, {bytes}", Clean(version))?;
+        }
+        let notes: Vec<_> = self.with(Severity::Note).collect();
+        for note in notes.iter().take(NOTES) {
+            write!(out, "; {}", Clean(&note.message))?;
+        }
+        if notes.len() > NOTES {
+            write!(
+                out,
+                "; and {} more notes (--json lists them)",
+                notes.len() - NOTES
+            )?;
+        }
+        writeln!(out)
+    }
+}
+
+/// Whether an error says nothing about the content: wrong usage, or a path that cannot be read.
+fn is_trouble(path: &Path, error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Argument | ErrorKind::Canceled | ErrorKind::Io => true,
+        // A file that the opened one names and that is not there is a finding.
+        ErrorKind::NotFound => !path.exists(),
+        _ => false,
+    }
+}

@@ -1,0 +1,273 @@
+//! Text for people: escaping, sizes, tables, colour, messages.
+
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, Write};
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+
+/// Standard output, and whether it shows colour.
+pub(crate) struct Out<'a> {
+    writer: &'a mut dyn Write,
+    color: bool,
+}
+
+impl<'a> Out<'a> {
+    pub(crate) fn new(writer: &'a mut dyn Write, color: bool) -> Self {
+        Self { writer, color }
+    }
+
+    /// `text` in a style, where there is colour.
+    pub(crate) fn paint<T: Display>(&self, style: Style, text: T) -> Painted<T> {
+        Painted {
+            style: self.color.then_some(style),
+            text,
+        }
+    }
+}
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Text in a style.
+pub(crate) struct Painted<T> {
+    style: Option<Style>,
+    text: T,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            Some(style) => write!(f, "{style}{}{style:#}", self.text),
+            None => self.text.fmt(f),
+        }
+    }
+}
+
+/// A message for people, on standard error. A closed standard error is nobody's concern.
+pub(crate) fn say(message: impl Display) {
+    let _ = writeln!(io::stderr(), "tenfold: {}", Clean(&message.to_string()));
+}
+
+/// Text from a file as it may be shown: what a terminal would act on, or what would hide or reorder what is beside it,
+/// is escaped.
+pub(crate) struct Clean<'a>(pub(crate) &'a str);
+
+impl Display for Clean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(is_unsafe) {
+            let (safe, tail) = rest.split_at(at);
+            f.write_str(safe)?;
+            let mut chars = tail.chars();
+            if let Some(c) = chars.next() {
+                write!(f, "{}", c.escape_default())?;
+            }
+            rest = chars.as_str();
+        }
+        f.write_str(rest)
+    }
+}
+
+/// Control characters, line separators, and what changes the direction of text or cannot be seen.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A path as it may be shown.
+pub(crate) fn show_path(path: &Path) -> String {
+    Clean(&path.to_string_lossy()).to_string()
+}
+
+/// A number of bytes: `24 B`, `1.5 KiB`, `14.96 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    #[allow(clippy::cast_precision_loss)] // shown with two decimals
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = UNITS[0];
+    for next in &UNITS[1..] {
+        // What would be shown as 1024 is 1 of the next.
+        if value < 1023.95 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    let decimals = if value < 100.0 { 2 } else { 1 };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// `1 tensor`, `2 tensors`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
+/// A table with columns as wide as their cells. Columns without any content are left out.
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    /// All cells of all rows behind each other: one allocation instead of one for every cell.
+    cells: String,
+    /// Where each cell ends.
+    ends: Vec<usize>,
+}
+
+struct Column {
+    title: &'static str,
+    right: bool,
+    width: usize,
+    used: bool,
+}
+
+/// A wider cell pushes the rest of its line to the right, and not all other lines too.
+const WIDEST: usize = 60;
+
+impl Table {
+    /// Columns by their titles; a title that begins with `>` aligns to the right.
+    pub(crate) fn new(titles: &[&'static str]) -> Self {
+        let columns = titles
+            .iter()
+            .map(|title| Column {
+                right: title.starts_with('>'),
+                title: title.trim_start_matches('>'),
+                width: 0,
+                used: false,
+            })
+            .collect();
+        Self {
+            columns,
+            cells: String::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Adds a row, one cell for every column. Cells are cleaned here.
+    pub(crate) fn row(&mut self, cells: &[&str]) {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            let from = self.cells.len();
+            // Writing to a string cannot fail.
+            let _ = write!(self.cells, "{}", Clean(cell));
+            let width = self.cells.get(from..).map_or(0, width);
+            column.width = column.width.max(width.min(WIDEST));
+            column.used |= width > 0;
+            self.ends.push(self.cells.len());
+        }
+    }
+
+    /// Writes the titles and the rows. `after` may add lines below a row, given its number.
+    pub(crate) fn write(
+        &self,
+        out: &mut Out<'_>,
+        mut after: impl FnMut(&mut Out<'_>, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let titles: Vec<_> = self.columns.iter().map(|column| column.title).collect();
+        let mut line = String::new();
+        self.line(&mut line, titles.into_iter());
+        writeln!(out, "{}", out.paint(DIM, line.trim_end()))?;
+        let mut from = 0;
+        let mut cells = self.ends.iter().map(|&end| {
+            let cell = self.cells.get(from..end).unwrap_or_default();
+            from = end;
+            cell
+        });
+        for row in 0..self.ends.len() / self.columns.len().max(1) {
+            line.clear();
+            self.line(&mut line, cells.by_ref().take(self.columns.len()));
+            writeln!(out, "{}", line.trim_end())?;
+            after(out, row)?;
+        }
+        Ok(())
+    }
+
+    fn line<'c>(&self, line: &mut String, cells: impl Iterator<Item = &'c str>) {
+        for (column, cell) in self.columns.iter().zip(cells) {
+            if !column.used {
+                continue;
+            }
+            let width_wanted = column.width.max(column.title.len());
+            let padding = width_wanted.saturating_sub(width(cell));
+            if column.right {
+                pad(line, padding);
+            }
+            line.push_str(cell);
+            if !column.right {
+                pad(line, padding);
+            }
+            line.push_str("  ");
+        }
+    }
+}
+
+/// Columns that a text takes on a terminal.
+fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.width()
+    }
+}
+
+fn pad(line: &mut String, n: usize) {
+    line.extend(std::iter::repeat_n(' ', n));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short_and_exact_below_a_kibibyte() {
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(1024), "1.00 KiB");
+        assert_eq!(size(1536), "1.50 KiB");
+        assert_eq!(size(1 << 20), "1.00 MiB");
+        assert_eq!(size((1 << 20) - 1), "1.00 MiB");
+        assert_eq!(size(500 << 20), "500.0 MiB");
+        assert_eq!(size(u64::MAX), "16.00 EiB");
+    }
+
+    #[test]
+    fn what_a_terminal_acts_on_is_escaped() {
+        let nasty = "a\u{1b}[2Jb\nc\u{202e}d\u{9b}é";
+        assert_eq!(
+            Clean(nasty).to_string(),
+            "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{9b}é"
+        );
+    }
+
+    #[test]
+    fn tables_leave_out_what_nobody_uses() {
+        let mut table = Table::new(&["name", ">size", "layout"]);
+        table.row(&["a", "10 B", ""]);
+        table.row(&["bcdef", "5 B", ""]);
+        let mut text = Vec::new();
+        table
+            .write(&mut Out::new(&mut text, false), |_, _| Ok(()))
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "name   size\na      10 B\nbcdef   5 B\n"
+        );
+    }
+}
