@@ -77,7 +77,8 @@ impl MetaRecord {
             1 => MetaValue::Integer(i64::from_le_bytes(payload)),
             2 => MetaValue::Double(f64::from_le_bytes(payload)),
             _ => {
-                let message = format!("metadata {key:?} has the type tag {aux}, 0 to 2 are defined");
+                let message =
+                    format!("metadata {key:?} has the type tag {aux}, 0 to 2 are defined");
                 return Err(Error::malformed("mag.tag", message).at(at..at + 4));
             }
         };
@@ -132,12 +133,13 @@ impl Kind {
 
     /// Tells the layouts apart by the first tensor record, which is at `at`.
     ///
-    /// An `archive-1` record begins with dtype | rank << 8, which is 256 or more, and has 0 in the top byte of numel.
-    /// To `spec-1` these are the length of a key of 256 bytes or more and a NUL in it, which keys do not have. So no
-    /// file with a tensor is valid in both.
+    /// An `archive-1` record begins with dtype | rank << 8 and has 0 in the top byte of numel. To `spec-1` these are
+    /// the length of a key of 256 bytes or more and a NUL in it, which keys do not have. So no file with a tensor is
+    /// valid in both.
     pub fn decide(source: &dyn Source, at: u64) -> Result<Self> {
         let mut r = Reader::over(source, at..source.len(), super::TRUNCATED);
-        if r.u32("the first tensor record")? < 256 {
+        let [_, rank, reserved @ ..] = r.array::<4>("the first tensor record")?;
+        if reserved != [0; 2] || !(1..=6).contains(&rank) {
             return Ok(Kind::Spec);
         }
         match r.u64("the first tensor record")? >> 56 {
@@ -277,7 +279,13 @@ impl ArchiveTensor {
             let message = "a tensor's key is empty, which the archive layout does not have";
             return Err(Error::malformed("mag.name", message).at(key_at..key_at + 4));
         }
-        let record = Self { dtype, numel, offset, shape, key };
+        let record = Self {
+            dtype,
+            numel,
+            offset,
+            shape,
+            key,
+        };
         match record.check() {
             Ok(()) => Ok(record),
             Err(error) => Err(error.at(at..r.pos()).in_tensor(&record.key)),
@@ -287,7 +295,8 @@ impl ArchiveTensor {
     fn check(&self) -> Result<()> {
         let Self { shape, numel, .. } = self;
         if shape.contains(&0) {
-            let message = format!("a size of 0 in {shape:?}, which the archive layout does not have");
+            let message =
+                format!("a size of 0 in {shape:?}, which the archive layout does not have");
             return Err(Error::malformed("mag.shape", message));
         }
         shape::bytes(shape, self.dtype)?;
@@ -295,9 +304,13 @@ impl ArchiveTensor {
             Some(elements) if elements == *numel => Ok(()),
             elements => {
                 let elements = elements.unwrap_or(0);
-                let mut message = format!("numel is {numel}, shape {shape:?} has {elements} elements");
+                let mut message =
+                    format!("numel is {numel}, shape {shape:?} has {elements} elements");
                 // What the builds of 28 August 2025 put there.
-                let padded = self.dtype.bytes_for(elements).map(|bytes| bytes.next_multiple_of(64));
+                let padded = self
+                    .dtype
+                    .bytes_for(elements)
+                    .map(|bytes| bytes.next_multiple_of(64));
                 if padded == Some(*numel) {
                     message.push_str("; written by an unreleased development build?");
                 }
