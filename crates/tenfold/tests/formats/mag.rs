@@ -1,5 +1,7 @@
 //! What is special to Magnetron `.mag`, beside what every format is tested for.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;

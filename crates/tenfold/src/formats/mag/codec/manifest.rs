@@ -96,7 +96,7 @@ fn check_tiling(entries: &[Entry], span: u64) -> Result<()> {
                 format!("the offset is {offset}, the tensor before it ends at {last}"),
             );
         }
-        if nbytes > 0 && offset % PAGE != 0 {
+        if nbytes > 0 && !offset.is_multiple_of(PAGE) {
             return blame(
                 "mag.alignment",
                 format!("the offset {offset} is no multiple of {PAGE}"),

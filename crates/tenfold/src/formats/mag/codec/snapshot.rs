@@ -218,24 +218,8 @@ fn check_extents(
                 false => blame(out_of_bounds(&range, file)),
             });
         }
-        let (start, end) = (range.start, range.end);
-        if start < last {
-            let message = format!(
-                "data at bytes {start}..{end} overlaps that of the tensor before it, up to {last}"
-            );
-            return Err(blame(Error::malformed("mag.overlap", message)));
-        }
-        if version == Version::Snapshot010 && start > last {
-            let message = format!(
-                "data begins at byte {start}, but is packed in this version and must begin at {last}"
-            );
-            return Err(blame(Error::malformed("mag.gap", message)));
-        }
-        if version == Version::Snapshot020 && (start - base) % ALIGN != 0 {
-            let message = format!("the offset {} is no multiple of {ALIGN}", start - base);
-            return Err(blame(Error::malformed("mag.alignment", message)));
-        }
-        last = end;
+        check_place(&range, last, base, version).map_err(blame)?;
+        last = range.end;
     }
     if last > file {
         return Err(cut_off(tensors, file, expected));
@@ -246,19 +230,43 @@ fn check_extents(
         );
         return Err(Error::malformed("mag.trailing", message).at(expected..file));
     }
-    for index in without_bytes {
-        if let Some(part) = tensors
-            .get_mut(index)
-            .and_then(|tensor| tensor.parts.first_mut())
-        {
-            let at = part
-                .payload
-                .stored()
-                .map_or(base, |(_, range)| range.start.min(file));
-            part.payload = Payload::main(at..at);
-        }
+    for tensor in without_bytes {
+        move_into_file(tensors, tensor, file);
     }
     Ok(())
+}
+
+/// What a place in the file breaks, given where the tensor before it ends.
+fn check_place(range: &Range<u64>, last: u64, base: u64, version: Version) -> Result<()> {
+    let Range { start, end } = *range;
+    if start < last {
+        let message = format!(
+            "data at bytes {start}..{end} overlaps that of the tensor before it, up to {last}"
+        );
+        return Err(Error::malformed("mag.overlap", message));
+    }
+    if version == Version::Snapshot010 && start > last {
+        let message = format!(
+            "data begins at byte {start}, but is packed in this version and must begin at {last}"
+        );
+        return Err(Error::malformed("mag.gap", message));
+    }
+    if version == Version::Snapshot020 && !(start - base).is_multiple_of(ALIGN) {
+        let message = format!("the offset {} is no multiple of {ALIGN}", start - base);
+        return Err(Error::malformed("mag.alignment", message));
+    }
+    Ok(())
+}
+
+/// Gives a tensor without bytes a place that can be read.
+fn move_into_file(tensors: &mut [TensorInfo], index: usize, file: u64) {
+    let Some(tensor) = tensors.get_mut(index) else {
+        return;
+    };
+    let at = extent(tensor).start.min(file);
+    for part in &mut tensor.parts {
+        part.payload = Payload::main(at..at);
+    }
 }
 
 pub(super) fn plan(what: &Manifest, timestamp: u64, version: Version) -> Result<Vec<Segment>> {

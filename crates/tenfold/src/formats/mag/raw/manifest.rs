@@ -1,6 +1,5 @@
 //! Version 300: `snapshot-0.3.0`, a JSON manifest and pages of data.
 
-use alloc::borrow::Cow;
 use core::fmt::Write;
 
 use super::super::{shape, tables};
@@ -61,7 +60,7 @@ impl Header {
             return Err(Error::malformed("mag.bounds", message).at(12..20));
         }
         header.manifest()?;
-        if header.blob_offset % PAGE != 0 {
+        if !header.blob_offset.is_multiple_of(PAGE) {
             let message = format!(
                 "the data begins at byte {}, no multiple of {PAGE}",
                 header.blob_offset
@@ -344,8 +343,8 @@ impl Fields {
     }
 
     /// The key, if it is known; refused when it comes again: readers would differ about which one counts.
-    fn note(&mut self, json: &Json<'_>, key: &Cow<'_, str>) -> Result<Option<&'static str>> {
-        let Some(place) = self.known.iter().position(|known| known == key) else {
+    fn note(&mut self, json: &Json<'_>, key: &str) -> Result<Option<&'static str>> {
+        let Some(place) = self.known.iter().position(|&known| known == key) else {
             return Ok(None);
         };
         let bit = 1 << place;
