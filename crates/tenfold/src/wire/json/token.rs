@@ -20,15 +20,8 @@ impl<'a> Json<'a> {
     /// A number of any kind.
     pub(super) fn number(&mut self) -> Result<Number<'a>> {
         let begin = self.pos;
-        let words = [
-            ("NaN", f64::NAN),
-            ("Infinity", f64::INFINITY),
-            ("-Infinity", f64::NEG_INFINITY),
-        ];
-        for (word, value) in words {
-            if self.take(word) {
-                return Ok(Number::Float(value));
-            }
+        if let Some(value) = self.not_finite() {
+            return Ok(Number::Float(value));
         }
         self.take("-");
         // A leading zero stands alone.
@@ -58,6 +51,21 @@ impl<'a> Json<'a> {
             Ok(value) => Ok(Number::Float(value)),
             Err(cause) => Err(self.wrong("not a number").because(cause)),
         }
+    }
+
+    /// One of the words that Python writes for numbers that JSON does not have.
+    fn not_finite(&mut self) -> Option<f64> {
+        if matches!(self.peek(), Some(b'0'..=b'9')) {
+            return None;
+        }
+        let words = [
+            ("NaN", f64::NAN),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+        ];
+        words
+            .into_iter()
+            .find_map(|(word, value)| self.take(word).then_some(value))
     }
 
     fn digits(&mut self) -> Result<()> {

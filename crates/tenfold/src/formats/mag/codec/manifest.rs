@@ -125,7 +125,7 @@ fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
         true => Endian::Big,
         false => Endian::Little,
     };
-    let mut tensors = Vec::new();
+    let mut tensors = Vec::with_capacity(entries.len());
     for Entry {
         name,
         shape,

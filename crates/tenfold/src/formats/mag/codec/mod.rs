@@ -76,7 +76,7 @@ fn wrong_checksum(
 
 /// Refuses names that are there twice. `records` are the places of the tensors' records.
 fn unique_names(tensors: &[TensorInfo], records: &[u64]) -> Result<()> {
-    let mut seen = LookupMap::new();
+    let mut seen = LookupMap::with_capacity(tensors.len());
     for (tensor, &at) in tensors.iter().zip(records) {
         if seen.insert(tensor.name.as_str(), ()).is_some() {
             let error = Error::malformed("mag.duplicate", "there are two tensors of this name");

@@ -207,7 +207,7 @@ fn check_extents(records: &Records, file: u64) -> Result<()> {
         end: begin,
         ..
     } = records;
-    let mut sorted: Vec<(Range<u64>, usize)> = Vec::new();
+    let mut sorted: Vec<(Range<u64>, usize)> = Vec::with_capacity(tensors.len());
     for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
         let range = extent(tensor);
         if range.start < *begin {
