@@ -15,23 +15,7 @@ use crate::prelude::*;
 pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manifest> {
     let header = Header::parse(&mut r)?;
     let source = cx.source();
-    let place = header.manifest()?;
-    if place.end > source.len() {
-        let message = format!(
-            "the manifest lies at bytes {}..{}, the file has {}",
-            place.start,
-            place.end,
-            source.len()
-        );
-        return Err(Error::malformed("mag.bounds", message).at(12..28));
-    }
-    if header.blob_offset < place.end {
-        let message = format!(
-            "the data begins at byte {}, the manifest ends at {}",
-            header.blob_offset, place.end
-        );
-        return Err(Error::malformed("mag.bounds", message).at(28..36));
-    }
+    let place = manifest_place(&header, source.len())?;
     within_limits(cx, header.meta_span)?;
     let text = source.read(place.clone())?;
     let bounds = Bounds {
@@ -67,6 +51,26 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
         cx.note("mag.endian", 8..12, message);
     }
     Ok(manifest)
+}
+
+/// Where the manifest is: in the file, and before the data.
+fn manifest_place(header: &Header, file: u64) -> Result<Range<u64>> {
+    let place = header.manifest()?;
+    if place.end > file {
+        let message = format!(
+            "the manifest lies at bytes {}..{}, the file has {}",
+            place.start, place.end, file
+        );
+        return Err(Error::malformed("mag.bounds", message).at(12..28));
+    }
+    if header.blob_offset < place.end {
+        let message = format!(
+            "the data begins at byte {}, the manifest ends at {}",
+            header.blob_offset, place.end
+        );
+        return Err(Error::malformed("mag.bounds", message).at(28..36));
+    }
+    Ok(place)
 }
 
 /// Every tensor begins on a page of its own, and no page of the data is without a tensor.

@@ -6,6 +6,7 @@ mod v1;
 
 use super::raw::{TRUNCATED, Version};
 use super::{ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030, SPEC, SPEC_1};
+use crate::digest::crc32c;
 use crate::error::{Error, Result};
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
@@ -133,6 +134,17 @@ fn cut_off(tensors: &[TensorInfo], file: u64, expected: u64) -> Error {
         message.push_str(", …");
     }
     Error::malformed(TRUNCATED, message).at(file..expected)
+}
+
+/// Puts the checksum of everything behind `field` into it.
+fn seal(head: &mut [u8], field: Range<u64>) {
+    let (Ok(start), Ok(end)) = (usize::try_from(field.start), usize::try_from(field.end)) else {
+        return;
+    };
+    let checksum = crc32c(head.get(end..).unwrap_or_default());
+    if let Some(field) = head.get_mut(start..end) {
+        field.copy_from_slice(&checksum.to_le_bytes());
+    }
 }
 
 /// The dense data of a tensor.

@@ -7,9 +7,8 @@ use super::super::raw::{TRUNCATED, as_u32};
 use super::super::{SPEC_1, shape};
 use super::{
     aligned, behind, cut_off, data, data_range, extent, out_of_bounds, planned_elements,
-    planned_len, unique_names, within_limits, wrong_checksum,
+    planned_len, seal, unique_names, within_limits, wrong_checksum,
 };
-use crate::digest::crc32c;
 use crate::error::{Error, Result};
 use crate::format::{Context, Segment};
 use crate::io::Reader;
@@ -309,20 +308,7 @@ fn plan(
     kind: Kind,
     encode: impl Fn(&TensorInfo, u64, &mut Vec<u8>) -> Result<()>,
 ) -> Result<Vec<Segment>> {
-    let mut head = Vec::new();
-    let header = Header {
-        checksum: 0,
-        num_tensors: as_u32(what.tensors.len(), "tensors")?,
-        num_meta_kv: as_u32(what.metadata.len(), "metadata entries")?,
-    };
-    header.encode(&mut head);
-    for (key, value) in what.metadata.iter() {
-        let record = MetaRecord {
-            key: key.to_owned(),
-            value: to_meta_value(key, value, kind)?,
-        };
-        record.encode(&mut head)?;
-    }
+    let mut head = encode_head(what, kind)?;
     // The length of a record does not depend on the offset in it.
     let mut at = head.len() as u64;
     let mut measured = Vec::new();
@@ -348,14 +334,30 @@ fn plan(
             fill: FILL,
         });
     }
-    let checksum = crc32c(head.get(12..).unwrap_or_default());
-    if let Some(field) = head.get_mut(8..12) {
-        field.copy_from_slice(&checksum.to_le_bytes());
-    }
+    seal(&mut head, CHECKSUM);
     if let Some(first) = segments.first_mut() {
         *first = Segment::Bytes(head);
     }
     Ok(segments)
+}
+
+/// Header and metadata, without the checksum.
+fn encode_head(what: &Manifest, kind: Kind) -> Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let header = Header {
+        checksum: 0,
+        num_tensors: as_u32(what.tensors.len(), "tensors")?,
+        num_meta_kv: as_u32(what.metadata.len(), "metadata entries")?,
+    };
+    header.encode(&mut head);
+    for (key, value) in what.metadata.iter() {
+        let record = MetaRecord {
+            key: key.to_owned(),
+            value: to_meta_value(key, value, kind)?,
+        };
+        record.encode(&mut head)?;
+    }
+    Ok(head)
 }
 
 /// The specification has no types for metadata; a tag of 2 is what makes a double come back as one.
