@@ -671,7 +671,27 @@ fn version_1_refuses_what_only_the_other_layout_has() {
     let mut aux = bytes.clone();
     put(&mut aux, 20, &[1]);
     assert_eq!(refused(&reseal(aux)), "mag.reserved");
+    let mut huge = bytes.clone();
+    put(&mut huge, 83, &i64::MAX.to_le_bytes());
+    assert_eq!(refused(&reseal(huge)), "mag.length");
     let mut reserved = bytes;
     put(&mut reserved, 65, &[1]);
     assert_eq!(refused(&reseal(reserved)), "mag.reserved");
+}
+
+#[test]
+fn every_rule_that_files_are_refused_under_is_on_the_page() {
+    let page = include_str!("../../../../docs/formats/mag.md");
+    for entry in fs::read_dir(fixtures("reject")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "mag") {
+            let rule = match Archive::open(&path) {
+                Ok(_) => panic!("{} should be refused", path.display()),
+                Err(error) => error.rule(),
+            };
+            if rule.starts_with("mag.") {
+                assert!(page.contains(&format!("| `{rule}` |")), "{rule}");
+            }
+        }
+    }
 }

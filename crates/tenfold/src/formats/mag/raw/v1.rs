@@ -310,7 +310,7 @@ impl ArchiveTensor {
                 let padded = self
                     .dtype
                     .bytes_for(elements)
-                    .map(|bytes| bytes.next_multiple_of(64));
+                    .and_then(|bytes| bytes.checked_next_multiple_of(64));
                 if padded == Some(*numel) {
                     message.push_str("; written by an unreleased development build?");
                 }
