@@ -93,7 +93,7 @@ pub(crate) enum Color {
 /// What every reading command takes.
 #[derive(Args, Debug)]
 pub(crate) struct Inputs {
-    /// The files to read
+    /// The files to read; a directory is read as one archive
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Read as this format, whatever the content looks like
@@ -168,10 +168,10 @@ pub(crate) struct DigestArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertArgs {
-    /// The file to read
+    /// The file to read, or a directory of files as one archive
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
-    /// The file to write
+    /// The file to write; with a / at the end, a new directory with a file for every tensor
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Read as this format, whatever the content looks like

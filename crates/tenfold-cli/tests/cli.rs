@@ -17,6 +17,13 @@
 //! is shown as `[DIR]` and durations as `[TIME]`. `BLESS=1 cargo test -p tenfold-cli --test cli` rewrites what is
 //! expected with what came out: read the difference before it is committed.
 #![cfg(unix)]
+// A test that panics has failed, which is what it is for; the files that it writes are its own.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -52,7 +59,6 @@ fn every_case_gives_what_it_says() {
             continue;
         }
         if bless {
-            #[allow(clippy::disallowed_methods)] // a test's own file
             fs::write(path, case.with(&outcome)).unwrap();
         } else {
             let (wanted, got) = (case.with(&case.expected), case.with(&outcome));
@@ -259,7 +265,6 @@ impl<'a> Case<'a> {
         )
         .unwrap();
         for (name, body) in &self.files {
-            #[allow(clippy::disallowed_methods)] // a test's own file
             fs::write(directory.path().join(name), body).unwrap();
         }
         let path = std::env::var("PATH").unwrap_or_default();

@@ -79,36 +79,42 @@ fn is_written(entry: &Entry) -> bool {
     entry.codec.is_some() && !entry.spec.writes.is_empty()
 }
 
+/// A path that ends like a directory gets a file for every tensor.
+fn is_directory(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(std::path::is_separator)
+}
+
 /// Says so before any work is done; the output itself looks again before it takes the name.
 fn check_output(args: &ConvertArgs) -> Result<()> {
-    refuse_same(&args.input, &args.output)?;
-    match args.output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
-            return Err(Failure::Message(format!(
-                "there is no directory {}",
-                parent.display()
-            )));
+    let output = &args.output;
+    let shown = output.display();
+    refuse_same(&args.input, output)?;
+    let parent = output
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let problem = match (output.symlink_metadata(), parent) {
+        (Ok(_), _) if is_directory(output) => {
+            format!("{shown} exists already, and directories are never replaced")
         }
-        _ => {}
-    }
-    match args.output.symlink_metadata() {
-        Ok(_) if args.output.is_dir() => Err(Failure::Message(format!(
-            "{} is a directory; name a file in it",
-            args.output.display()
-        ))),
-        Ok(_) if !args.force => Err(Failure::Message(format!(
-            "{} exists already; pass --force to replace it",
-            args.output.display()
-        ))),
-        _ => Ok(()),
-    }
+        (Ok(_), _) if output.is_dir() => format!(
+            "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"
+        ),
+        (Ok(_), _) if !args.force => format!("{shown} exists already; pass --force to replace it"),
+        (_, Some(parent)) if !parent.is_dir() => {
+            format!("there is no directory {}", parent.display())
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::Message(problem))
 }
 
 /// An archive may consist of several files: none of them may be the output.
 fn refuse_input_as_output(args: &ConvertArgs, archive: &Archive) -> Result<()> {
-    let directory = args.input.parent().unwrap_or(Path::new(""));
-    let siblings = (1u32..).map(|id| archive.source_name(SourceId(id)));
-    for name in siblings.map_while(|name| name) {
+    let directory = match args.input.is_dir() {
+        true => args.input.as_path(),
+        false => args.input.parent().unwrap_or(Path::new("")),
+    };
+    for name in (0u32..).map_while(|id| archive.source_name(SourceId(id))) {
         refuse_same(&directory.join(name), &args.output)?;
     }
     Ok(())
@@ -161,6 +167,7 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
         Some(Allow::Dropped) => Effect::Dropped,
     };
     options.check = args.check;
+    options.file_per_tensor = is_directory(&args.output);
     options.execute.threads = args.threads.map_or(0, usize::from);
     options.timestamp = timestamp()?;
     Ok(options)
@@ -235,9 +242,11 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
 }
 
 fn write(args: &ConvertArgs, conversion: Conversion, control: &Arc<Control>) -> Result<Report> {
-    let output = AtomicOutput::file(&args.output)?
-        .force(args.force)
-        .sync(!args.no_sync);
+    let output = match is_directory(&args.output) {
+        true => AtomicOutput::directory(&args.output)?,
+        false => AtomicOutput::file(&args.output)?.force(args.force),
+    }
+    .sync(!args.no_sync);
     let name = output.main_name().to_owned();
     cancel_on_signal(control.clone())?;
     let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control.clone()));

@@ -9,7 +9,7 @@ use tenfold::Archive;
 use tenfold::model::{Endian, Layout, Metadata, Part, Payload, SourceId, TensorInfo};
 
 use crate::args::{InspectArgs, Sort};
-use crate::commands::{Names, for_each_file, json_for_each_file, open};
+use crate::commands::{Names, for_each_file, format_name, json_for_each_file, len_bytes, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_path, size};
@@ -174,13 +174,12 @@ fn write_head(
         .iter()
         .filter_map(|info| info.elements())
         .fold(0, u64::saturating_add);
-    let name = archive.format().map_or("in memory", |spec| spec.name);
     write!(
         out,
-        "{}: {name} {}, {}, {shown}, {elements} elements, {} of data",
+        "{}: {}, {}, {shown}, {elements} elements, {} of data",
         out.paint(BOLD, show_path(path)),
-        Clean(archive.version()),
-        amount(archive.len_bytes(), exact),
+        Clean(&format_name(archive)),
+        amount(len_bytes(path, archive), exact),
         amount(total, exact),
     )?;
     match tensors.iter().filter(|info| info.defect.is_some()).count() {
@@ -279,7 +278,7 @@ fn write_json(
         json.text("file", Some(&path.to_string_lossy()))?;
         json.text("format", archive.format().map(|spec| spec.id))?;
         json.text("version", Some(archive.version()))?;
-        json.number("bytes", Some(archive.len_bytes()))?;
+        json.number("bytes", Some(len_bytes(path, archive)))?;
         json.key("metadata")?.metadata(archive.metadata(), full)?;
         json.key("tensors")?.array(|json| {
             tensors

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Filter, Inputs};
@@ -20,6 +21,25 @@ use crate::output::{Out, say};
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
     OpenOptions::new().mmap(false).format(from).open(path)
+}
+
+/// The format's name and version, for people.
+pub(crate) fn format_name(archive: &Archive) -> String {
+    match archive.format() {
+        Some(spec) => format!("{} {}", spec.name, archive.version()),
+        None => "several formats".into(),
+    }
+}
+
+/// Bytes of the file, or of all files of a directory.
+pub(crate) fn len_bytes(path: &Path, archive: &Archive) -> u64 {
+    if !path.is_dir() {
+        return archive.len_bytes();
+    }
+    let files = (0u32..).map_while(|id| archive.source(SourceId(id)));
+    files
+        .map(|source| source.len())
+        .fold(0, u64::saturating_add)
 }
 
 /// Runs `one` for every file. One that fails is reported, and the others are still done.

@@ -8,7 +8,7 @@ use tenfold::model::SourceId;
 use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
-use crate::commands::{for_each_file, json_for_each_file, open};
+use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
@@ -67,6 +67,18 @@ impl Checked {
         self.findings
             .iter()
             .filter(move |finding| finding.severity == severity)
+    }
+
+    /// What was checked, each once, and how often: several files say the same.
+    fn distinct_notes(&self) -> Vec<(&str, usize)> {
+        let mut notes: Vec<(&str, usize)> = Vec::new();
+        for note in self.with(Severity::Note) {
+            match notes.iter_mut().find(|(known, _)| *known == note.message) {
+                Some((_, times)) => *times += 1,
+                None => notes.push((&note.message, 1)),
+            }
+        }
+        notes
     }
 
     fn exit(&self, strict: bool) -> Exit {
@@ -178,20 +190,23 @@ impl Checked {
         }
         if let Some(archive) = &self.archive {
             let tensors = count(archive.manifest().tensors.len(), "tensor");
-            let (version, bytes) = (archive.version(), size(archive.len_bytes()));
-            let name = archive.format().map_or("in memory", |spec| spec.name);
-            write!(out, "; {name} {}, {tensors}, {bytes}", Clean(version))?;
-        }
-        let notes: Vec<_> = self.with(Severity::Note).collect();
-        for note in notes.iter().take(NOTES) {
-            write!(out, "; {}", Clean(&note.message))?;
-        }
-        if notes.len() > NOTES {
+            let bytes = size(len_bytes(path, archive));
             write!(
                 out,
-                "; and {} more notes (--json lists them)",
-                notes.len() - NOTES
+                "; {}, {tensors}, {bytes}",
+                Clean(&format_name(archive))
             )?;
+        }
+        let notes = self.distinct_notes();
+        for (message, times) in notes.iter().take(NOTES) {
+            write!(out, "; {}", Clean(message))?;
+            if *times > 1 {
+                write!(out, " ({times} times)")?;
+            }
+        }
+        if notes.len() > NOTES {
+            let more = notes.len() - NOTES;
+            write!(out, "; and {more} more notes (--json lists them)")?;
         }
         writeln!(out)
     }

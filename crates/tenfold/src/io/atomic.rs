@@ -65,10 +65,7 @@ impl AtomicOutput {
                 )));
             }
         };
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
+        let directory = parent(&path);
         Ok(Self {
             directory,
             main,
@@ -207,7 +204,7 @@ impl Output for AtomicOutput {
         self.committed = true;
         if self.sync {
             let changed = match &self.new_directory {
-                Some(target) => target.parent().unwrap_or(Path::new(".")).to_owned(),
+                Some(target) => parent(target),
                 None => self.directory.clone(),
             };
             sync_directory(&changed)?;
@@ -249,6 +246,14 @@ impl Sink for FileSink<'_> {
 
     fn as_file(&self) -> Option<&File> {
         Some(self.file)
+    }
+}
+
+/// The directory that a path is in; a plain name is in the current one.
+fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
     }
 }
 
