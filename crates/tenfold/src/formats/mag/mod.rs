@@ -76,13 +76,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["mag"],
     // The second is that of development builds: claimed, so that it is refused with the reason.
     magic: &[(0, MAGIC), (0, PRERELEASE_MAGIC)],
-    reads: &[
-        SPEC_1,
-        ARCHIVE_1,
-        SNAPSHOT_010,
-        SNAPSHOT_020,
-        SNAPSHOT_030,
-    ],
+    reads: &[SPEC_1, ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030],
     writes: &[
         Profile {
             version: SPEC_1,

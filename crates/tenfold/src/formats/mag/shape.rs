@@ -48,10 +48,16 @@ pub(super) fn from_slots(slots: &[i64; 6], dtype: DType, data_length: u64) -> Re
         sizes.push(u64::try_from(slot).map_err(negative)?);
     }
     let used = if sizes.contains(&0) {
-        sizes.iter().rposition(|&size| size > 0).map_or(0, |last| last + 1)
+        sizes
+            .iter()
+            .rposition(|&size| size > 0)
+            .map_or(0, |last| last + 1)
     } else {
         // Filled up with 1; a shape of ones alone keeps one of them.
-        sizes.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1)
+        sizes
+            .iter()
+            .rposition(|&size| size > 1)
+            .map_or(1, |last| last + 1)
     };
     let filled_with_zeros = sizes.contains(&0);
     sizes.truncate(used);
@@ -59,10 +65,13 @@ pub(super) fn from_slots(slots: &[i64; 6], dtype: DType, data_length: u64) -> Re
         sizes.push(0);
     }
     let elements = elements(&sizes).ok_or_else(|| overflow(&sizes))?;
-    let expected = elements.checked_mul(width).ok_or_else(|| overflow(&sizes))?;
+    let expected = elements
+        .checked_mul(width)
+        .ok_or_else(|| overflow(&sizes))?;
     if expected != data_length {
-        let message =
-            format!("data_length is {data_length}, shape {sizes:?} of {dtype} has {expected} bytes");
+        let message = format!(
+            "data_length is {data_length}, shape {sizes:?} of {dtype} has {expected} bytes"
+        );
         return Err(Error::malformed("mag.length", message));
     }
     Ok(sizes)
@@ -128,7 +137,16 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_come_back_are_known() {
-        for shape in [&[][..], &[1], &[6, 3, 1, 1], &[0], &[4, 0], &[2, 0, 5], &[0, 3], &[1, 2, 3, 4, 5, 6]] {
+        for shape in [
+            &[][..],
+            &[1],
+            &[6, 3, 1, 1],
+            &[0],
+            &[4, 0],
+            &[2, 0, 5],
+            &[0, 3],
+            &[1, 2, 3, 4, 5, 6],
+        ] {
             assert!(reads_back(shape), "{shape:?}");
         }
         for shape in [

@@ -26,6 +26,7 @@ use crate::model::{DigestKind, Manifest, Metadata};
 use crate::prelude::*;
 use crate::wire::cbor::Decoder;
 
+pub(super) use object::{BLOCK_BYTES, COO, CSR, ELEMS_PER_BLOCK, FRAME, SEEKABLE};
 use object::{Object, Reading};
 use shards::Shards;
 

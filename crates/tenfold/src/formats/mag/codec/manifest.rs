@@ -26,14 +26,21 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
         return Err(Error::malformed("mag.bounds", message).at(12..28));
     }
     if header.blob_offset < place.end {
-        let message = format!("the data begins at byte {}, the manifest ends at {}", header.blob_offset, place.end);
+        let message = format!(
+            "the data begins at byte {}, the manifest ends at {}",
+            header.blob_offset, place.end
+        );
         return Err(Error::malformed("mag.bounds", message).at(28..36));
     }
     within_limits(cx, header.meta_span)?;
     let text = source.read(place.clone())?;
-    let bounds = Bounds { depth: cx.limits().depth, rank: cx.limits().rank };
+    let bounds = Bounds {
+        depth: cx.limits().depth,
+        rank: cx.limits().rank,
+    };
     let parsed = raw::Manifest::parse(&text, place.start, bounds, &mut |key, at| {
-        let message = format!("usr_metadata has the key {key:?} more than once; the last one counts");
+        let message =
+            format!("usr_metadata has the key {key:?} more than once; the last one counts");
         cx.warn("mag.duplicate", at..at + 1, message)
     })?;
 
@@ -75,21 +82,38 @@ fn check_tiling(entries: &[Entry], span: u64) -> Result<()> {
         };
         let end = match offset.checked_add(nbytes) {
             Some(end) if end <= span => end,
-            _ => return blame("mag.bounds", format!("offset {offset} and {nbytes} bytes, but all data has {span}")),
+            _ => {
+                return blame(
+                    "mag.bounds",
+                    format!("offset {offset} and {nbytes} bytes, but all data has {span}"),
+                );
+            }
         };
         if offset < last {
-            return blame("mag.overlap", format!("the offset is {offset}, the tensor before it ends at {last}"));
+            return blame(
+                "mag.overlap",
+                format!("the offset is {offset}, the tensor before it ends at {last}"),
+            );
         }
         if nbytes > 0 && offset % PAGE != 0 {
-            return blame("mag.alignment", format!("the offset {offset} is no multiple of {PAGE}"));
+            return blame(
+                "mag.alignment",
+                format!("the offset {offset} is no multiple of {PAGE}"),
+            );
         }
         if offset - last >= PAGE {
-            return blame("mag.uncovered", format!("{} bytes before it belong to no tensor", offset - last));
+            return blame(
+                "mag.uncovered",
+                format!("{} bytes before it belong to no tensor", offset - last),
+            );
         }
         last = end;
     }
     if span - last >= PAGE {
-        let message = format!("the last {} bytes of the data belong to no tensor", span - last);
+        let message = format!(
+            "the last {} bytes of the data belong to no tensor",
+            span - last
+        );
         return Err(Error::malformed("mag.uncovered", message).at(36..44));
     }
     Ok(())
@@ -101,7 +125,15 @@ fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
         false => Endian::Little,
     };
     let mut tensors = Vec::new();
-    for Entry { name, shape, dtype, offset, nbytes, at } in entries {
+    for Entry {
+        name,
+        shape,
+        dtype,
+        offset,
+        nbytes,
+        at,
+    } in entries
+    {
         let range = data_range(header.blob_offset, offset, nbytes)
             .map_err(|error| error.at(at..at + 1).in_tensor(&name))?;
         let mut tensor = TensorInfo::dense(name, dtype, shape, Payload::main(range));
@@ -114,8 +146,14 @@ fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
 }
 
 pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
-    let mut manifest = raw::Manifest { usr_metadata: what.metadata.clone(), tensor_map: Vec::new() };
-    let mut segments = vec![Segment::Bytes(Vec::new()), Segment::Align { to: PAGE, fill: 0 }];
+    let mut manifest = raw::Manifest {
+        usr_metadata: what.metadata.clone(),
+        tensor_map: Vec::new(),
+    };
+    let mut segments = vec![
+        Segment::Bytes(Vec::new()),
+        Segment::Align { to: PAGE, fill: 0 },
+    ];
     let mut end = 0;
     for (index, tensor) in what.tensors.iter().enumerate() {
         let nbytes = planned_len(tensor)?;

@@ -42,7 +42,9 @@ impl Format for Mag {
             other => Err(Error::argument(format!("mag has no version {other:?}"))),
         }?;
         let name = options.file_name.clone();
-        Ok(Plan { files: vec![FilePlan { name, segments }] })
+        Ok(Plan {
+            files: vec![FilePlan { name, segments }],
+        })
     }
 }
 
@@ -64,7 +66,8 @@ fn wrong_checksum(
     computed: u32,
     covered: &str,
 ) -> Result<()> {
-    let message = format!("checksum mismatch: stored {stored:#010x}, computed {computed:#010x} ({covered})");
+    let message =
+        format!("checksum mismatch: stored {stored:#010x}, computed {computed:#010x} ({covered})");
     match cx.checks_checksums() {
         true => Err(Error::mismatch("mag.checksum", message).at(field)),
         false => cx.warn("mag.checksum", field, message),
@@ -102,7 +105,10 @@ fn data_range(base: u64, offset: u64, len: u64) -> Result<Range<u64>> {
 
 /// Data that ends past the end of the file, from where a writer would not have put it.
 fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
-    let message = format!("data lies at bytes {}..{}, the file has {file}", range.start, range.end);
+    let message = format!(
+        "data lies at bytes {}..{}, the file has {file}",
+        range.start, range.end
+    );
     Error::malformed("mag.bounds", message)
 }
 
@@ -142,12 +148,16 @@ fn data(index: usize, tensor: &TensorInfo) -> Segment {
 
 /// The bytes that a tensor will have.
 fn planned_len(tensor: &TensorInfo) -> Result<u64> {
-    tensor.dense_len().ok_or_else(|| too_large().in_tensor(&tensor.name))
+    tensor
+        .dense_len()
+        .ok_or_else(|| too_large().in_tensor(&tensor.name))
 }
 
 /// The elements that a tensor will have.
 fn planned_elements(tensor: &TensorInfo) -> Result<u64> {
-    tensor.elements().ok_or_else(|| too_large().in_tensor(&tensor.name))
+    tensor
+        .elements()
+        .ok_or_else(|| too_large().in_tensor(&tensor.name))
 }
 
 /// Where the next tensor begins.
@@ -161,5 +171,8 @@ fn behind(at: u64, len: u64) -> Result<u64> {
 }
 
 fn too_large() -> Error {
-    Error::unsupported("mag.overflow", "the file would be larger than 64 bits can count")
+    Error::unsupported(
+        "mag.overflow",
+        "the file would be larger than 64 bits can count",
+    )
 }

@@ -1,6 +1,8 @@
 //! Versions 100 and 200: `snapshot-0.1.0` and `snapshot-0.2.0`.
 
-use super::super::raw::snapshot::{DATA, DESCRIPTORS, Descriptor, Header, METADATA, POOL, Pool, marker};
+use super::super::raw::snapshot::{
+    DATA, DESCRIPTORS, Descriptor, Header, METADATA, POOL, Pool, marker,
+};
 use super::super::raw::v1::{Kind, MetaRecord, Reading};
 use super::super::raw::{TRUNCATED, Version, as_u32};
 use super::super::{shape, tables};
@@ -20,7 +22,11 @@ const ALIGN: u64 = 16;
 /// Where the checksum is.
 const CHECKSUM: Range<u64> = 16..20;
 
-pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>, version: Version) -> Result<Manifest> {
+pub(super) fn describe(
+    cx: &mut Context<'_>,
+    mut r: Reader<'_>,
+    version: Version,
+) -> Result<Manifest> {
     if version == Version::Snapshot010 {
         refuse_development_build(cx.source())?;
     }
@@ -47,7 +53,13 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>, version: Version
     };
     manifest.tensors = to_tensors(pool, descriptors, &places, base)?;
     unique_names(&manifest.tensors, &places)?;
-    check_extents(&mut manifest.tensors, &places, base, cx.source().len(), version)?;
+    check_extents(
+        &mut manifest.tensors,
+        &places,
+        base,
+        cx.source().len(),
+        version,
+    )?;
     for (tensor, &at) in manifest.tensors.iter().zip(&places) {
         if tensor.shape.contains(&0) {
             let message = format!(
@@ -113,7 +125,11 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, end: u64) -> Result<()> {
     let covered = "CRC-32C of bytes 20 to the end of the descriptors";
     let computed = Header::compute_checksum(cx.source(), end)?;
     if computed == header.checksum {
-        cx.note("mag.checksum", CHECKSUM, format!("the checksum is right: {covered}"));
+        cx.note(
+            "mag.checksum",
+            CHECKSUM,
+            format!("the checksum is right: {covered}"),
+        );
         return Ok(());
     }
     wrong_checksum(cx, CHECKSUM, header.checksum, computed, covered)
@@ -130,7 +146,13 @@ fn to_tensors(
     let count = names.len();
     let mut tensors = Vec::new();
     for (descriptor, &at) in descriptors.into_iter().zip(places) {
-        let Descriptor { dtype, key_id, offset, shape, .. } = descriptor;
+        let Descriptor {
+            dtype,
+            key_id,
+            offset,
+            shape,
+            ..
+        } = descriptor;
         let name = names.get_mut(key_id as usize).map(Option::take);
         let name = match name {
             Some(Some(name)) => name,
@@ -171,7 +193,11 @@ fn check_extents(
     file: u64,
     version: Version,
 ) -> Result<()> {
-    let expected = tensors.iter().map(|tensor| extent(tensor).end).max().unwrap_or(base);
+    let expected = tensors
+        .iter()
+        .map(|tensor| extent(tensor).end)
+        .max()
+        .unwrap_or(base);
     let mut last = base;
     let mut without_bytes = Vec::new();
     for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
@@ -194,11 +220,15 @@ fn check_extents(
         }
         let (start, end) = (range.start, range.end);
         if start < last {
-            let message = format!("data at bytes {start}..{end} overlaps that of the tensor before it, up to {last}");
+            let message = format!(
+                "data at bytes {start}..{end} overlaps that of the tensor before it, up to {last}"
+            );
             return Err(blame(Error::malformed("mag.overlap", message)));
         }
         if version == Version::Snapshot010 && start > last {
-            let message = format!("data begins at byte {start}, but is packed in this version and must begin at {last}");
+            let message = format!(
+                "data begins at byte {start}, but is packed in this version and must begin at {last}"
+            );
             return Err(blame(Error::malformed("mag.gap", message)));
         }
         if version == Version::Snapshot020 && (start - base) % ALIGN != 0 {
@@ -211,12 +241,21 @@ fn check_extents(
         return Err(cut_off(tensors, file, expected));
     }
     if file > expected {
-        let message = format!("{} bytes behind the last tensor, which ends the file", file - expected);
+        let message = format!(
+            "{} bytes behind the last tensor, which ends the file",
+            file - expected
+        );
         return Err(Error::malformed("mag.trailing", message).at(expected..file));
     }
     for index in without_bytes {
-        if let Some(part) = tensors.get_mut(index).and_then(|tensor| tensor.parts.first_mut()) {
-            let at = part.payload.stored().map_or(base, |(_, range)| range.start.min(file));
+        if let Some(part) = tensors
+            .get_mut(index)
+            .and_then(|tensor| tensor.parts.first_mut())
+        {
+            let at = part
+                .payload
+                .stored()
+                .map_or(base, |(_, range)| range.start.min(file));
             part.payload = Payload::main(at..at);
         }
     }
@@ -236,7 +275,11 @@ pub(super) fn plan(what: &Manifest, timestamp: u64, version: Version) -> Result<
         tensor_count: as_u32(what.tensors.len(), "tensors")?,
     };
     header.encode(version, &mut head);
-    let names = what.tensors.iter().map(|tensor| tensor.name.clone()).collect();
+    let names = what
+        .tensors
+        .iter()
+        .map(|tensor| tensor.name.clone())
+        .collect();
     Pool { names }.encode(&mut head)?;
     head.extend(METADATA);
     head.extend(DESCRIPTORS);

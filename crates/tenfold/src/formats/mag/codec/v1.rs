@@ -1,6 +1,8 @@
 //! Version 1: `spec-1` and `archive-1`.
 
-use super::super::raw::v1::{ArchiveTensor, Header, Kind, MetaRecord, MetaValue, Reading, SpecTensor};
+use super::super::raw::v1::{
+    ArchiveTensor, Header, Kind, MetaRecord, MetaValue, Reading, SpecTensor,
+};
 use super::super::raw::{TRUNCATED, as_u32, count};
 use super::super::{SPEC_1, shape};
 use super::{
@@ -118,29 +120,49 @@ fn parse_as(cx: &Context<'_>, header: &Header, kind: Kind, at: u64) -> Result<Re
         places.push(at);
         within_limits(cx, r.pos())?;
     }
-    Ok(Records { kind, tensors, places, end: r.pos() })
+    Ok(Records {
+        kind,
+        tensors,
+        places,
+        end: r.pos(),
+    })
 }
 
 fn from_spec(record: SpecTensor) -> Result<TensorInfo> {
     let shape = record.dimensions()?;
     let range = data_range(0, record.data_offset, record.data_length)
         .map_err(|error| error.in_tensor(&record.key))?;
-    Ok(TensorInfo::dense(record.key, record.dtype, shape, Payload::main(range)))
+    Ok(TensorInfo::dense(
+        record.key,
+        record.dtype,
+        shape,
+        Payload::main(range),
+    ))
 }
 
 fn from_archive(record: ArchiveTensor) -> Result<TensorInfo> {
     let range = shape::bytes(&record.shape, record.dtype)
         .and_then(|len| data_range(0, record.offset, len))
         .map_err(|error| error.in_tensor(&record.key))?;
-    Ok(TensorInfo::dense(record.key, record.dtype, record.shape, Payload::main(range)))
+    Ok(TensorInfo::dense(
+        record.key,
+        record.dtype,
+        record.shape,
+        Payload::main(range),
+    ))
 }
 
 fn refuse_spec_only(record: &MetaRecord, at: u64) -> Error {
     let key = &record.key;
     let error = match key.is_empty() {
-        true => Error::malformed("mag.name", "a metadata key is empty, which the archive layout does not have"),
+        true => Error::malformed(
+            "mag.name",
+            "a metadata key is empty, which the archive layout does not have",
+        ),
         false => {
-            let message = format!("metadata {key:?} has the type tag 0, which the archive layout does not have");
+            let message = format!(
+                "metadata {key:?} has the type tag 0, which the archive layout does not have"
+            );
             Error::malformed("mag.tag", message)
         }
     };
@@ -165,20 +187,36 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Res
         }
     }
     let computed = Reading::Crc32cBehind.compute(cx.source(), end)?;
-    wrong_checksum(cx, CHECKSUM, header.checksum, computed, Reading::Crc32cBehind.name())
+    wrong_checksum(
+        cx,
+        CHECKSUM,
+        header.checksum,
+        computed,
+        Reading::Crc32cBehind.name(),
+    )
 }
 
 /// Data may lie in any order behind the records, but inside of the file, and no byte belongs to two tensors.
 fn check_extents(records: &Records, file: u64) -> Result<()> {
     /// A tensor that begins within this many bytes of the one before it is where a writer would put it.
     const USUAL_GAP: u64 = 4096;
-    let Records { tensors, places, end: begin, .. } = records;
+    let Records {
+        tensors,
+        places,
+        end: begin,
+        ..
+    } = records;
     let mut sorted: Vec<(Range<u64>, usize)> = Vec::new();
     for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
         let range = extent(tensor);
         if range.start < *begin {
-            let message = format!("data begins at byte {}, the records before it end at {begin}", range.start);
-            return Err(Error::malformed("mag.bounds", message).at(at..at + 1).in_tensor(&tensor.name));
+            let message = format!(
+                "data begins at byte {}, the records before it end at {begin}",
+                range.start
+            );
+            return Err(Error::malformed("mag.bounds", message)
+                .at(at..at + 1)
+                .in_tensor(&tensor.name));
         }
         sorted.push((range, index));
     }
@@ -201,7 +239,10 @@ fn check_extents(records: &Records, file: u64) -> Result<()> {
     let mut last = *begin;
     for (range, index) in sorted.iter().filter(|(range, _)| !range.is_empty()) {
         if range.start < last {
-            let message = format!("data at bytes {}..{} overlaps that of another tensor", range.start, range.end);
+            let message = format!(
+                "data at bytes {}..{} overlaps that of another tensor",
+                range.start, range.end
+            );
             return Err(blame(Error::malformed("mag.overlap", message), *index));
         }
         last = range.end;
@@ -274,7 +315,10 @@ fn plan(
     };
     header.encode(&mut head);
     for (key, value) in what.metadata.iter() {
-        let record = MetaRecord { key: key.to_owned(), value: to_meta_value(key, value, kind)? };
+        let record = MetaRecord {
+            key: key.to_owned(),
+            value: to_meta_value(key, value, kind)?,
+        };
         record.encode(&mut head)?;
     }
     // The length of a record does not depend on the offset in it.
@@ -290,11 +334,17 @@ fn plan(
         at = aligned(at, ALIGN)?;
         encode(tensor, at, &mut head)?;
         at = behind(at, planned_len(tensor)?)?;
-        segments.push(Segment::Align { to: ALIGN, fill: FILL });
+        segments.push(Segment::Align {
+            to: ALIGN,
+            fill: FILL,
+        });
         segments.push(data(index, tensor));
     }
     if kind == Kind::Archive && !what.tensors.is_empty() {
-        segments.push(Segment::Align { to: ALIGN, fill: FILL });
+        segments.push(Segment::Align {
+            to: ALIGN,
+            fill: FILL,
+        });
     }
     let checksum = crc32c(head.get(12..).unwrap_or_default());
     if let Some(field) = head.get_mut(8..12) {
@@ -313,6 +363,9 @@ fn to_meta_value(key: &str, value: &Value, kind: Kind) -> Result<MetaValue> {
         (Value::F64(value), ..) => Ok(MetaValue::Double(*value)),
         (_, Some(value), Kind::Spec) => Ok(MetaValue::Untyped(value)),
         (_, Some(value), Kind::Archive) => Ok(MetaValue::Integer(value)),
-        _ => Err(Error::unsupported("mag.tag", format!("metadata {key:?} is no number of 64 bits"))),
+        _ => Err(Error::unsupported(
+            "mag.tag",
+            format!("metadata {key:?} is no number of 64 bits"),
+        )),
     }
 }

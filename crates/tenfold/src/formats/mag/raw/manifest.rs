@@ -54,12 +54,18 @@ impl Header {
             return Err(Error::malformed("mag.reserved", message).at(8..12));
         }
         if header.meta_offset < Self::LEN {
-            let message = format!("the manifest begins at byte {}, inside of the header", header.meta_offset);
+            let message = format!(
+                "the manifest begins at byte {}, inside of the header",
+                header.meta_offset
+            );
             return Err(Error::malformed("mag.bounds", message).at(12..20));
         }
         header.manifest()?;
         if header.blob_offset % PAGE != 0 {
-            let message = format!("the data begins at byte {}, no multiple of {PAGE}", header.blob_offset);
+            let message = format!(
+                "the data begins at byte {}, no multiple of {PAGE}",
+                header.blob_offset
+            );
             return Err(Error::malformed("mag.alignment", message).at(28..36));
         }
         header.data()?;
@@ -80,7 +86,12 @@ impl Header {
     pub fn encode(&self, out: &mut Vec<u8>) {
         Version::Snapshot030.encode(out);
         out.extend(u32::from(self.big_endian).to_le_bytes());
-        for field in [self.meta_offset, self.meta_span, self.blob_offset, self.blob_span] {
+        for field in [
+            self.meta_offset,
+            self.meta_span,
+            self.blob_offset,
+            self.blob_span,
+        ] {
             out.extend(field.to_le_bytes());
         }
     }
@@ -88,7 +99,10 @@ impl Header {
 
 fn range(at: u64, span: u64, what: &str) -> Result<Range<u64>> {
     let end = at.checked_add(span).ok_or_else(|| {
-        Error::malformed("mag.bounds", format!("{what} begins at byte {at} and has {span} bytes, past any end"))
+        Error::malformed(
+            "mag.bounds",
+            format!("{what} begins at byte {at} and has {span} bytes, past any end"),
+        )
     })?;
     Ok(at..end)
 }
@@ -120,8 +134,14 @@ pub struct Entry {
 }
 
 /// What every manifest has. Others are passed over; so are the values of the first four.
-const FIELDS: [&str; 6] =
-    ["manifest_ver", "timestamp", "magnetron_ver", "snapshot_ver", "usr_metadata", "tensor_map"];
+const FIELDS: [&str; 6] = [
+    "manifest_ver",
+    "timestamp",
+    "magnetron_ver",
+    "snapshot_ver",
+    "usr_metadata",
+    "tensor_map",
+];
 /// What every entry has. Others are passed over.
 const ENTRY_FIELDS: [&str; 5] = ["shape", "dtype", "dtype_id", "offset", "nbytes"];
 
@@ -154,7 +174,8 @@ impl Manifest {
                 _ => json.skip()?,
             }
         }
-        seen.complete("the manifest").map_err(|error| error.at(base..base + bytes.len() as u64))?;
+        seen.complete("the manifest")
+            .map_err(|error| error.at(base..base + bytes.len() as u64))?;
         json.end()?;
         Ok(manifest)
     }
@@ -237,10 +258,16 @@ impl Entry {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { shape, dtype, nbytes, .. } = self;
+        let Self {
+            shape,
+            dtype,
+            nbytes,
+            ..
+        } = self;
         let expected = shape::bytes(shape, *dtype)?;
         if expected != *nbytes {
-            let message = format!("nbytes is {nbytes}, shape {shape:?} of {dtype} has {expected} bytes");
+            let message =
+                format!("nbytes is {nbytes}, shape {shape:?} of {dtype} has {expected} bytes");
             return Err(Error::malformed("mag.length", message));
         }
         Ok(())
@@ -248,7 +275,10 @@ impl Entry {
 
     fn encode(&self, out: &mut String) -> Result<()> {
         let number = dtype_number(tables::SNAPSHOT_020, self.dtype)?;
-        let name = tables::MANIFEST_NAMES.get(usize::from(number)).copied().unwrap_or_default();
+        let name = tables::MANIFEST_NAMES
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or_default();
         json::encode_str(&self.name, out);
         out.push_str(":{\"shape\":[");
         for (index, size) in self.shape.iter().enumerate() {
@@ -281,7 +311,9 @@ fn sizes(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
         }
         let size = digits.trim_start_matches('-').parse().map_err(|cause| {
             let message = format!("a size of {digits} does not fit 64 bits");
-            Error::malformed("mag.overflow", message).at(at..at + 1).because(cause)
+            Error::malformed("mag.overflow", message)
+                .at(at..at + 1)
+                .because(cause)
         })?;
         sizes.push(size);
     }
@@ -294,7 +326,9 @@ fn number(json: &mut Json<'_>, field: &'static str, rule: &'static str) -> Resul
     let digits = json.whole(field)?;
     digits.parse().map_err(|cause| {
         let message = format!("{field} is {digits}, which is no unsigned number of 64 bits");
-        Error::malformed(rule, message).at(at..at + 1).because(cause)
+        Error::malformed(rule, message)
+            .at(at..at + 1)
+            .because(cause)
     })
 }
 
@@ -327,7 +361,10 @@ impl Fields {
     fn complete(&self, what: &str) -> Result<()> {
         for (place, field) in self.known.iter().enumerate() {
             if self.seen & (1 << place) == 0 {
-                return Err(Error::malformed("mag.manifest", format!("{what} lacks {field:?}")));
+                return Err(Error::malformed(
+                    "mag.manifest",
+                    format!("{what} lacks {field:?}"),
+                ));
             }
         }
         Ok(())
@@ -345,7 +382,11 @@ fn iso_8601(seconds: u64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
@@ -378,7 +419,10 @@ mod tests {
         });
         let text = manifest.encode(0).unwrap();
         assert!(text.contains(r#""w\u0000é":{"shape":[2,3],"dtype":"float8_e4m3fn","dtype_id":3,"offset":0,"nbytes":6}"#));
-        let bounds = Bounds { depth: 64, rank: 64 };
+        let bounds = Bounds {
+            depth: 64,
+            rank: 64,
+        };
         let back = Manifest::parse(text.as_bytes(), 44, bounds, &mut |_, _| Ok(())).unwrap();
         assert_eq!(back.usr_metadata, manifest.usr_metadata);
         assert_eq!(back.tensor_map[0].name, "w\0é");

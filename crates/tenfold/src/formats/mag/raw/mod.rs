@@ -5,8 +5,8 @@ pub mod snapshot;
 pub mod v1;
 
 use super::{MAGIC, PRERELEASE_MAGIC, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030};
-use crate::error::{Error, Result};
 use crate::digest::Hasher;
+use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
 use crate::model::DType;
 use crate::prelude::*;
@@ -37,7 +37,10 @@ impl Version {
             return Err(Error::unsupported("mag.prerelease", message).at(0..4));
         }
         if magic != *MAGIC {
-            let message = format!("the magic is {:?}, not MAG!", magic.escape_ascii().to_string());
+            let message = format!(
+                "the magic is {:?}, not MAG!",
+                magic.escape_ascii().to_string()
+            );
             return Err(Error::malformed("mag.magic", message).at(0..4));
         }
         match r.u32("version")? {
@@ -79,7 +82,12 @@ impl Version {
 }
 
 /// Checks that `count` records can follow.
-pub(super) fn count(r: &Reader<'_>, count: u32, min_record: u64, field: &'static str) -> Result<usize> {
+pub(super) fn count(
+    r: &Reader<'_>,
+    count: u32,
+    min_record: u64,
+    field: &'static str,
+) -> Result<usize> {
     r.count(count.into(), min_record, field).map_err(|error| {
         let message = format!("{}: truncated, or the count is wrong", error.message());
         Error::malformed("mag.count", message).at(r.pos()..r.pos())
@@ -101,9 +109,14 @@ fn key(r: &mut Reader<'_>, len: u64, field: &'static str) -> Result<String> {
 
 /// The type with this number in a table.
 fn dtype(table: &[DType], number: u64, at: Range<u64>) -> Result<DType> {
-    let known = usize::try_from(number).ok().and_then(|number| table.get(number));
+    let known = usize::try_from(number)
+        .ok()
+        .and_then(|number| table.get(number));
     known.copied().ok_or_else(|| {
-        let message = format!("dtype {number} is not defined, 0 to {} are", table.len() - 1);
+        let message = format!(
+            "dtype {number} is not defined, 0 to {} are",
+            table.len() - 1
+        );
         Error::malformed("mag.dtype", message).at(at)
     })
 }
@@ -136,5 +149,7 @@ fn hash(hasher: &mut Hasher, source: &dyn Source, range: Range<u64>) -> Result<(
 
 /// A checksum of 32 bits, given with its most significant byte first.
 fn as_number(digest: &[u8]) -> u32 {
-    digest.iter().fold(0, |number, &byte| number << 8 | u32::from(byte))
+    digest
+        .iter()
+        .fold(0, |number, &byte| number << 8 | u32::from(byte))
 }

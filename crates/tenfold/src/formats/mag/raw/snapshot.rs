@@ -49,7 +49,12 @@ impl Header {
         }
         let tensor_count = r.u32("tensor count")?;
         count(r, tensor_count, Descriptor::MIN, "tensor count")?;
-        Ok(Self { timestamp, checksum, aux, tensor_count })
+        Ok(Self {
+            timestamp,
+            checksum,
+            aux,
+            tensor_count,
+        })
     }
 
     /// Writes magic, version and header.
@@ -97,7 +102,8 @@ impl Pool {
         let declared = r.u32("the string pool's count")?;
         count(r, declared, 5, "the string pool's count")?;
         if declared > MAX_POOL {
-            let message = format!("the string pool has {declared} names, at most {MAX_POOL} are possible");
+            let message =
+                format!("the string pool has {declared} names, at most {MAX_POOL} are possible");
             return Err(Error::malformed("mag.count", message).at(at..at + 4));
         }
         let mut ends = Vec::new();
@@ -121,7 +127,8 @@ impl Pool {
         }
         let size = last.unwrap_or(0);
         if size > MAX_POOL_BYTES {
-            let message = format!("the names have {size} bytes, at most {MAX_POOL_BYTES} are possible");
+            let message =
+                format!("the names have {size} bytes, at most {MAX_POOL_BYTES} are possible");
             return Err(Error::malformed("mag.pool", message).at(r.pos() - 4..r.pos()));
         }
         if u64::from(size) > r.remaining() {
@@ -148,7 +155,8 @@ impl Pool {
             out.extend(as_u32(size, "bytes of names")?.to_le_bytes());
         }
         if size > MAX_POOL_BYTES as usize {
-            let message = format!("the names have {size} bytes, at most {MAX_POOL_BYTES} can be held");
+            let message =
+                format!("the names have {size} bytes, at most {MAX_POOL_BYTES} can be held");
             return Err(Error::unsupported("mag.pool", message));
         }
         for name in &self.names {
@@ -199,7 +207,13 @@ impl Descriptor {
         for _ in 0..rank {
             shape.push(r.u64("a descriptor's shape")?);
         }
-        let descriptor = Self { dtype, key_id, numel, offset, shape };
+        let descriptor = Self {
+            dtype,
+            key_id,
+            numel,
+            offset,
+            shape,
+        };
         descriptor.check().map_err(|error| error.at(at..r.pos()))?;
         Ok(descriptor)
     }

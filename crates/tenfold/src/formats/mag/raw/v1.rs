@@ -77,7 +77,8 @@ impl MetaRecord {
             1 => MetaValue::Integer(i64::from_le_bytes(payload)),
             2 => MetaValue::Double(f64::from_le_bytes(payload)),
             _ => {
-                let message = format!("metadata {key:?} has the type tag {aux}, 0 to 2 are defined");
+                let message =
+                    format!("metadata {key:?} has the type tag {aux}, 0 to 2 are defined");
                 return Err(Error::malformed("mag.tag", message).at(at..at + 4));
             }
         };
@@ -277,7 +278,13 @@ impl ArchiveTensor {
             let message = "a tensor's key is empty, which the archive layout does not have";
             return Err(Error::malformed("mag.name", message).at(key_at..key_at + 4));
         }
-        let record = Self { dtype, numel, offset, shape, key };
+        let record = Self {
+            dtype,
+            numel,
+            offset,
+            shape,
+            key,
+        };
         match record.check() {
             Ok(()) => Ok(record),
             Err(error) => Err(error.at(at..r.pos()).in_tensor(&record.key)),
@@ -287,7 +294,8 @@ impl ArchiveTensor {
     fn check(&self) -> Result<()> {
         let Self { shape, numel, .. } = self;
         if shape.contains(&0) {
-            let message = format!("a size of 0 in {shape:?}, which the archive layout does not have");
+            let message =
+                format!("a size of 0 in {shape:?}, which the archive layout does not have");
             return Err(Error::malformed("mag.shape", message));
         }
         shape::bytes(shape, self.dtype)?;
@@ -295,9 +303,13 @@ impl ArchiveTensor {
             Some(elements) if elements == *numel => Ok(()),
             elements => {
                 let elements = elements.unwrap_or(0);
-                let mut message = format!("numel is {numel}, shape {shape:?} has {elements} elements");
+                let mut message =
+                    format!("numel is {numel}, shape {shape:?} has {elements} elements");
                 // What the builds of 28 August 2025 put there.
-                let padded = self.dtype.bytes_for(elements).map(|bytes| bytes.next_multiple_of(64));
+                let padded = self
+                    .dtype
+                    .bytes_for(elements)
+                    .map(|bytes| bytes.next_multiple_of(64));
                 if padded == Some(*numel) {
                     message.push_str("; written by an unreleased development build?");
                 }

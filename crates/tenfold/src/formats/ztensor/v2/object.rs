@@ -18,6 +18,9 @@ use crate::wire::cbor::Decoder;
 pub(in crate::formats::ztensor) const CSR: &str = "zt.sparse_csr/1";
 pub(in crate::formats::ztensor) const COO: &str = "zt.sparse_coo/1";
 pub(in crate::formats::ztensor) const SEEKABLE: &str = "zt.zstd-seekable/1";
+/// Attributes of the layouts of blocks.
+pub(in crate::formats::ztensor) const ELEMS_PER_BLOCK: &str = "elems_per_block";
+pub(in crate::formats::ztensor) const BLOCK_BYTES: &str = "block_bytes";
 const QUANT_GROUP: &str = "zt.quant_group/1";
 const MX: &str = "zt.mx/1";
 /// Decoded bytes of a frame; what a file has is in its seek table.
@@ -418,7 +421,7 @@ fn block_of(scheme: &str, attributes: &Metadata) -> Option<&'static BlockSpec> {
             .and_then(Value::as_u64)
             .is_none_or(|found| found == expected.into())
     };
-    (is("elems_per_block", block.elements) && is("block_bytes", block.bytes)).then_some(block)
+    (is(ELEMS_PER_BLOCK, block.elements) && is(BLOCK_BYTES, block.bytes)).then_some(block)
 }
 
 /// What the parts of a layout of zTensor's own lack; readers of it do not look.
