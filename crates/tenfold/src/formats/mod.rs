@@ -2,12 +2,14 @@
 
 mod known;
 pub mod mag;
+pub mod ztensor;
 
 use crate::format::Entry;
 
 /// Every format that is known. Detection, the command, documentation and tests go through this table.
 pub static FORMATS: &[Entry] = &[
     mag::ENTRY,
+    ztensor::ENTRY,
     known::BURNPACK,
     known::PRIMITIV,
     known::TENS,

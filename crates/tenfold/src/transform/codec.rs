@@ -29,6 +29,30 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
     }
 }
 
+/// How many bytes zstd frames give, for formats that do not say it. Decodes them all, and refuses more than `limit`.
+#[cfg(feature = "ztensor")]
+pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
+    let mut decoder = Decoder::new(input.clone())?;
+    let mut piece = vec![0; 64 << 10];
+    let mut len = 0u64;
+    loop {
+        match decoder
+            .read(&mut piece)
+            .map_err(|error| match input.place() {
+                Some((source, range)) if error.range().is_none() => error.at_source(source, range),
+                _ => error,
+            })? {
+            0 => return Ok(len),
+            n => len += n as u64,
+        }
+        if len > limit {
+            let message =
+                format!("compressed data without a given length gives more than {limit} bytes");
+            return Err(Error::limit("zstd", message));
+        }
+    }
+}
+
 /// An error about compressed data.
 fn damaged(input: &Input<'_>, message: impl Into<String>) -> Error {
     let error = Error::malformed("zstd", message);

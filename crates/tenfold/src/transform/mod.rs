@@ -16,6 +16,8 @@ mod input;
 mod order;
 mod sparse;
 
+#[cfg(feature = "ztensor")]
+pub(crate) use codec::measure;
 pub(crate) use codec::{encode, seek_table};
 pub(crate) use elements::check_content;
 pub(crate) use input::{Data, Input};

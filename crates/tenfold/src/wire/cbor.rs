@@ -87,6 +87,7 @@ impl Kind {
 /// Map keys that are compared one by one, before a table is made of them.
 const FEW_KEYS: usize = 16;
 const BREAK: u8 = 0xff;
+const STRAY_BREAK: &str = "a break where an item should be";
 
 /// Reads items one after the other.
 pub(crate) struct Decoder<'b> {
@@ -105,7 +106,15 @@ impl<'b> Decoder<'b> {
     /// A decoder of any well-formed CBOR whose bytes begin at `base` of their file.
     pub(crate) fn new(bytes: &'b [u8], base: u64, rules: &'static Rules, max_depth: usize) -> Self {
         let inner = minicbor::Decoder::new(bytes);
-        Self { inner, base, rules, deterministic: false, max_depth, depth: 0, keys: Vec::new() }
+        Self {
+            inner,
+            base,
+            rules,
+            deterministic: false,
+            max_depth,
+            depth: 0,
+            keys: Vec::new(),
+        }
     }
 
     /// Permits the deterministic encoding only.
@@ -143,7 +152,11 @@ impl<'b> Decoder<'b> {
     }
 
     /// An array, each of whose items `item` must read.
-    pub(crate) fn array(&mut self, field: &str, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+    pub(crate) fn array(
+        &mut self,
+        field: &str,
+        mut item: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         self.expect(Kind::Array, field)?;
         let mut left = self.run(|inner| inner.array())?;
         self.depth += 1;
@@ -216,7 +229,7 @@ impl<'b> Decoder<'b> {
                 self.simple()?;
                 self.encoded(from)
             }
-            Kind::Break => return Err(self.syntax("a break where an item should be")),
+            Kind::Break => return Err(self.syntax(STRAY_BREAK)),
         })
     }
 
@@ -231,7 +244,11 @@ impl<'b> Decoder<'b> {
             }
             Ok(())
         })?;
-        Ok(if all_text { Value::Map(map) } else { self.encoded(from) })
+        Ok(if all_text {
+            Value::Map(map)
+        } else {
+            self.encoded(from)
+        })
     }
 
     fn tagged(&mut self, from: usize) -> Result<Value> {
@@ -270,8 +287,15 @@ impl<'b> Decoder<'b> {
 
     /// The bytes of the item that began at `from`.
     fn encoded(&self, from: usize) -> Value {
-        let bytes = self.inner.input().get(from..self.inner.position()).unwrap_or_default();
-        Value::Encoded { encoding: "cbor", bytes: Bytes::copy_from_slice(bytes) }
+        let bytes = self
+            .inner
+            .input()
+            .get(from..self.inner.position())
+            .unwrap_or_default();
+        Value::Encoded {
+            encoding: "cbor",
+            bytes: Bytes::copy_from_slice(bytes),
+        }
     }
 
     /// The entries of a map that is known to begin here: the place of a key, and the key itself if it is text.
@@ -311,9 +335,10 @@ impl<'b> Decoder<'b> {
             let (rule, message) = match bytes(previous).cmp(bytes(this.clone())) {
                 core::cmp::Ordering::Less => return Ok(this),
                 core::cmp::Ordering::Equal => (self.rules.duplicate, "the same key twice"),
-                core::cmp::Ordering::Greater => {
-                    (self.rules.form, "map keys are not in the order of their encoded bytes")
-                }
+                core::cmp::Ordering::Greater => (
+                    self.rules.form,
+                    "map keys are not in the order of their encoded bytes",
+                ),
             };
             return Err(Error::malformed(rule, message).at(self.base + from as u64..self.pos()));
         }
@@ -351,7 +376,8 @@ impl<'b> Decoder<'b> {
         if self.peek() != Some(0x7f) {
             return self.run(|inner| inner.str()).map(Cow::Borrowed);
         }
-        self.run(|inner| inner.str_iter()?.collect::<Result<String, _>>()).map(Cow::Owned)
+        self.run(|inner| inner.str_iter()?.collect::<Result<String, _>>())
+            .map(Cow::Owned)
     }
 
     fn bytes_item(&mut self) -> Result<Bytes> {
@@ -390,6 +416,9 @@ impl<'b> Decoder<'b> {
 
     fn expect(&mut self, kind: Kind, field: &str) -> Result<()> {
         let found = self.head()?;
+        if found == Kind::Break {
+            return Err(self.syntax(STRAY_BREAK));
+        }
         if found != kind {
             let message = format!("{field} is {}, {} is expected", found.name(), kind.name());
             return Err(Error::malformed(self.rules.schema, message).at(self.pos()..self.pos() + 1));
@@ -412,12 +441,35 @@ impl<'b> Decoder<'b> {
         if self.deterministic {
             self.check_head(first, kind)?;
         }
+        self.check_len(first, kind)?;
         Ok(kind)
+    }
+
+    /// A declared length needs as many bytes: a byte for each item, and two for each entry of a map.
+    fn check_len(&self, first: u8, kind: Kind) -> Result<()> {
+        let (len, size) = match (kind, first & 0x1f) {
+            (Kind::Array | Kind::Bytes | Kind::Map | Kind::Text, info @ 24..=27) => {
+                let len = 1usize << (info - 24);
+                (self.argument(len), 1 + len as u64)
+            }
+            _ => return Ok(()),
+        };
+        let left = (self.inner.input().len() - self.inner.position()) as u64;
+        let room = left.saturating_sub(size) / if kind == Kind::Map { 2 } else { 1 };
+        match len {
+            Some(len) if len > room => {
+                let message = format!("{} of length {len}, there is room for {room}", kind.name());
+                Err(self.syntax(&message))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_head(&self, first: u8, kind: Kind) -> Result<()> {
         match kind {
-            Kind::Tag | Kind::Simple => return Err(self.syntax(&format!("{} is not permitted", kind.name()))),
+            Kind::Tag | Kind::Simple => {
+                return Err(self.syntax(&format!("{} is not permitted", kind.name())));
+            }
             Kind::Float => return self.check_float(first),
             _ => {}
         }
@@ -427,10 +479,16 @@ impl<'b> Decoder<'b> {
             25 => self.argument(2).is_none_or(|n| n > 0xff),
             26 => self.argument(4).is_none_or(|n| n > 0xffff),
             27 => self.argument(8).is_none_or(|n| n > 0xffff_ffff),
-            31 if kind != Kind::Break => return Err(self.syntax("an indefinite length is not permitted")),
+            31 if kind != Kind::Break => {
+                return Err(self.syntax("an indefinite length is not permitted"));
+            }
             _ => true,
         };
-        if shortest { Ok(()) } else { Err(self.form("a number or length that is not in its shortest form")) }
+        if shortest {
+            Ok(())
+        } else {
+            Err(self.form("a number or length that is not in its shortest form"))
+        }
     }
 
     fn check_float(&self, first: u8) -> Result<()> {
@@ -471,7 +529,9 @@ impl<'b> Decoder<'b> {
                 true => format!("the item here goes on behind the end, byte {end}"),
                 false => format!("{cause}"),
             };
-            Error::malformed(self.rules.syntax, message).at(from..end).because(cause)
+            Error::malformed(self.rules.syntax, message)
+                .at(from..end)
+                .because(cause)
         })
     }
 
@@ -500,7 +560,9 @@ fn integer(number: i128) -> Value {
 fn bignum(bytes: &[u8], negative: bool) -> Option<Value> {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
     let digits = bytes.get(zeros..).filter(|digits| digits.len() <= 16)?;
-    let number = digits.iter().fold(0u128, |n, &byte| n << 8 | u128::from(byte));
+    let number = digits
+        .iter()
+        .fold(0u128, |n, &byte| n << 8 | u128::from(byte));
     match (i128::try_from(number), negative) {
         (Ok(number), false) => Some(integer(number)),
         (Ok(number), true) => Some(integer(-1 - number)),

@@ -12,13 +12,19 @@ pub(crate) struct Encoder {
 impl Encoder {
     /// An encoder that keeps the order of maps.
     pub(crate) fn new() -> Self {
-        Self { inner: minicbor::Encoder::new(Vec::new()), deterministic: false }
+        Self {
+            inner: minicbor::Encoder::new(Vec::new()),
+            deterministic: false,
+        }
     }
 
     /// An encoder of the core deterministic encoding. The keys of maps that are written entry by entry
     /// ([`map`](Self::map)) are put in order by the caller.
     pub(crate) fn deterministic() -> Self {
-        Self { deterministic: true, ..Self::new() }
+        Self {
+            deterministic: true,
+            ..Self::new()
+        }
     }
 
     /// What was written.
@@ -60,7 +66,9 @@ impl Encoder {
         match value {
             Value::Null => self.put(|inner| inner.null().map(drop)),
             Value::Bool(value) => self.put(|inner| inner.bool(*value).map(drop)),
-            Value::F32(value) => self.float(f64::from(*value), value.is_nan().then_some(value.to_bits())),
+            Value::F32(value) => {
+                self.float(f64::from(*value), value.is_nan().then_some(value.to_bits()))
+            }
             Value::F64(value) => self.float(*value, None),
             Value::Integer(digits) => self.integer(digits),
             Value::Str(text) => self.text(text),
@@ -77,7 +85,9 @@ impl Encoder {
                 self.inner.writer_mut().extend_from_slice(bytes);
                 self
             }
-            Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => self.unsigned(value.as_u64().unwrap_or(0)),
+            Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => {
+                self.unsigned(value.as_u64().unwrap_or(0))
+            }
             Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => {
                 let number = value.as_i64().unwrap_or(0);
                 self.put(|inner| inner.i64(number).map(drop))
@@ -105,7 +115,10 @@ impl Encoder {
             Some(bits) if bits != NAN && !self.deterministic => {
                 return self.put(|inner| inner.f32(f32::from_bits(bits)).map(drop));
             }
-            None if value.is_nan() && value.to_bits() != f64::NAN.to_bits() && !self.deterministic => {
+            None if value.is_nan()
+                && value.to_bits() != f64::NAN.to_bits()
+                && !self.deterministic =>
+            {
                 return self.put(|inner| inner.f64(value).map(drop));
             }
             _ => {}
@@ -113,7 +126,11 @@ impl Encoder {
         #[allow(clippy::cast_possible_truncation)] // only where nothing is lost by it
         let narrow = value as f32;
         match float_len(value) {
-            2 => self.put(|inner| inner.f16(if value.is_nan() { f32::NAN } else { narrow }).map(drop)),
+            2 => self.put(|inner| {
+                inner
+                    .f16(if value.is_nan() { f32::NAN } else { narrow })
+                    .map(drop)
+            }),
             4 => self.put(|inner| inner.f32(narrow).map(drop)),
             _ => self.put(|inner| inner.f64(value).map(drop)),
         }
@@ -130,7 +147,9 @@ impl Encoder {
 
     fn put(
         &mut self,
-        write: impl FnOnce(&mut minicbor::Encoder<Vec<u8>>) -> Result<(), minicbor::encode::Error<core::convert::Infallible>>,
+        write: impl FnOnce(
+            &mut minicbor::Encoder<Vec<u8>>,
+        ) -> Result<(), minicbor::encode::Error<core::convert::Infallible>>,
     ) -> &mut Self {
         // Writing to a vector does not fail.
         let _ = write(&mut self.inner);
@@ -140,7 +159,9 @@ impl Encoder {
 
 /// The order of text keys in the deterministic encoding: their lengths come first in their encoded bytes.
 pub(crate) fn key_order(a: &str, b: &str) -> core::cmp::Ordering {
-    a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
+    a.len()
+        .cmp(&b.len())
+        .then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
 /// Bytes of the shortest form that keeps a floating-point number, without the head.

@@ -1,0 +1,348 @@
+//! Generation 0.1: the specification, with the `layout` field that its released packages added.
+
+use alloc::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::format::Context;
+use crate::formats::ztensor::capability::DEPTH_1;
+use crate::formats::ztensor::{names, read};
+use crate::io::Reader;
+use crate::model::{
+    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, Part, Payload, Role,
+    SealedRange, SourceId, TensorInfo,
+};
+use crate::prelude::*;
+use crate::wire::cbor::{Decoder, Encoder};
+
+pub(super) const MAGIC: &[u8] = b"ZTEN0001";
+pub(super) const ALIGN: u64 = 64;
+/// The magic, an empty index and its size.
+const MIN_FILE: u64 = 17;
+
+/// An element of the index: the fields of section 4 of the specification, and `layout`.
+pub(super) struct Entry<'b> {
+    pub(super) name: Cow<'b, str>,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) dtype: Cow<'b, str>,
+    pub(super) layout: Option<Cow<'b, str>>,
+    pub(super) shape: Cow<'b, [u64]>,
+    pub(super) encoding: Cow<'b, str>,
+    pub(super) data_endianness: Option<Cow<'b, str>>,
+    pub(super) checksum: Option<Cow<'b, str>>,
+    pub(super) custom: Cow<'b, Metadata>,
+}
+
+impl<'b> Entry<'b> {
+    fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<(Self, Range<u64>)> {
+        let from = cbor.pos();
+        let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
+        let (mut layout, mut shape, mut encoding) = (None, None, None);
+        let (mut data_endianness, mut checksum) = (None, None);
+        let mut custom = Metadata::new();
+        cbor.map("an entry of the index", |cbor, key| {
+            match &*key {
+                "name" => name = Some(cbor.text("name")?),
+                "offset" => offset = Some(cbor.unsigned("offset")?),
+                "size" => size = Some(cbor.unsigned("size")?),
+                "dtype" => dtype = Some(cbor.text("dtype")?),
+                "layout" => layout = Some(cbor.text("layout")?),
+                "shape" => shape = Some(read::shape(cbor, cx)?),
+                "encoding" => encoding = Some(cbor.text("encoding")?),
+                "data_endianness" => data_endianness = Some(cbor.text("data_endianness")?),
+                "checksum" => checksum = Some(cbor.text("checksum")?),
+                _ => custom.push(key, cbor.value()?),
+            }
+            Ok(())
+        })?;
+        let at = from..cbor.pos();
+        let entry = Self {
+            name: read::required(name, "name", &at)?,
+            offset: read::required(offset, "offset", &at)?,
+            size: read::required(size, "size", &at)?,
+            dtype: read::required(dtype, "dtype", &at)?,
+            layout,
+            shape: Cow::Owned(read::required(shape, "shape", &at)?),
+            encoding: read::required(encoding, "encoding", &at)?,
+            data_endianness,
+            checksum,
+            custom: Cow::Owned(custom),
+        };
+        Ok((entry, at))
+    }
+
+    /// In the order in which the released packages write it.
+    pub(super) fn encode(&self, cbor: &mut Encoder) {
+        let optional = [
+            ("layout", &self.layout),
+            ("data_endianness", &self.data_endianness),
+            ("checksum", &self.checksum),
+        ];
+        let present = optional.iter().filter(|(_, value)| value.is_some()).count();
+        let put = |cbor: &mut Encoder, (key, value): (&str, &Option<Cow<'_, str>>)| {
+            if let Some(value) = value {
+                cbor.text(key).text(value);
+            }
+        };
+        let [layout, data_endianness, checksum] = optional;
+        cbor.map(6 + present + self.custom.len());
+        cbor.text("name").text(&self.name);
+        cbor.text("offset").unsigned(self.offset);
+        cbor.text("size").unsigned(self.size);
+        cbor.text("dtype").text(&self.dtype);
+        put(cbor, layout);
+        cbor.text("shape").numbers(&self.shape);
+        cbor.text("encoding").text(&self.encoding);
+        put(cbor, data_endianness);
+        put(cbor, checksum);
+        let mut custom: Vec<_> = self.custom.iter().collect();
+        custom.sort_by_key(|(key, _)| *key);
+        for (key, value) in custom {
+            cbor.text(key).value(value);
+        }
+    }
+}
+
+pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
+    let source = cx.source();
+    let len = source.len();
+    if len < MIN_FILE {
+        let message = format!("{len} bytes, the smallest file has {MIN_FILE}: it is truncated");
+        return Err(Error::malformed("ztensor.truncated", message).at(0..len));
+    }
+    let size_at = len - 8;
+    let size = Reader::over(source, size_at..len, "ztensor.truncated").u64("index size")?;
+    let Some(start) = size_at
+        .checked_sub(size)
+        .filter(|&start| size > 0 && start >= 8)
+    else {
+        let message = format!(
+            "the last 8 bytes give the index {size} bytes, there is room for 1 to {}: the file is \
+             truncated or damaged",
+            size_at - 8
+        );
+        return Err(Error::malformed("ztensor.index", message).at(size_at..len));
+    };
+    let index = read::index(cx, start..size_at)?;
+    let mut manifest = Manifest::new("0.1");
+    manifest.region(0..8, "magic");
+    manifest.region(start..size_at, "index");
+    manifest.region(size_at..len, "index size");
+    let mut blobs = Vec::new();
+    let mut known = LookupMap::default();
+    let mut cbor = Decoder::new(&index, start, &read::RULES, DEPTH_1);
+    cbor.array("the index", |cbor| {
+        let (entry, at) = Entry::parse(cbor, cx)?;
+        if known.insert(entry.name.clone(), ()).is_some() {
+            let message = format!("there are two tensors {:?}", entry.name);
+            return Err(Error::malformed("ztensor.duplicate", message).at(at));
+        }
+        let range = read::place(entry.offset, entry.size, ALIGN, start, &at)
+            .map_err(|error| error.in_tensor(&entry.name))?;
+        blobs.push(read::Blob {
+            file: 0,
+            range: range.clone(),
+            at: at.clone(),
+        });
+        let tensor = Reading {
+            cx,
+            manifest: &mut manifest,
+            range,
+            at,
+        }
+        .tensor(entry)?;
+        manifest.tensors.push(tensor);
+        Ok(())
+    })?;
+    cbor.finish()?;
+    read::check_overlaps(blobs)?;
+    Ok(manifest)
+}
+
+/// What an entry is turned into a tensor with.
+struct Reading<'r, 'c> {
+    cx: &'r mut Context<'c>,
+    manifest: &'r mut Manifest,
+    /// Its data.
+    range: Range<u64>,
+    /// Its entry.
+    at: Range<u64>,
+}
+
+impl Reading<'_, '_> {
+    fn tensor(mut self, entry: Entry<'_>) -> Result<TensorInfo> {
+        let dtype = names::from_01(&entry.dtype);
+        let within = |error: Error| error.in_tensor(&entry.name);
+        let elements = read::elements(&entry.shape, &self.at).map_err(within)?;
+        let want = match dtype {
+            Some(dtype) => read::dense_len(dtype, elements, &self.at).map_err(within)?,
+            None => 0,
+        };
+        let found = match dtype {
+            Some(dtype) => self.layout(&entry, dtype, want),
+            None => Err(self.unsupported("ztensor.dtype", "dtype", &entry.dtype)),
+        };
+        let dtype = dtype.unwrap_or(DType::UNKNOWN);
+        let shape = entry.shape.into_owned();
+        let mut info = TensorInfo::new(entry.name, dtype, shape, Layout::RowMajor);
+        info.metadata = entry.custom.into_owned();
+        match found {
+            Ok((layout, parts)) => (info.layout, info.parts) = (layout, parts),
+            Err(defect) => {
+                let payload = Payload::main(self.range);
+                info.parts.push(Part::new(Role::Values, dtype, payload));
+                info.defect = Some(defect);
+            }
+        }
+        Ok(info)
+    }
+
+    fn unsupported(&self, rule: &'static str, field: &str, value: &str) -> Error {
+        Error::unsupported(rule, format!("{field} {value:?} is not known")).at(self.at.clone())
+    }
+
+    fn layout(
+        &mut self,
+        entry: &Entry<'_>,
+        dtype: DType,
+        want: u64,
+    ) -> Result<(Layout, Vec<Part>)> {
+        let raw = match &*entry.encoding {
+            "raw" => true,
+            "zstd" => false,
+            other => return Err(self.unsupported("ztensor.encoding", "encoding", other)),
+        };
+        let endian = match entry.data_endianness.as_deref() {
+            None | Some("little") => Endian::Little,
+            // It speaks of uncompressed numbers of several bytes only.
+            Some("big") if raw && dtype.swap_width() > 1 => Endian::Big,
+            Some("big") => Endian::Little,
+            Some(other) => {
+                let message = format!("data_endianness is {other:?}, little or big is expected");
+                return Err(Error::malformed("ztensor.endianness", message).at(self.at.clone()));
+            }
+        };
+        let checksum = match &entry.checksum {
+            Some(text) => read::checksum(self.cx, text, &self.at)?,
+            None => None,
+        };
+        let sparse = match entry.layout.as_deref() {
+            None | Some("dense") => return self.dense(dtype, raw, endian, want, checksum),
+            Some(sparse @ ("sparsecoo" | "sparsecsr")) => sparse,
+            Some(other) => return Err(self.unsupported("ztensor.layout", "layout", other)),
+        };
+        if !raw || endian == Endian::Big {
+            let what = if raw { "big-endian" } else { "compressed" };
+            let message = format!("{what} {sparse} data: no program gives it a meaning");
+            return Err(Error::unsupported("ztensor.layout", message).at(self.at.clone()));
+        }
+        match sparse {
+            "sparsecoo" => self.coo(dtype, &entry.shape, checksum),
+            _ => self.csr(dtype, &entry.shape, checksum),
+        }
+    }
+
+    fn dense(
+        &self,
+        dtype: DType,
+        raw: bool,
+        endian: Endian,
+        want: u64,
+        checksum: Option<Checksum>,
+    ) -> Result<(Layout, Vec<Part>)> {
+        let range = self.range.clone();
+        let size = range.end - range.start;
+        let payload = if raw {
+            if size != want {
+                let message = format!("size is {size}, the shape needs {want} bytes");
+                return Err(Error::malformed("ztensor.size", message).at(self.at.clone()));
+            }
+            Payload::main(range)
+        } else {
+            read::check_ratio(size, want, &range)?;
+            let codec = Codec::Zstd { level: 0 };
+            Payload::Encoded {
+                source: SourceId::MAIN,
+                range,
+                codec,
+                len: want,
+            }
+        };
+        let part = Part {
+            endian,
+            checksum,
+            ..Part::new(Role::Values, dtype, payload)
+        };
+        Ok((Layout::RowMajor, vec![part]))
+    }
+
+    /// Records of an index for each dimension and a value.
+    fn coo(
+        &self,
+        dtype: DType,
+        shape: &[u64],
+        checksum: Option<Checksum>,
+    ) -> Result<(Layout, Vec<Part>)> {
+        let record = 8 * shape.len() as u64 + dtype.swap_width() as u64;
+        let size = self.range.end - self.range.start;
+        if shape.is_empty() || size % record != 0 {
+            return self.broken(format!("{size} bytes are not records of {record}"));
+        }
+        let payload = Payload::main(self.range.clone());
+        let part = Part {
+            checksum,
+            ..Part::new(Role::Values, dtype, payload)
+        };
+        Ok((
+            Layout::Pairs {
+                nnz: size / record,
+                per_axis: true,
+            },
+            vec![part],
+        ))
+    }
+
+    /// Where rows begin, then columns, then values, all in one piece of data.
+    fn csr(
+        &mut self,
+        dtype: DType,
+        shape: &[u64],
+        checksum: Option<Checksum>,
+    ) -> Result<(Layout, Vec<Part>)> {
+        let &[rows, _] = shape else {
+            return self.broken(format!("rows of a tensor of {} dimensions", shape.len()));
+        };
+        let size = self.range.end - self.range.start;
+        let width = dtype.swap_width() as u64;
+        let starts = rows.checked_add(1).and_then(|n| n.checked_mul(8));
+        let entries = starts.and_then(|starts| size.checked_sub(starts));
+        let (Some(starts), Some(entries)) = (starts, entries.filter(|len| len % (8 + width) == 0))
+        else {
+            return self.broken(format!("{size} bytes are not the entries of {rows} rows"));
+        };
+        let nnz = entries / (8 + width);
+        let indices_at = self.range.start + starts;
+        let values_at = indices_at + nnz * 8;
+        let part = |role, dtype, range| Part::new(role, dtype, Payload::main(range));
+        if let Some(checksum) = checksum {
+            // It covers the three parts together.
+            debug_assert_eq!(checksum.over, Over::Stored);
+            self.manifest.sealed.push(SealedRange {
+                source: SourceId::MAIN,
+                range: self.range.clone(),
+                checksum,
+                what: "the data of a sparse matrix".into(),
+            });
+        }
+        let parts = vec![
+            part(Role::Indptr, DType::U64, self.range.start..indices_at),
+            part(Role::Indices, DType::U64, indices_at..values_at),
+            part(Role::Values, dtype, values_at..self.range.end),
+        ];
+        Ok((Layout::Csr { nnz }, parts))
+    }
+
+    fn broken<T>(&self, message: String) -> Result<T> {
+        Err(Error::malformed("ztensor.layout", message).at(self.at.clone()))
+    }
+}

@@ -1,0 +1,432 @@
+//! Generations 1.0, 1.1 and 1.2: a manifest of objects made of components.
+
+use alloc::borrow::Cow;
+use core::cell::Cell;
+
+use crate::error::{Error, Result};
+use crate::format::Context;
+use crate::formats::ztensor::capability::DEPTH_1;
+use crate::formats::ztensor::read::{Assembler, Assembly, StoredPart};
+use crate::formats::ztensor::{names, read};
+use crate::io::Reader;
+use crate::model::{
+    Codec, DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo,
+};
+use crate::prelude::*;
+use crate::transform::{Input, measure};
+use crate::wire::cbor::Decoder;
+
+pub(super) const MAGIC: &[u8] = b"ZTEN1000";
+pub(super) const ALIGN: u64 = 64;
+/// Bytes that are decoded at most to find lengths which 1.0 and 1.1 do not give.
+const MEASURE: u64 = 1 << 30;
+
+pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
+    let frame = Frame::find(cx)?;
+    let bytes = read::index(cx, frame.manifest.clone())?;
+    let mut reading = Reading {
+        source: cx.source(),
+        end: frame.manifest.start,
+        is_10: frame.is_10,
+        blobs: Vec::new(),
+        budget: Cell::new(MEASURE),
+        measured: Cell::default(),
+        cx,
+    };
+    let mut manifest = Manifest::default();
+    let (mut version, mut objects) = (None, false);
+    let list = if frame.is_10 { "tensors" } else { "objects" };
+    let mut cbor = Decoder::new(&bytes, frame.manifest.start, &read::RULES, DEPTH_1);
+    cbor.map("the manifest", |cbor, key| {
+        match &*key {
+            "version" => version = Some((cbor.pos(), cbor.text("version")?)),
+            "attributes" => manifest.metadata = attributes(cbor)?,
+            key if key == list => {
+                objects = true;
+                cbor.map(list, |cbor, name| {
+                    let object = Object::parse(cbor, reading.cx)?;
+                    let tensor = reading.tensor(&name, object);
+                    manifest
+                        .tensors
+                        .push(tensor.map_err(|error| error.in_tensor(&name))?);
+                    Ok(())
+                })?;
+            }
+            _ => cbor.skip()?,
+        }
+        Ok(())
+    })?;
+    cbor.finish()?;
+    let at = frame.manifest.clone();
+    if !objects && frame.is_10 {
+        return Err(frame.cut());
+    }
+    read::required(objects.then_some(()), list, &at)?;
+    let (version_at, version) = read::required(version, "version", &at)?;
+    manifest.version = label(&version, version_at, reading.cx)?;
+    read::check_overlaps(reading.blobs)?;
+    manifest.region(0..8, "magic");
+    manifest.region(at, "manifest");
+    manifest.region(frame.footer, "footer");
+    Ok(manifest)
+}
+
+/// The generation that the manifest names.
+fn label(version: &str, at: u64, cx: &mut Context<'_>) -> Result<String> {
+    let range = at..at + 1 + version.len() as u64;
+    let minor = version
+        .strip_prefix("1.")
+        .map(|rest| rest.split('.').next().unwrap_or(rest));
+    let Some(minor) = minor.filter(|minor| minor.parse::<u32>().is_ok()) else {
+        let message = format!("the manifest is of version {version:?}, 1.x is expected");
+        return Err(Error::malformed("ztensor.version", message).at(range));
+    };
+    if !matches!(minor, "0" | "1" | "2") {
+        let message = format!("version {version:?} is newer than those known here (1.0 to 1.2)");
+        cx.warn("ztensor.version", range, message)?;
+    }
+    Ok(format!("1.{minor}"))
+}
+
+/// Where the manifest is.
+struct Frame {
+    manifest: Range<u64>,
+    footer: Range<u64>,
+    /// The generation without a magic at the end.
+    is_10: bool,
+}
+
+impl Frame {
+    fn find(cx: &Context<'_>) -> Result<Self> {
+        let source = cx.source();
+        let len = source.len();
+        if len < 17 {
+            let message = format!("{len} bytes are no file of generation 1: it is truncated");
+            return Err(Error::malformed("ztensor.truncated", message).at(0..len));
+        }
+        let is_10 = source.read(len - 8..len)? != MAGIC;
+        let size_at = if is_10 { len - 8 } else { len - 16 };
+        let size = Reader::over(source, size_at..len, "ztensor.truncated").u64("manifest size")?;
+        let start = size_at
+            .checked_sub(size)
+            .filter(|&start| size > 0 && start >= 8);
+        let footer = size_at..len;
+        match start {
+            Some(start) => Ok(Self {
+                manifest: start..size_at,
+                footer,
+                is_10,
+            }),
+            None if is_10 => Err(Self {
+                manifest: 0..0,
+                footer,
+                is_10,
+            }
+            .cut()),
+            None => {
+                let room = size_at.saturating_sub(8);
+                let message = format!(
+                    "the footer gives the manifest {size} bytes, there is room for 1 to {room}"
+                );
+                Err(Error::malformed("ztensor.index", message).at(footer))
+            }
+        }
+    }
+
+    /// What a file of 1.1 or 1.2 looks like without its end.
+    fn cut(&self) -> Error {
+        let message = "ends neither with the magic (1.1, 1.2) nor with the size of a manifest that \
+                       has tensors (1.0): the file is truncated or damaged";
+        Error::malformed("ztensor.footer", message).at(self.footer.clone())
+    }
+}
+
+/// Named values.
+fn attributes(cbor: &mut Decoder<'_>) -> Result<Metadata> {
+    let mut metadata = Metadata::new();
+    cbor.map("attributes", |cbor, key| {
+        metadata.push(key, cbor.value()?);
+        Ok(())
+    })?;
+    Ok(metadata)
+}
+
+struct Object<'b> {
+    /// In 1.0 only.
+    dtype: Option<Cow<'b, str>>,
+    shape: Vec<u64>,
+    format: Cow<'b, str>,
+    attributes: Metadata,
+    components: Vec<Component<'b>>,
+    at: Range<u64>,
+}
+
+impl<'b> Object<'b> {
+    fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<Self> {
+        let from = cbor.pos();
+        let (mut dtype, mut shape, mut format, mut components) = (None, None, None, None);
+        let mut metadata = Metadata::new();
+        cbor.map("an object", |cbor, key| {
+            match &*key {
+                "dtype" => dtype = Some(cbor.text("dtype")?),
+                "shape" => shape = Some(read::shape(cbor, cx)?),
+                "format" => format = Some(cbor.text("format")?),
+                "attributes" => metadata = attributes(cbor)?,
+                "components" => {
+                    let list = components.insert(Vec::new());
+                    cbor.map("components", |cbor, name| {
+                        list.push(Component::parse(cbor, name)?);
+                        Ok(())
+                    })?;
+                }
+                _ => cbor.skip()?,
+            }
+            Ok(())
+        })?;
+        let at = from..cbor.pos();
+        Ok(Self {
+            dtype,
+            shape: read::required(shape, "shape", &at)?,
+            format: read::required(format, "format", &at)?,
+            attributes: metadata,
+            components: read::required(components, "components", &at)?,
+            at,
+        })
+    }
+}
+
+struct Component<'b> {
+    name: Cow<'b, str>,
+    dtype: Option<Cow<'b, str>>,
+    /// The logical type, `type` in the file.
+    logical: Option<Cow<'b, str>>,
+    offset: u64,
+    length: u64,
+    uncompressed_length: Option<u64>,
+    encoding: Option<Cow<'b, str>>,
+    digest: Option<Cow<'b, str>>,
+    at: Range<u64>,
+}
+
+impl<'b> Component<'b> {
+    fn parse(cbor: &mut Decoder<'b>, name: Cow<'b, str>) -> Result<Self> {
+        let from = cbor.pos();
+        let (mut dtype, mut logical, mut offset, mut length) = (None, None, None, None);
+        let (mut uncompressed_length, mut encoding, mut digest) = (None, None, None);
+        cbor.map("a component", |cbor, key| {
+            match &*key {
+                "dtype" => dtype = Some(cbor.text("dtype")?),
+                "type" => logical = Some(cbor.text("type")?),
+                "offset" => offset = Some(cbor.unsigned("offset")?),
+                "length" => length = Some(cbor.unsigned("length")?),
+                "uncompressed_length" => {
+                    uncompressed_length = Some(cbor.unsigned("uncompressed_length")?);
+                }
+                "encoding" => encoding = Some(cbor.text("encoding")?),
+                "digest" => digest = Some(cbor.text("digest")?),
+                _ => cbor.skip()?,
+            }
+            Ok(())
+        })?;
+        let at = from..cbor.pos();
+        Ok(Self {
+            name,
+            dtype,
+            logical,
+            offset: read::required(offset, "offset", &at)?,
+            length: read::required(length, "length", &at)?,
+            uncompressed_length,
+            encoding,
+            digest,
+            at,
+        })
+    }
+}
+
+struct Reading<'r, 'c> {
+    cx: &'r mut Context<'c>,
+    source: &'c dyn crate::io::Source,
+    /// Where data ends and the manifest begins.
+    end: u64,
+    is_10: bool,
+    blobs: Vec<read::Blob>,
+    /// Bytes that may still be decoded to find lengths.
+    budget: Cell<u64>,
+    /// The last length that was found, so that shared data is decoded once.
+    measured: Cell<Option<(u64, u64, u64)>>,
+}
+
+impl Reading<'_, '_> {
+    /// The tensor; what is wrong with it alone is its defect.
+    fn tensor(&mut self, name: &str, object: Object<'_>) -> Result<TensorInfo> {
+        let elements = read::elements(&object.shape, &object.at)?;
+        if self.is_10 {
+            read::required(object.dtype.as_ref(), "dtype", &object.at)?;
+        }
+        let mut places = Vec::new();
+        for component in &object.components {
+            let Component {
+                offset, length, at, ..
+            } = component;
+            if !self.is_10 {
+                read::required(component.dtype.as_ref(), "dtype", at)?;
+            }
+            let range = read::place(*offset, *length, ALIGN, self.end, at)?;
+            self.blobs.push(read::Blob {
+                file: 0,
+                range: range.clone(),
+                at: at.clone(),
+            });
+            places.push(range);
+        }
+        let Object {
+            shape, attributes, ..
+        } = &object;
+        let mut info = TensorInfo::new(name, DType::UNKNOWN, shape.clone(), Layout::RowMajor);
+        info.metadata = attributes.clone();
+        match self.assemble(&object, elements, &places) {
+            Ok(assembly) => {
+                info.dtype = assembly.dtype;
+                info.layout = assembly.layout;
+                info.parts = assembly.parts;
+            }
+            // Sizes that do not fit 64 bits are nothing that a sound writer could have written.
+            Err(error) if error.rule() == "ztensor.overflow" => return Err(error),
+            Err(defect) => {
+                for (component, range) in object.components.iter().zip(places) {
+                    let role = Role::Named(component.name.clone().into_owned());
+                    info.parts
+                        .push(Part::new(role, DType::UNKNOWN, Payload::main(range)));
+                }
+                info.defect = Some(defect);
+            }
+        }
+        Ok(info)
+    }
+
+    fn assemble(
+        &mut self,
+        object: &Object<'_>,
+        elements: u64,
+        places: &[Range<u64>],
+    ) -> Result<Assembly> {
+        let mut parts = Vec::new();
+        for (component, range) in object.components.iter().zip(places) {
+            parts.push(self.part(object, component, range.clone())?);
+        }
+        let assembler = Assembler {
+            shape: &object.shape,
+            elements,
+            narrow_indices: false,
+            at: object.at.clone(),
+            measure: &|part| self.measure(part),
+        };
+        match &*object.format {
+            "dense" => assembler.dense(parts),
+            "sparse_csr" => assembler.csr(parts),
+            "sparse_coo" => assembler.coo(parts),
+            scheme => assembler.opaque(scheme, parts),
+        }
+    }
+
+    fn part(
+        &mut self,
+        object: &Object<'_>,
+        component: &Component<'_>,
+        range: Range<u64>,
+    ) -> Result<StoredPart> {
+        let at = &component.at;
+        let dtype = self.dtype(object, component)?;
+        let codec = match component.encoding.as_deref() {
+            None | Some("raw") => None,
+            Some("zstd") => Some(Codec::Zstd { level: 0 }),
+            Some(other) => {
+                let message = format!("encoding {other:?} is not known");
+                return Err(Error::unsupported("ztensor.encoding", message).at(at.clone()));
+            }
+        };
+        let checksum = match &component.digest {
+            Some(text) => read::checksum(self.cx, text, at)?,
+            None => None,
+        };
+        let stored = range.end - range.start;
+        let len = match codec {
+            Some(_) => component.uncompressed_length,
+            None => Some(stored),
+        };
+        if codec.is_none()
+            && component
+                .uncompressed_length
+                .is_some_and(|len| len != stored)
+        {
+            let message = "uncompressed_length differs from the length of uncompressed data";
+            return Err(Error::malformed("ztensor.size", message).at(at.clone()));
+        }
+        let name = component.name.clone().into_owned();
+        let source = SourceId::MAIN;
+        Ok(StoredPart {
+            name,
+            dtype,
+            source,
+            range,
+            codec,
+            len,
+            checksum,
+            at: at.clone(),
+        })
+    }
+
+    fn dtype(&mut self, object: &Object<'_>, component: &Component<'_>) -> Result<DType> {
+        let at = &component.at;
+        let unknown = |what: &str, name: &str| {
+            Error::unsupported("ztensor.dtype", format!("{what} {name:?} is not known"))
+                .at(at.clone())
+        };
+        if self.is_10 {
+            let name = object.dtype.as_deref().unwrap_or_default();
+            let dtype = names::from_01(name).ok_or_else(|| unknown("dtype", name))?;
+            let is_elements = matches!(&*component.name, "data" | "values");
+            return Ok(if is_elements { dtype } else { DType::U64 });
+        }
+        let name = component.dtype.as_deref().unwrap_or_default();
+        let storage = names::from_storage(name).ok_or_else(|| unknown("dtype", name))?;
+        let Some(logical) = component.logical.as_deref() else {
+            return Ok(storage);
+        };
+        match names::from_logical(logical, false) {
+            Some((over, dtype)) if over == storage => Ok(dtype),
+            Some((over, _)) => {
+                let message = format!("type {logical:?} over {storage}, it is stored as {over}");
+                Err(Error::malformed("ztensor.dtype", message).at(at.clone()))
+            }
+            None => {
+                let message = format!(
+                    "type {logical:?} is not known: shown as the {storage} it is stored as"
+                );
+                self.cx.warn("ztensor.dtype", at.clone(), message)?;
+                Ok(storage)
+            }
+        }
+    }
+
+    /// The length of compressed data that the file does not give: sparse tensors of 1.0 and 1.1.
+    fn measure(&self, part: &StoredPart) -> Result<u64> {
+        let range = part.range.clone();
+        if let Some((start, end, len)) = self.measured.get() {
+            if (start, end) == (range.start, range.end) {
+                return Ok(len);
+            }
+        }
+        // Data that uses up what is left leaves nothing for others.
+        let limit = self.budget.replace(0);
+        let input = Input::Source {
+            id: SourceId::MAIN,
+            source: self.source,
+            range: range.clone(),
+        };
+        let len = measure(input, limit)?;
+        self.budget.set(limit.saturating_sub(len));
+        self.measured.set(Some((range.start, range.end, len)));
+        Ok(len)
+    }
+}

@@ -1,0 +1,454 @@
+//! Objects and their parts.
+
+use alloc::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::format::Context;
+use crate::formats::ztensor::names;
+use crate::formats::ztensor::read::{self, Assembler, Assembly, StoredPart};
+use crate::formats::ztensor::v2::shards::Shards;
+use crate::formats::ztensor::v2::{ALIGN, attributes, named};
+use crate::model::{
+    BlockSpec, Checksum, Codec, DType, DigestKind, Layout, Metadata, Over, Part, Payload, Role,
+    SourceId, TensorInfo, Value,
+};
+use crate::prelude::*;
+use crate::wire::cbor::Decoder;
+
+pub(in crate::formats::ztensor) const CSR: &str = "zt.sparse_csr/1";
+pub(in crate::formats::ztensor) const COO: &str = "zt.sparse_coo/1";
+pub(in crate::formats::ztensor) const SEEKABLE: &str = "zt.zstd-seekable/1";
+/// Attributes of the layouts of blocks.
+pub(in crate::formats::ztensor) const ELEMS_PER_BLOCK: &str = "elems_per_block";
+pub(in crate::formats::ztensor) const BLOCK_BYTES: &str = "block_bytes";
+const QUANT_GROUP: &str = "zt.quant_group/1";
+const MX: &str = "zt.mx/1";
+/// Decoded bytes of a frame; what a file has is in its seek table.
+pub(in crate::formats::ztensor) const FRAME: u32 = 1 << 20;
+
+/// Stands for a file that is not there, until the parts in it are left out.
+const NOWHERE: SourceId = SourceId(u32::MAX);
+
+pub(super) struct Object<'b> {
+    shape: Vec<u64>,
+    layout: Cow<'b, str>,
+    parts: Vec<RawPart<'b>>,
+    attributes: Metadata,
+    at: Range<u64>,
+}
+
+impl<'b> Object<'b> {
+    pub(super) fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<Self> {
+        let from = cbor.pos();
+        let (mut shape, mut layout, mut parts) = (None, None, None);
+        let mut metadata = Metadata::new();
+        cbor.open_map("an object", |cbor, key| {
+            match &*key {
+                "shape" => shape = Some(read::shape(cbor, cx)?),
+                "layout" => layout = Some(cbor.text("layout")?),
+                "attributes" => metadata = attributes(cbor)?,
+                "parts" => {
+                    let list = parts.insert(Vec::new());
+                    cbor.map("parts", |cbor, name| {
+                        named("a part", &name, cbor.pos())?;
+                        list.push(RawPart::parse(cbor, name)?);
+                        Ok(())
+                    })?;
+                }
+                _ => cbor.skip()?,
+            }
+            Ok(())
+        })?;
+        let at = from..cbor.pos();
+        let parts = read::required(parts, "parts", &at)?;
+        if parts.is_empty() {
+            return Err(Error::malformed("ztensor.schema", "an object without parts").at(at));
+        }
+        Ok(Self {
+            shape: read::required(shape, "shape", &at)?,
+            layout: read::required(layout, "layout", &at)?,
+            parts,
+            attributes: metadata,
+            at,
+        })
+    }
+}
+
+struct RawPart<'b> {
+    name: Cow<'b, str>,
+    dtype: Cow<'b, str>,
+    /// The logical type, `type` in the file.
+    logical: Option<Cow<'b, str>>,
+    blob: (u64, u64),
+    shard: Option<Cow<'b, str>>,
+    encoding: Option<(Cow<'b, str>, u64)>,
+    digest: Option<Cow<'b, str>>,
+    at: Range<u64>,
+}
+
+impl<'b> RawPart<'b> {
+    fn parse(cbor: &mut Decoder<'b>, name: Cow<'b, str>) -> Result<Self> {
+        let from = cbor.pos();
+        let (mut dtype, mut logical, mut blob, mut shard) = (None, None, None, None);
+        let (mut encoding, mut decoded_length, mut digest) = (None, None, None);
+        cbor.open_map("a part", |cbor, key| {
+            match &*key {
+                "dtype" => dtype = Some(cbor.text("dtype")?),
+                "type" => logical = Some(cbor.text("type")?),
+                "blob" => blob = Some(parse_blob(cbor)?),
+                "shard" => shard = Some(cbor.text("shard")?),
+                "encoding" => encoding = Some(cbor.text("encoding")?),
+                "decoded_length" => decoded_length = Some(cbor.unsigned("decoded_length")?),
+                "digest" => {
+                    let at = cbor.pos();
+                    let text = cbor.text("digest")?;
+                    check_digest(&text, &(at..cbor.pos()))?;
+                    digest = Some(text);
+                }
+                _ => cbor.skip()?,
+            }
+            Ok(())
+        })?;
+        let at = from..cbor.pos();
+        let encoding = match (encoding, decoded_length) {
+            (Some(encoding), Some(len)) => Some((encoding, len)),
+            (None, None) => None,
+            _ => {
+                let message = "encoding and decoded_length stand together or not at all";
+                return Err(Error::malformed("ztensor.schema", message).at(at));
+            }
+        };
+        Ok(Self {
+            name,
+            dtype: read::required(dtype, "dtype", &at)?,
+            logical,
+            blob: read::required(blob, "blob", &at)?,
+            shard,
+            encoding,
+            digest,
+            at,
+        })
+    }
+}
+
+/// Offset and length.
+fn parse_blob(cbor: &mut Decoder<'_>) -> Result<(u64, u64)> {
+    let from = cbor.pos();
+    let mut numbers = [None; 2];
+    let mut count = 0;
+    cbor.array("blob", |cbor| {
+        let number = cbor.unsigned("a number of blob")?;
+        if let Some(place) = numbers.get_mut(count) {
+            *place = Some(number);
+        }
+        count += 1;
+        Ok(())
+    })?;
+    match (numbers, count) {
+        ([Some(offset), Some(length)], 2) => Ok((offset, length)),
+        _ => {
+            let message = format!("blob has {count} numbers, offset and length are expected");
+            Err(Error::malformed("ztensor.schema", message).at(from..cbor.pos()))
+        }
+    }
+}
+
+/// A digest is `algorithm:digits`, all of it in lower case.
+pub(super) fn check_digest(text: &str, at: &Range<u64>) -> Result<()> {
+    let sound = text.split_once(':').is_some_and(|(algorithm, digits)| {
+        let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        !algorithm.is_empty() && algorithm.bytes().all(lower) && digits.bytes().all(hex)
+    });
+    if sound {
+        return Ok(());
+    }
+    let message =
+        format!("digest {text:?}: an algorithm, a colon and lower-case digits are expected");
+    Err(Error::malformed("ztensor.schema", message).at(at.clone()))
+}
+
+/// The checksum that a digest gives; none for an algorithm that is not known, which is noted.
+pub(super) fn checksum(
+    cx: &mut Context<'_>,
+    text: &str,
+    at: &Range<u64>,
+) -> Result<Option<Checksum>> {
+    let (kind, len, digits) = match text.split_once(':') {
+        Some(("xxh3", digits)) => (DigestKind::Xxh3, 8, digits),
+        Some(("sha256", digits)) => (DigestKind::Sha256, 32, digits),
+        _ => {
+            cx.note(
+                "ztensor.checksum",
+                at.clone(),
+                format!("{text:?} is not verified"),
+            );
+            return Ok(None);
+        }
+    };
+    let value = read::from_hex(digits)
+        .filter(|value| value.len() == len)
+        .ok_or_else(|| {
+            let message = format!(
+                "{text:?} has {} digits, {} are expected",
+                digits.len(),
+                len * 2
+            );
+            Error::malformed("ztensor.checksum", message).at(at.clone())
+        })?;
+    Ok(Some(Checksum {
+        kind,
+        over: Over::Decoded,
+        value,
+    }))
+}
+
+/// What objects are turned into tensors with.
+pub(super) struct Reading<'r, 'c> {
+    pub(super) cx: &'r mut Context<'c>,
+    pub(super) shards: &'r mut Shards,
+    /// Where the data of this file must end.
+    pub(super) data_end: u64,
+    pub(super) blobs: &'r mut Vec<read::Blob>,
+}
+
+impl Reading<'_, '_> {
+    /// The tensor. Rules that hold for every file are errors; what is wrong with this tensor alone is its defect.
+    pub(super) fn tensor(&mut self, name: &str, object: Object<'_>) -> Result<TensorInfo> {
+        let Object {
+            shape,
+            layout,
+            parts: raw,
+            attributes,
+            at,
+        } = object;
+        let elements = read::elements(&shape, &at)?;
+        let mut defect = None;
+        let mut parts = Vec::new();
+        for part in raw {
+            parts.push(self.part(part, &mut defect)?);
+        }
+        let assembler = Assembler {
+            shape: &shape,
+            elements,
+            narrow_indices: true,
+            at: at.clone(),
+            measure: &|part| Ok(part.len.unwrap_or(0)),
+        };
+        let unknown = parts.iter().any(|part| part.dtype == DType::UNKNOWN);
+        let assembled = match &*layout {
+            // Without a size there is nothing to compare.
+            "dense" if unknown && parts.len() == 1 => Ok(unreadable(parts)),
+            "dense" => assembler.dense(parts).map(Some),
+            CSR if unknown => Ok(unreadable(parts)),
+            CSR => assembler.csr(parts).map(Some),
+            COO => match assembler.coo(parts) {
+                Err(error) => {
+                    defect.get_or_insert(error);
+                    Ok(None)
+                }
+                assembly => assembly.map(Some),
+            },
+            scheme => self.opaque(scheme, &attributes, assembler, parts).map(Some),
+        };
+        let assembly = match assembled {
+            // Data that cannot decode to its size is a matter of the tensor.
+            Err(error) if error.rule() == "ztensor.zstd" => {
+                defect.get_or_insert(error);
+                None
+            }
+            assembled => assembled?,
+        };
+        let mut info = TensorInfo::new(name, DType::UNKNOWN, shape, Layout::RowMajor);
+        info.metadata = attributes;
+        info.defect = defect;
+        if let Some(assembly) = assembly {
+            (info.dtype, info.layout) = (assembly.dtype, assembly.layout);
+            info.parts = assembly.parts;
+        }
+        // Data of a file that is not there has no place.
+        info.parts.retain(|part| {
+            part.payload
+                .stored()
+                .is_some_and(|(source, _)| source != NOWHERE)
+        });
+        Ok(info)
+    }
+
+    fn part(&mut self, part: RawPart<'_>, defect: &mut Option<Error>) -> Result<StoredPart> {
+        let at = part.at;
+        let mut lose = |error: Error| {
+            defect.get_or_insert(error);
+        };
+        let (file, end, source) = match &part.shard {
+            None => (0, self.data_end, Ok(SourceId::MAIN)),
+            Some(name) => {
+                let (file, shard) = self.shards.get(name, &at)?;
+                (file, shard.data_end(), shard.source())
+            }
+        };
+        let (offset, length) = part.blob;
+        let range = read::place(offset, length, ALIGN, end, &at)?;
+        self.blobs.push(read::Blob {
+            file,
+            range: range.clone(),
+            at: at.clone(),
+        });
+        let source = source.unwrap_or_else(|error| {
+            lose(error);
+            NOWHERE
+        });
+        let storage = names::from_storage(&part.dtype).filter(|dtype| *dtype != DType::BOOL);
+        let Some(storage) = storage else {
+            let message = format!("dtype {:?} is not one of generation 2", part.dtype);
+            return Err(Error::malformed("ztensor.dtype", message).at(at));
+        };
+        let dtype = match part
+            .logical
+            .as_deref()
+            .map(|name| (name, names::from_logical(name, true)))
+        {
+            None => storage,
+            Some((_, Some((over, dtype)))) if over == storage => dtype,
+            Some((name, Some((over, _)))) => {
+                let message = format!("type {name:?} over {storage}, it is stored as {over}");
+                return Err(Error::malformed("ztensor.dtype", message).at(at));
+            }
+            Some((name, None)) => {
+                let message = format!("type {name:?} is not known");
+                lose(Error::unsupported("ztensor.dtype", message).at(at.clone()));
+                DType::UNKNOWN
+            }
+        };
+        let (codec, len) = match &part.encoding {
+            None => (None, length),
+            Some((encoding, len)) if encoding == SEEKABLE => (
+                Some(Codec::ZstdSeekable {
+                    level: 0,
+                    frame: FRAME,
+                }),
+                *len,
+            ),
+            Some((encoding, len)) => {
+                let message = format!("encoding {encoding:?} is not known");
+                lose(Error::unsupported("ztensor.encoding", message).at(at.clone()));
+                (None, *len)
+            }
+        };
+        let checksum = match &part.digest {
+            None => None,
+            Some(text) => checksum(self.cx, text, &at).unwrap_or_else(|error| {
+                lose(error);
+                None
+            }),
+        };
+        let name = part.name.into_owned();
+        Ok(StoredPart {
+            name,
+            dtype,
+            source,
+            range,
+            codec,
+            len: Some(len),
+            checksum,
+            at,
+        })
+    }
+
+    /// Layouts that are passed on as they are, and blocks of GGUF, which are known by themselves.
+    fn opaque(
+        &mut self,
+        scheme: &str,
+        attributes: &Metadata,
+        assembler: Assembler<'_>,
+        parts: Vec<StoredPart>,
+    ) -> Result<Assembly> {
+        if let Some(block) = block_of(scheme, attributes) {
+            let dtype = DType::Block(block);
+            if let [data] = parts.as_slice() {
+                let len = dtype.bytes_for(assembler.elements);
+                if data.name == "data" && data.dtype == DType::U8 && data.len == len {
+                    let mut assembly = assembler.opaque(scheme, parts)?;
+                    for part in &mut assembly.parts {
+                        (part.role, part.dtype) = (Role::Values, dtype);
+                    }
+                    return Ok(Assembly {
+                        dtype,
+                        layout: Layout::RowMajor,
+                        ..assembly
+                    });
+                }
+            }
+            let message =
+                format!("{scheme} does not fit the shape: its parts are passed on as they are");
+            self.cx
+                .warn("ztensor.layout", assembler.at.clone(), message)?;
+        }
+        if let Some(message) = odd_parts(scheme, &parts) {
+            self.cx
+                .warn("ztensor.layout", assembler.at.clone(), message)?;
+        }
+        assembler.opaque(scheme, parts)
+    }
+}
+
+/// Parts that can be listed, of a tensor that cannot be read.
+fn unreadable(parts: Vec<StoredPart>) -> Option<Assembly> {
+    let parts = parts.into_iter().map(
+        |StoredPart {
+             name,
+             dtype,
+             source,
+             range,
+             ..
+         }| { Part::new(Role::Named(name), dtype, Payload::Raw { source, range }) },
+    );
+    let parts = parts.collect();
+    Some(Assembly {
+        dtype: DType::UNKNOWN,
+        layout: Layout::RowMajor,
+        parts,
+    })
+}
+
+/// The block type that a layout `gguf.<type>/1` with these attributes speaks of.
+fn block_of(scheme: &str, attributes: &Metadata) -> Option<&'static BlockSpec> {
+    let name = scheme.strip_prefix("gguf.")?.strip_suffix("/1")?;
+    let block = BlockSpec::from_name(name)?;
+    let is = |key, expected: u32| {
+        attributes
+            .get(key)
+            .and_then(Value::as_u64)
+            .is_none_or(|found| found == expected.into())
+    };
+    (is(ELEMS_PER_BLOCK, block.elements) && is(BLOCK_BYTES, block.bytes)).then_some(block)
+}
+
+/// What the parts of a layout of zTensor's own lack; readers of it do not look.
+fn odd_parts(scheme: &str, parts: &[StoredPart]) -> Option<String> {
+    let dtype_of = |name: &str| {
+        parts
+            .iter()
+            .find(|part| part.name == name)
+            .map(|part| part.dtype)
+    };
+    let optional: &[&str] = match scheme {
+        QUANT_GROUP => &["zeros"],
+        MX => &[],
+        _ => return None,
+    };
+    let known = |name: &str| matches!(name, "data" | "scales") || optional.contains(&name);
+    if let Some(part) = parts.iter().find(|part| !known(&part.name)) {
+        return Some(format!("{scheme} has no part {:?}", part.name));
+    }
+    let (Some(data), Some(scales)) = (dtype_of("data"), dtype_of("scales")) else {
+        return Some(format!("{scheme} without its parts data and scales"));
+    };
+    let elements = [DType::F4_E2M1, DType::F8_E4M3, DType::F8_E5M2, DType::I8];
+    if scheme == MX && (scales != DType::F8_E8M0 || !elements.contains(&data)) {
+        return Some(format!(
+            "{scheme} with data of {data} and scales of {scales}"
+        ));
+    }
+    None
+}

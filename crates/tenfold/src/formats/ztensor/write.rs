@@ -1,0 +1,213 @@
+//! Lays out files of generations 0.1, 1.2 and 2: data first, then what describes it.
+
+mod index;
+mod pieces;
+
+use crate::error::{Error, Result};
+use crate::format::{Checksums, Compression, FilePlan, Plan, PlanOptions, Segment, Survey};
+use crate::formats::ztensor::{SPEC, v01, v1, v2};
+use crate::model::{Codec, DigestKind, Manifest, Over};
+use crate::prelude::*;
+
+use pieces::{Object, Request, share};
+
+/// Where data begins in the canonical form of generation 2.
+const CANONICAL_ALIGN: u64 = 65536;
+/// Padding that can be asked for, at most.
+const MAX_ALIGN: u64 = 1 << 30;
+/// The level for data that was compressed in another way.
+const LEVEL: i32 = 3;
+
+/// A generation that is written.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Generation {
+    V01,
+    V12,
+    V2,
+}
+
+/// What is to be written, and how.
+struct Target {
+    generation: Generation,
+    align: u64,
+    canonical: bool,
+    /// Uncompressed numbers are written big-endian.
+    big: bool,
+    checksums: Checksums,
+    kinds: &'static [DigestKind],
+}
+
+/// Canonical files store equal data once: for that it must be known by its hash.
+pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
+    let mut survey = Survey::default();
+    if Target::new(options)?.canonical {
+        survey.digest = Some(DigestKind::Sha256);
+    }
+    Ok(survey)
+}
+
+pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+    let target = Target::new(options)?;
+    let mut known = LookupMap::default();
+    let mut objects = Vec::new();
+    for (index, info) in what.tensors.iter().enumerate() {
+        let within = |error: Error| error.in_tensor(&info.name);
+        if known.insert(info.name.as_str(), ()).is_some() {
+            let message = "two tensors have this name; rename one of them";
+            return Err(within(Error::argument(message)));
+        }
+        let compression = (options.compression)(info);
+        objects.push(Object::new(&target, index, info, compression).map_err(within)?);
+    }
+    let order = match target.canonical {
+        true => pieces::canonical_order(&objects)?,
+        false => pieces::file_order(&objects),
+    };
+    let blobs = share(&mut objects, &order);
+    let mut segments = vec![Segment::Bytes(target.magic().to_vec())];
+    for blob in &blobs {
+        segments.push(Segment::Align {
+            to: target.align,
+            fill: 0,
+        });
+        segments.push(blob.segment(target.over()));
+    }
+    if target.generation == Generation::V2 {
+        segments.push(Segment::Align {
+            to: target.align,
+            fill: 0,
+        });
+    }
+    segments.push(target.index(what, objects, blobs));
+    let name = options.file_name.clone();
+    Ok(Plan {
+        files: vec![FilePlan { name, segments }],
+    })
+}
+
+impl Target {
+    fn new(options: &PlanOptions) -> Result<Self> {
+        let generation = match options.version {
+            "0.1" => Generation::V01,
+            "1.2" => Generation::V12,
+            _ => Generation::V2,
+        };
+        let refuse = |message: String| Err(Error::argument(message));
+        let canonical = options.flag("canonical")?;
+        if canonical && generation != Generation::V2 {
+            return refuse("-O canonical=true is for version 2 only".into());
+        }
+        let big = match options.option("endian") {
+            None | Some("little") => false,
+            Some("big") if generation == Generation::V01 => true,
+            Some("big") => return refuse("-O endian=big is for version 0.1 only".into()),
+            Some(other) => return refuse(format!("-O endian={other}: little or big is expected")),
+        };
+        let kinds = SPEC
+            .profile(options.version)
+            .map_or(&[][..], |profile| profile.can.checksums);
+        if let Checksums::With(kind) = options.checksums {
+            if !kinds.contains(&kind) {
+                let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+                let (version, known) = (options.version, known.join(", "));
+                return refuse(format!(
+                    "zTensor {version} has no {kind} checksum; it has {known}"
+                ));
+            }
+        }
+        let checksums = match options.checksums {
+            Checksums::Keep | Checksums::With(DigestKind::Xxh3) if canonical => {
+                Checksums::With(DigestKind::Xxh3)
+            }
+            _ if canonical => return refuse("canonical files have xxh3 checksums".into()),
+            other => other,
+        };
+        let align = alignment(options, generation, canonical)?;
+        Ok(Self {
+            generation,
+            align,
+            canonical,
+            big,
+            checksums,
+            kinds,
+        })
+    }
+
+    fn magic(&self) -> &'static [u8] {
+        match self.generation {
+            Generation::V01 => v01::MAGIC,
+            Generation::V12 => v1::MAGIC,
+            Generation::V2 => v2::MAGIC,
+        }
+    }
+
+    /// Which bytes checksums cover.
+    fn over(&self) -> Over {
+        match self.generation {
+            Generation::V01 | Generation::V12 => Over::Stored,
+            Generation::V2 => Over::Decoded,
+        }
+    }
+
+    fn codec(&self, level: i32) -> Codec {
+        match self.generation {
+            Generation::V01 | Generation::V12 => Codec::Zstd { level },
+            Generation::V2 => Codec::ZstdSeekable {
+                level,
+                frame: v2::FRAME,
+            },
+        }
+    }
+
+    /// Whether compressed data can be taken over as it is.
+    fn has(&self, codec: Codec) -> bool {
+        matches!(codec, Codec::ZstdSeekable { .. }) == (self.generation == Generation::V2)
+    }
+
+    fn check_compression(&self, compression: Compression) -> Result<()> {
+        match compression {
+            Compression::Zstd(_) if self.canonical => {
+                Err(Error::argument("canonical files are not compressed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn index(&self, what: &Manifest, objects: Vec<Object>, blobs: Vec<Request>) -> Segment {
+        let metadata = what.metadata.clone();
+        match self.generation {
+            Generation::V01 => Segment::Computed(Box::new(move |written, _| {
+                index::v01(&objects, &blobs, written)
+            })),
+            Generation::V12 => Segment::Computed(Box::new(move |written, _| {
+                index::v12(&metadata, objects, &blobs, written)
+            })),
+            Generation::V2 => Segment::Computed(Box::new(move |written, at| {
+                index::v2(&metadata, objects, &blobs, written, at)
+            })),
+        }
+    }
+}
+
+/// Where data begins.
+fn alignment(options: &PlanOptions, generation: Generation, canonical: bool) -> Result<u64> {
+    let (least, usual) = match generation {
+        Generation::V01 => (v01::ALIGN, v01::ALIGN),
+        Generation::V12 => (v1::ALIGN, v1::ALIGN),
+        Generation::V2 if canonical => (v2::ALIGN, CANONICAL_ALIGN),
+        Generation::V2 => (v2::ALIGN, v2::ALIGN),
+    };
+    let align = options.number("align")?.unwrap_or(usual);
+    if canonical && align != CANONICAL_ALIGN {
+        let message = format!("-O align={align}: canonical files have {CANONICAL_ALIGN}");
+        return Err(Error::argument(message));
+    }
+    if align == 0 || align % least != 0 || align > MAX_ALIGN {
+        let version = options.version;
+        let message = format!(
+            "-O align={align}: version {version} needs a multiple of {least}, up to {MAX_ALIGN}"
+        );
+        return Err(Error::argument(message));
+    }
+    Ok(align)
+}

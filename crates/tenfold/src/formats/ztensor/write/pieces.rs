@@ -1,0 +1,423 @@
+//! What is stored of each tensor, in which form, and which tensors share it.
+
+use alloc::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::format::{Checksums, Compression, Form, Segment, Want};
+use crate::formats::ztensor::names::{self, Spelling};
+use crate::formats::ztensor::v2;
+use crate::formats::ztensor::write::{Generation, LEVEL, Target};
+use crate::model::{
+    Checksum, Codec, DType, DigestKind, Endian, Layout, Metadata, Over, Part, Payload, Role,
+    TensorInfo, Value,
+};
+use crate::prelude::*;
+
+/// A tensor to be written.
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) shape: Vec<u64>,
+    /// `layout` of 0.1 and 2, `format` of 1.2.
+    pub(super) layout: Cow<'static, str>,
+    pub(super) metadata: Metadata,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A part of it.
+pub(super) struct Piece {
+    pub(super) name: Cow<'static, str>,
+    pub(super) dtype: Spelling,
+    pub(super) encoding: Option<&'static str>,
+    /// The byte order where it must be said: of uncompressed numbers in 0.1.
+    pub(super) endian: Option<Endian>,
+    /// Bytes before compression.
+    pub(super) len: u64,
+    /// A checksum of the source that is still right.
+    pub(super) carried: Option<Checksum>,
+    /// Which of the stored pieces of data it is.
+    pub(super) blob: usize,
+    request: Request,
+}
+
+/// Data to be stored.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) index: usize,
+    pub(super) part: usize,
+    want: Want,
+    codec: Option<Codec>,
+    digest: Option<DigestKind>,
+    identity: Option<Identity>,
+}
+
+/// What makes two requests one.
+#[derive(Clone, Eq, Hash, PartialEq)]
+enum Identity {
+    /// No bytes at all, in a generation that lets everything empty share a place.
+    Empty,
+    /// The same stored bytes, as they are.
+    Stored(u32, Range<u64>),
+    /// The same stored bytes, changed in the same way.
+    Changed {
+        stored: (u32, Range<u64>, Option<Codec>),
+        from: (DType, Endian),
+        /// The arrangement, where it changes.
+        arrangement: Option<(Layout, Vec<u64>)>,
+        to: (DType, Endian, Option<Codec>),
+    },
+    /// Bytes with the same SHA-256, and what their numbers are turned into.
+    Content(Bytes, u64, Option<DType>),
+}
+
+impl Request {
+    pub(super) fn segment(&self, over: Over) -> Segment {
+        let Self {
+            index,
+            part,
+            want,
+            codec,
+            digest,
+            ..
+        } = self.clone();
+        let digest = digest.map(|kind| (kind, over));
+        Segment::Tensor {
+            index,
+            part,
+            want,
+            codec,
+            digest,
+        }
+    }
+}
+
+impl Object {
+    pub(super) fn new(
+        target: &Target,
+        index: usize,
+        info: &TensorInfo,
+        compression: Compression,
+    ) -> Result<Self> {
+        target.check_compression(compression)?;
+        let maker = Maker {
+            target,
+            index,
+            info,
+            compression,
+        };
+        let mut pieces = Vec::new();
+        for (part, stored) in info.parts.iter().enumerate() {
+            pieces.push(maker.piece(part, stored)?);
+        }
+        let mut metadata = info.metadata.clone();
+        if let DType::Block(block) = info.dtype {
+            // Of the layout, not of the tensor: whatever the source says.
+            metadata = metadata.filter_map(|key, value| {
+                (!matches!(key, v2::ELEMS_PER_BLOCK | v2::BLOCK_BYTES)).then(|| value.clone())
+            });
+            metadata.push(v2::ELEMS_PER_BLOCK, Value::U32(block.elements));
+            metadata.push(v2::BLOCK_BYTES, Value::U32(block.bytes));
+        }
+        let layout = layout_name(target.generation, info);
+        let (name, shape) = (info.name.clone(), info.shape.clone());
+        Ok(Self {
+            name,
+            shape,
+            layout,
+            metadata,
+            pieces,
+        })
+    }
+}
+
+fn layout_name(generation: Generation, info: &TensorInfo) -> Cow<'static, str> {
+    let is_2 = generation == Generation::V2;
+    match (&info.layout, info.dtype) {
+        (Layout::Opaque { scheme }, _) => Cow::Owned(scheme.clone()),
+        (Layout::Coo { .. }, _) => Cow::Borrowed(if is_2 { v2::COO } else { "sparse_coo" }),
+        (Layout::Csr { .. }, _) => Cow::Borrowed(if is_2 { v2::CSR } else { "sparse_csr" }),
+        (_, DType::Block(block)) => {
+            Cow::Owned(format!("gguf.{}/1", block.name.to_ascii_lowercase()))
+        }
+        _ => Cow::Borrowed("dense"),
+    }
+}
+
+/// Decides the form of a tensor's parts.
+struct Maker<'a> {
+    target: &'a Target,
+    index: usize,
+    info: &'a TensorInfo,
+    compression: Compression,
+}
+
+impl Maker<'_> {
+    fn piece(&self, part: usize, stored: &Part) -> Result<Piece> {
+        let Self {
+            target,
+            index,
+            info,
+            ..
+        } = *self;
+        let dense = info.layout.is_dense();
+        let dtype = if dense {
+            info.dtype
+        } else {
+            self.part_dtype(stored)
+        };
+        let spelling = self.spelling(dtype).ok_or_else(|| {
+            Error::unsupported(
+                "ztensor.dtype",
+                format!("elements of {dtype} cannot be held"),
+            )
+        })?;
+        let len = match dense {
+            true => info.dense_len(),
+            false => dtype.bytes_for(stored.payload.len() / stored.dtype.swap_width() as u64),
+        };
+        // Parts of opaque layouts may be of any length.
+        let len = if dtype == stored.dtype && !dense {
+            stored.payload.len()
+        } else {
+            len.unwrap_or(0)
+        };
+
+        let level = self.level(stored, len);
+        let big = target.big && level.is_none() && dtype.swap_width() > 1;
+        let endian = if big { Endian::Big } else { Endian::Little };
+        let same_order = stored.endian == endian || dtype.swap_width() == 1;
+        let unchanged = stored.dtype == dtype
+            && dtype != DType::BOOL
+            && same_order
+            && (!dense || info.layout == Layout::RowMajor);
+        let keeps = match &stored.payload {
+            Payload::Encoded { codec, .. } => {
+                unchanged
+                    && self.compression == Compression::Keep
+                    && target.has(*codec)
+                    && !target.canonical
+                    && !big
+                    && len > 0
+            }
+            Payload::Raw { .. } => unchanged && level.is_none(),
+            _ => false,
+        };
+        let codec = level.filter(|_| !keeps).map(|level| target.codec(level));
+        let compressed =
+            codec.is_some() || keeps && matches!(stored.payload, Payload::Encoded { .. });
+        let want = match (keeps, dense) {
+            (true, _) => Want::Stored,
+            (_, true) => Want::Dense(Form {
+                dtype,
+                layout: Layout::RowMajor,
+                endian,
+            }),
+            (_, false) => Want::Part { dtype, endian },
+        };
+        let (carried, digest) = self.checksum(stored, unchanged, keeps, dtype);
+        let identity = self.identity(stored, len, &want, codec);
+        let is_01 = target.generation == Generation::V01;
+        Ok(Piece {
+            name: self.name(stored),
+            dtype: spelling,
+            encoding: compressed.then_some(if is_01 || target.generation == Generation::V12 {
+                "zstd"
+            } else {
+                v2::SEEKABLE
+            }),
+            endian: (is_01 && !compressed && dtype.swap_width() > 1).then_some(endian),
+            len,
+            carried,
+            blob: 0,
+            request: Request {
+                index,
+                part,
+                want,
+                codec,
+                digest,
+                identity,
+            },
+        })
+    }
+
+    fn spelling(&self, dtype: DType) -> Option<Spelling> {
+        match self.target.generation {
+            Generation::V01 => Some((names::in_01(dtype)?, None)),
+            Generation::V12 => names::in_12(dtype),
+            Generation::V2 if matches!(dtype, DType::Block(_)) => Some(("u8", None)),
+            Generation::V2 => names::in_2(dtype),
+        }
+    }
+
+    /// The type of a part: that of the source, but for indices, about which the generations have rules.
+    fn part_dtype(&self, stored: &Part) -> DType {
+        if !matches!(stored.role, Role::Coords | Role::Indices | Role::Indptr) {
+            return stored.dtype;
+        }
+        let mut indices = self
+            .info
+            .parts
+            .iter()
+            .filter(|part| !matches!(part.role, Role::Values));
+        let narrow = indices.all(|part| part.dtype == DType::U32);
+        if narrow && self.target.generation == Generation::V2 {
+            DType::U32
+        } else {
+            DType::U64
+        }
+    }
+
+    fn name(&self, stored: &Part) -> Cow<'static, str> {
+        match &stored.role {
+            Role::Values if self.info.layout.is_dense() => Cow::Borrowed("data"),
+            Role::Values => Cow::Borrowed("values"),
+            Role::Coords => Cow::Borrowed("coords"),
+            Role::Indices => Cow::Borrowed("indices"),
+            Role::Indptr => Cow::Borrowed("indptr"),
+            Role::Named(name) => Cow::Owned(name.clone()),
+        }
+    }
+
+    /// The level to compress with; `None` for what stays or becomes uncompressed. Empty data is not compressed.
+    fn level(&self, stored: &Part, len: u64) -> Option<i32> {
+        let level = match (self.compression, &stored.payload) {
+            (Compression::Zstd(level), _) => Some(level),
+            (Compression::Keep, Payload::Encoded { codec, .. }) => {
+                // A build that cannot compress can still take over what it need not change.
+                (self.target.has(*codec) || cfg!(feature = "zstd-write")).then_some(LEVEL)
+            }
+            _ => None,
+        };
+        level.filter(|_| len > 0 && !self.target.canonical)
+    }
+
+    /// A checksum to carry over, or one to compute.
+    fn checksum(
+        &self,
+        stored: &Part,
+        unchanged: bool,
+        keeps: bool,
+        dtype: DType,
+    ) -> (Option<Checksum>, Option<DigestKind>) {
+        let old = match (self.target.checksums, &stored.checksum) {
+            (Checksums::With(kind), _) => return (None, Some(kind)),
+            (Checksums::Keep, Some(old)) if self.target.kinds.contains(&old.kind) => old,
+            _ => return (None, None),
+        };
+        let raw = matches!(stored.payload, Payload::Raw { .. });
+        let over = self.target.over();
+        let same = match over {
+            Over::Stored => keeps && (raw || old.over == Over::Stored),
+            Over::Decoded => unchanged && (raw || old.over == Over::Decoded),
+        };
+        match same {
+            true => (
+                Some(Checksum {
+                    over,
+                    ..old.clone()
+                }),
+                None,
+            ),
+            // True is written as 1, so the bytes may be others: the same kind, computed again.
+            false if dtype == DType::BOOL && stored.dtype == DType::BOOL => (None, Some(old.kind)),
+            false => (None, None),
+        }
+    }
+
+    fn identity(
+        &self,
+        stored: &Part,
+        len: u64,
+        want: &Want,
+        codec: Option<Codec>,
+    ) -> Option<Identity> {
+        if len == 0 {
+            return (self.target.generation == Generation::V2).then_some(Identity::Empty);
+        }
+        if self.target.canonical {
+            let sum = stored
+                .checksum
+                .as_ref()
+                .filter(|sum| sum.kind == DigestKind::Sha256)?;
+            let cast = match want {
+                Want::Part { dtype, .. } if *dtype != stored.dtype => Some(*dtype),
+                _ => None,
+            };
+            return Some(Identity::Content(sum.value.clone(), len, cast));
+        }
+        let (source, range) = stored.payload.stored()?;
+        let to = match want {
+            Want::Stored => return Some(Identity::Stored(source.0, range)),
+            Want::Part { dtype, endian } => (*dtype, *endian, codec),
+            Want::Dense(form) => (form.dtype, form.endian, codec),
+        };
+        let packed = match stored.payload {
+            Payload::Encoded { codec, .. } => Some(codec),
+            _ => None,
+        };
+        let rearranged = self.info.layout == Layout::ColumnMajor;
+        Some(Identity::Changed {
+            stored: (source.0, range, packed),
+            from: (stored.dtype, stored.endian),
+            arrangement: rearranged.then(|| (self.info.layout.clone(), self.info.shape.clone())),
+            to,
+        })
+    }
+}
+
+/// Pieces in the order of the tensors.
+pub(super) fn file_order(objects: &[Object]) -> Vec<(usize, usize)> {
+    let pieces = |(n, object): (usize, &Object)| (0..object.pieces.len()).map(move |p| (n, p));
+    objects.iter().enumerate().flat_map(pieces).collect()
+}
+
+/// Pieces in plain byte order of tensor and part, whose names must be in normalization form C.
+pub(super) fn canonical_order(objects: &[Object]) -> Result<Vec<(usize, usize)>> {
+    let check = |name: &str| {
+        if name.is_ascii() || unicode_normalization::is_nfc(name) {
+            return Ok(());
+        }
+        let message = format!(
+            "the name {name:?} is not in Unicode normalization form C, as canonical files need it"
+        );
+        Err(Error::argument(message))
+    };
+    let mut order = Vec::new();
+    for (n, object) in objects.iter().enumerate() {
+        check(&object.name)?;
+        for (p, piece) in object.pieces.iter().enumerate() {
+            check(&piece.name)?;
+            order.push(((object.name.as_bytes(), piece.name.as_bytes()), (n, p)));
+        }
+    }
+    order.sort_unstable();
+    Ok(order.into_iter().map(|(_, place)| place).collect())
+}
+
+/// Gives every piece its data, each only once, in the order of the pieces.
+pub(super) fn share(objects: &mut [Object], order: &[(usize, usize)]) -> Vec<Request> {
+    let mut blobs = Vec::new();
+    let mut known = LookupMap::default();
+    for &(n, p) in order {
+        let Some(piece) = objects
+            .get_mut(n)
+            .and_then(|object| object.pieces.get_mut(p))
+        else {
+            continue;
+        };
+        let next = blobs.len();
+        piece.blob = match piece.request.identity.take() {
+            Some(identity) => *known.entry(identity).or_insert(next),
+            None => next,
+        };
+        if piece.blob == next {
+            blobs.push(piece.request.clone());
+        } else if let (Some(blob), Some(kind)) = (blobs.get_mut(piece.blob), piece.request.digest) {
+            // One of those who share wants a hash that the first did not.
+            let blob: &mut Request = blob;
+            blob.digest.get_or_insert(kind);
+        }
+    }
+    blobs
+}
