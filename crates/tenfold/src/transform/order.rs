@@ -204,8 +204,7 @@ mod tests {
         let bytes: Vec<u8> = (0..len)
             .map(|n| (n ^ n >> 8).wrapping_mul(167).to_le_bytes()[0])
             .collect();
-        let mut info =
-            TensorInfo::dense("t", dtype, shape.to_vec(), Payload::Inline(bytes.into()));
+        let mut info = TensorInfo::dense("t", dtype, shape.to_vec(), Payload::Inline(bytes.into()));
         info.layout = layout.clone();
         info
     }

@@ -277,3 +277,6 @@ fn in_range(tensor: &TensorInfo, dim: usize, n: usize, index: i128) -> Result<u6
 fn broken(message: impl Into<String>) -> Error {
     Error::malformed("sparse", message)
 }
+
+#[cfg(test)]
+mod tests;
