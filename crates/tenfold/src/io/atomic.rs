@@ -20,6 +20,8 @@ pub struct AtomicOutput {
     main: String,
     /// A directory that does not exist yet, to be renamed to `directory`'s final name.
     new_directory: Option<PathBuf>,
+    /// Held on the directory before it has its name: says to a later run that it is not abandoned.
+    _lock: Option<File>,
     force: bool,
     sync: bool,
     pending: Vec<Pending>,
@@ -70,6 +72,7 @@ impl AtomicOutput {
             directory,
             main,
             new_directory: None,
+            _lock: None,
             force: false,
             sync: true,
             pending: Vec::new(),
@@ -84,10 +87,12 @@ impl AtomicOutput {
             return Err(already_exists(target));
         }
         let mut output = Self::file(target)?;
+        remove_abandoned(&output.directory, &output.main);
         let staging = output.directory.join(temporary_name(&output.main));
         fs::create_dir(&staging).map_err(|cause| {
             Error::io(format_args!("cannot create {}", staging.display()), cause)
         })?;
+        output._lock = File::open(&staging).ok().inspect(hold);
         output.new_directory = Some(target.to_owned());
         output.directory = staging;
         output.main.clear();
@@ -191,10 +196,18 @@ impl Output for AtomicOutput {
         // The file that names the others comes last, so that whoever sees it sees them too.
         let main = self.main.clone();
         self.pending.sort_by_key(|pending| pending.name == main);
+        let mut named = Vec::new();
         for pending in &self.pending {
             let target = self.target(&pending.name);
-            self.check_free(&target)?;
-            publish(pending, &target, self.force)?;
+            let is_new = target.symlink_metadata().is_err();
+            let done = self.check_free(&target);
+            if let Err(error) = done.and_then(|()| publish(pending, &target, self.force)) {
+                for new in &named {
+                    let _ = fs::remove_file(new);
+                }
+                return Err(error);
+            }
+            named.extend(is_new.then_some(target));
         }
         if let Some(target) = &self.new_directory {
             fs::rename(&self.directory, target).map_err(|cause| {
@@ -287,6 +300,12 @@ fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>
     if let Some(file) = open_unnamed(directory) {
         return Ok((file, None));
     }
+    let (file, path) = open_named(directory, name)?;
+    Ok((file, Some(path)))
+}
+
+/// A file under a temporary name beside its target.
+fn open_named(directory: &Path, name: &str) -> Result<(File, PathBuf)> {
     let path = directory.join(temporary_name(name));
     let file = fs::OpenOptions::new()
         .read(true)
@@ -294,10 +313,16 @@ fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>
         .create_new(true)
         .open(&path)
         .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
-    // Held until the process ends: says to a later run that this file is not abandoned.
+    hold(&file);
+    Ok((file, path))
+}
+
+/// Says to a later run, until this process ends, that a file or directory is not abandoned.
+fn hold(file: &File) {
     #[cfg(unix)]
-    let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    Ok((file, Some(path)))
+    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    #[cfg(not(unix))]
+    let _ = file;
 }
 
 /// A file without a name; `None` where the file system has none, or could not give it a name later.
@@ -313,7 +338,7 @@ fn open_unnamed(directory: &Path) -> Option<File> {
         .map(File::from)
 }
 
-/// Removes temporary files of earlier runs to the same target that no process holds.
+/// Removes temporary files and directories of earlier runs to the same target that no process holds.
 fn remove_abandoned(directory: &Path, name: &str) {
     #[cfg(unix)]
     {
@@ -332,7 +357,10 @@ fn remove_abandoned(directory: &Path, name: &str) {
             if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
                 .is_ok()
             {
-                let _ = fs::remove_file(entry.path());
+                let _ = match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                    _ => fs::remove_file(entry.path()),
+                };
             }
         }
     }
@@ -411,3 +439,6 @@ fn sync_directory(directory: &Path) -> Result<()> {
     let _ = directory;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

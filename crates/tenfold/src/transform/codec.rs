@@ -19,6 +19,13 @@ const MAX_FRAME: u64 = 16 << 20;
 
 /// How the bytes of `input` are decoded to `len` bytes.
 pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>> {
+    // The decoders disagree about it, and no writer does it.
+    if input.len() == 0 {
+        return Err(damaged(
+            &input,
+            "there are no compressed bytes: nothing is a frame too",
+        ));
+    }
     if len > input.len().saturating_mul(MAX_RATIO) {
         let message = format!("{} compressed bytes cannot decode to {len}", input.len());
         return Err(damaged(&input, message));
@@ -285,3 +292,6 @@ fn not_built_in(feature: &str) -> Error {
         format!("zstd is not built in; enable feature `{feature}`"),
     )
 }
+
+#[cfg(all(test, feature = "zstd-write"))]
+mod tests;

@@ -152,11 +152,14 @@ impl<'a> View<'a> {
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
         let len = map.output_len(part.payload.len())?;
-        Ok(Self {
-            map,
-            len,
-            ..Self::decoded(data, &part.payload)?
-        })
+        let mut view = Self::decoded(data, &part.payload)?;
+        // A number that lies in two frames can only be put together by reading from the beginning.
+        if let Body::Frames(frames) = &view.body
+            && !map.is_whole(frames.frame_len())
+        {
+            view.body = Body::Sequential(data.input(&part.payload)?, part.payload.len());
+        }
+        Ok(Self { map, len, ..view })
     }
 
     /// The bytes of a part after decompression, as they are.

@@ -109,6 +109,10 @@ fn strides(shape: &[u64], layout: &Layout) -> Result<Vec<u64>> {
 
 fn coo(data: Data<'_>, tensor: &TensorInfo, nnz: u64, strides: &[u64]) -> Result<Vec<u64>> {
     let coords = integers(data, tensor, &Role::Coords)?;
+    // A scalar has no coordinates that could show a count to be wrong.
+    if tensor.elements().is_none_or(|elements| nnz > elements) {
+        return Err(broken(format!("{nnz} entries, more than elements")));
+    }
     let nnz = as_size(nnz)?;
     if nnz.checked_mul(tensor.shape.len()) != Some(coords.len()) {
         let message = format!(
@@ -208,13 +212,23 @@ fn pairs(
                     "entry {n}: index {index}, there are {elements} elements"
                 )));
             }
-            index
+            row_major_place(index, &tensor.shape, strides)
         };
         places.push(place);
         values.extend_from_slice(value);
     }
     ElementMap::new(part.dtype, part.endian, form.dtype, form.endian)?.apply(&mut values)?;
     Ok((places, values.into()))
+}
+
+/// The place of the element with a row-major index, which is in range.
+fn row_major_place(mut index: u64, shape: &[u64], strides: &[u64]) -> u64 {
+    let mut place = 0;
+    for (dim, stride) in shape.iter().zip(strides).rev() {
+        place += index % dim * stride;
+        index /= dim;
+    }
+    place
 }
 
 fn values(data: Data<'_>, tensor: &TensorInfo, form: &Form) -> Result<Bytes> {
@@ -263,3 +277,6 @@ fn in_range(tensor: &TensorInfo, dim: usize, n: usize, index: i128) -> Result<u6
 fn broken(message: impl Into<String>) -> Error {
     Error::malformed("sparse", message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,7 +147,8 @@ mod with_c {
     }
 }
 
-#[cfg(not(feature = "zstd-write"))]
+// Tests compare both decoders, whichever is used.
+#[cfg(any(not(feature = "zstd-write"), test))]
 mod in_rust {
     use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
     use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
@@ -262,3 +263,6 @@ mod in_rust {
         }
     }
 }
+
+#[cfg(all(test, feature = "zstd-write"))]
+mod tests;

@@ -1,0 +1,327 @@
+//! Outputs appear whole or not at all, and leave nothing behind.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use tempfile::TempDir;
+use tenfold::ErrorKind;
+use tenfold::io::{AtomicOutput, Output};
+
+/// The names in a directory, sorted.
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn put(out: &mut AtomicOutput, name: &str, bytes: &[u8]) {
+    out.create(name, None).unwrap().write(bytes).unwrap();
+}
+
+fn commit(out: AtomicOutput) -> tenfold::Result<()> {
+    Box::new(out).commit()
+}
+
+#[test]
+fn nothing_is_visible_before_the_commit_and_the_whole_file_after_it() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("a.zt");
+    for sync in [true, false] {
+        let mut out = AtomicOutput::file(&target).unwrap().sync(sync).force(!sync);
+        assert_eq!(out.main_name(), "a.zt");
+        {
+            let mut sink = out.create("a.zt", Some(9)).unwrap();
+            sink.write(b"abc").unwrap();
+            sink.write(b"defghi").unwrap();
+        }
+        if sync {
+            assert!(!target.exists());
+        }
+        let written = out.written("a.zt").unwrap().unwrap();
+        assert_eq!(written.read(0..9).unwrap(), b"abcdefghi".as_slice());
+        assert!(out.written("b.zt").unwrap().is_none());
+        commit(out).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"abcdefghi");
+        assert_eq!(names(dir.path()), ["a.zt"]);
+    }
+}
+
+#[test]
+fn an_output_that_is_dropped_leaves_nothing() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("a.zt")).unwrap();
+    put(&mut out, "a.zt", b"abc");
+    put(&mut out, "a-1.zt", b"def");
+    drop(out);
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn an_existing_file_is_refused_and_stays_as_it_is() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("a.zt");
+    fs::write(&target, "old").unwrap();
+    let mut out = AtomicOutput::file(&target).unwrap();
+    let error = out.create("a.zt", None).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Argument);
+    assert_eq!(error.rule(), "file.exists");
+    drop(out);
+    assert_eq!(fs::read(&target).unwrap(), b"old");
+    assert_eq!(names(dir.path()), ["a.zt"]);
+}
+
+#[test]
+fn a_file_that_appears_while_the_output_is_written_is_not_replaced() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("a.zt");
+    let mut out = AtomicOutput::file(&target).unwrap();
+    put(&mut out, "a.zt", b"new");
+    fs::write(&target, "theirs").unwrap();
+    let error = commit(out).unwrap_err();
+    assert_eq!(error.rule(), "file.exists", "{error}");
+    assert_eq!(fs::read(&target).unwrap(), b"theirs");
+    assert_eq!(names(dir.path()), ["a.zt"]);
+}
+
+#[test]
+fn force_replaces_the_whole_file_and_keeps_its_permissions() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("a.zt");
+    fs::write(&target, "a longer old content").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
+    let before = fs::File::open(&target).unwrap();
+    let mut out = AtomicOutput::file(&target).unwrap().force(true);
+    put(&mut out, "a.zt", b"new");
+    assert_eq!(fs::read(&target).unwrap(), b"a longer old content");
+    commit(out).unwrap();
+    assert_eq!(fs::read(&target).unwrap(), b"new");
+    assert_eq!(fs::metadata(&target).unwrap().mode() & 0o777, 0o640);
+    // Whoever had the old file open, or mapped, still has it whole.
+    assert_eq!(before.metadata().unwrap().len(), 20);
+    assert_eq!(names(dir.path()), ["a.zt"]);
+}
+
+#[test]
+fn a_new_file_has_the_permissions_that_files_get_here() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("plain"), "").unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("a.zt")).unwrap();
+    put(&mut out, "a.zt", b"new");
+    commit(out).unwrap();
+    let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().mode();
+    assert_eq!(mode("a.zt"), mode("plain"));
+}
+
+#[test]
+fn a_link_is_followed_and_stays_a_link() {
+    let dir = TempDir::new().unwrap();
+    fs::create_dir(dir.path().join("real")).unwrap();
+    let real = dir.path().join("real/model.zt");
+    fs::write(&real, "old").unwrap();
+    let link = dir.path().join("link.zt");
+    symlink("real/model.zt", &link).unwrap();
+
+    let mut out = AtomicOutput::file(&link).unwrap();
+    let name = out.main_name().to_owned();
+    assert!(out.create(&name, None).is_err(), "without force");
+    let mut out = out.force(true);
+    put(&mut out, &name, b"new");
+    commit(out).unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(fs::read(&real).unwrap(), b"new");
+    assert_eq!(names(dir.path()), ["link.zt", "real"]);
+    assert_eq!(names(&dir.path().join("real")), ["model.zt"]);
+}
+
+#[test]
+fn a_link_to_nothing_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let link = dir.path().join("link.zt");
+    symlink("nowhere", &link).unwrap();
+    let mut out = AtomicOutput::file(&link).unwrap();
+    assert!(out.create("link.zt", None).is_err());
+    drop(out);
+    assert_eq!(names(dir.path()), ["link.zt"]);
+}
+
+#[test]
+fn a_directory_appears_whole() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("out");
+    let mut out = AtomicOutput::directory(&target).unwrap();
+    put(&mut out, "a.tens", b"abc");
+    put(&mut out, "b.tens", b"def");
+    assert!(!target.exists());
+    commit(out).unwrap();
+    assert_eq!(names(dir.path()), ["out"]);
+    assert_eq!(names(&target), ["a.tens", "b.tens"]);
+    assert_eq!(fs::read(target.join("b.tens")).unwrap(), b"def");
+
+    let error = AtomicOutput::directory(&target).unwrap_err();
+    assert_eq!(error.rule(), "file.exists");
+}
+
+#[test]
+fn a_directory_that_is_dropped_leaves_nothing() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    put(&mut out, "a.tens", b"abc");
+    drop(out);
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn of_several_files_the_one_that_names_the_others_comes_last() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    put(&mut out, "m.zt", b"main");
+    put(&mut out, "m-1.zt", b"one");
+    put(&mut out, "m-2.zt", b"two");
+    assert_eq!(names(dir.path()), [""; 0]);
+    commit(out).unwrap();
+    assert_eq!(names(dir.path()), ["m-1.zt", "m-2.zt", "m.zt"]);
+
+    // Where one of them cannot be named, the main one is not there.
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    put(&mut out, "m.zt", b"main");
+    put(&mut out, "m-1.zt", b"one");
+    fs::write(dir.path().join("m-1.zt"), "theirs").unwrap();
+    commit(out).unwrap_err();
+    assert_eq!(names(dir.path()), ["m-1.zt"]);
+    assert_eq!(fs::read(dir.path().join("m-1.zt")).unwrap(), b"theirs");
+}
+
+#[test]
+fn a_commit_that_fails_takes_back_what_it_named() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    put(&mut out, "m.zt", b"main");
+    put(&mut out, "m-1.zt", b"one");
+    put(&mut out, "m-2.zt", b"two");
+    fs::write(dir.path().join("m-2.zt"), "theirs").unwrap();
+    commit(out).unwrap_err();
+    assert_eq!(names(dir.path()), ["m-2.zt"]);
+}
+
+#[test]
+fn names_that_lead_out_of_the_directory_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    for name in ["../x", "a/b", "/x", "..", ".", "", "a\\b"] {
+        assert!(out.create(name, None).is_err(), "{name:?}");
+    }
+}
+
+#[test]
+fn a_directory_is_never_replaced_by_a_file() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("m.zt");
+    fs::create_dir(&target).unwrap();
+    assert!(AtomicOutput::file(&target).is_err());
+    fs::remove_dir(&target).unwrap();
+    let mut out = AtomicOutput::file(&target).unwrap().force(true);
+    put(&mut out, "m.zt", b"main");
+    fs::create_dir(&target).unwrap();
+    commit(out).unwrap_err();
+    assert!(target.is_dir());
+    assert_eq!(names(dir.path()), ["m.zt"]);
+}
+
+#[test]
+fn what_a_dead_process_left_is_removed_and_what_a_living_one_holds_is_not() {
+    let dir = TempDir::new().unwrap();
+    let stale = dir.path().join(".m.zt.4294967294-0.tenfold-partial");
+    let held = dir.path().join(".m.zt.4294967294-1.tenfold-partial");
+    let other = dir.path().join(".n.zt.4294967294-0.tenfold-partial");
+    for path in [&stale, &held, &other] {
+        fs::write(path, "partial").unwrap();
+    }
+    let holder = fs::File::open(&held).unwrap();
+    holder.lock().unwrap();
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    put(&mut out, "m.zt", b"main");
+    commit(out).unwrap();
+    assert!(!stale.exists());
+    assert!(held.exists());
+    assert!(other.exists(), "of another target");
+}
+
+#[test]
+fn a_directory_that_a_dead_process_left_is_removed() {
+    let dir = TempDir::new().unwrap();
+    let stale = dir.path().join(".out.4294967294-0.tenfold-partial");
+    fs::create_dir(&stale).unwrap();
+    fs::write(stale.join("a.tens"), "partial").unwrap();
+    let first = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    assert!(!stale.exists());
+    // One that is being written is not abandoned.
+    let second = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    assert_eq!(names(dir.path()).len(), 2);
+    drop((first, second));
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_is_reported_as_such_and_leaves_nothing() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("SKIPPED: a small disk cannot be mounted here (needs root)");
+        return;
+    };
+    let target = disk.path().join("m.zt");
+    // Known beforehand: refused before anything is written.
+    let mut out = AtomicOutput::file(&target).unwrap();
+    let error = out.create("m.zt", Some(64 << 20)).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.message().contains("no space left"), "{error}");
+    drop(out);
+    assert_eq!(names(disk.path()), [""; 0]);
+
+    // Found out while writing.
+    let mut out = AtomicOutput::file(&target).unwrap();
+    let error = {
+        let mut sink = out.create("m.zt", None).unwrap();
+        let megabyte = vec![7; 1 << 20];
+        (0..64)
+            .find_map(|_| sink.write(&megabyte).err())
+            .expect("the disk is not full")
+    };
+    assert!(error.message().contains("no space left"), "{error}");
+    drop(out);
+    assert_eq!(names(disk.path()), [""; 0]);
+}
+
+/// A file system of one mebibyte in memory.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = TempDir::new().unwrap();
+        let status = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .arg(dir.path())
+            .stderr(std::process::Stdio::null())
+            .status();
+        status
+            .is_ok_and(|status| status.success())
+            .then(|| Self(dir))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg(self.0.path())
+            .status();
+    }
+}
