@@ -41,8 +41,14 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     combinations.push((without.join(","), target));
     combinations.extend(with_std.iter().map(|name| ((*name).to_owned(), None)));
     combinations.push((features.names().collect::<Vec<_>>().join(","), None));
+    let mut failed = Vec::new();
     for (features, target) in &combinations {
-        build(project, features, *target)?;
+        if build(project, features, *target).is_err() {
+            failed.push(format!("{features:?}"));
+        }
+    }
+    if !failed.is_empty() {
+        return Err(format!("does not build with {}", failed.join(" nor with ")).into());
     }
     let place = match target {
         Some(target) => format!("those without std for {target}"),
