@@ -158,7 +158,7 @@ impl Generator {
         shell
             .args(["-c", &format!("exec 2>&1\n{script}")])
             .env("PATH", format!("{}:{path}", bin.display()));
-        Ok(fenced(&self.run(&mut shell)?))
+        Ok(fenced(&without_times(&self.run(&mut shell)?)))
     }
 
     fn run(&self, command: &mut Command) -> Result<String> {
@@ -170,6 +170,21 @@ impl Generator {
 fn fenced(text: &str) -> String {
     let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", lines.join("\n"))
+}
+
+/// How long something took differs from run to run: `in 0.02 s` becomes `in … s`.
+fn without_times(text: &str) -> String {
+    let words: Vec<_> = text.split(' ').collect();
+    let mut shown: Vec<&str> = Vec::new();
+    for (place, word) in words.iter().enumerate() {
+        let is_time = shown.last() == Some(&"in")
+            && word.parse::<f64>().is_ok()
+            && words
+                .get(place + 1)
+                .is_some_and(|unit| unit.trim() == "s" || unit.starts_with("s\n"));
+        shown.push(if is_time { "…" } else { word });
+    }
+    shown.join(" ")
 }
 
 /// The names under `Commands:` in the help of the command.
@@ -212,6 +227,12 @@ mod tests {
     fn a_marker_without_an_end_is_refused() {
         let page = PAGE.replace("<!-- /x -->", "");
         assert!(rewrite(&page, |_, _| Ok(String::new())).is_err());
+    }
+
+    #[test]
+    fn only_times_are_left_out() {
+        let text = "3 tensors in 0.12 s\nin 2 files in 3 s";
+        assert_eq!(without_times(text), "3 tensors in … s\nin 2 files in … s");
     }
 
     #[test]
