@@ -10,9 +10,14 @@
 )]
 
 mod bench;
+mod ci;
+mod docs;
+mod features;
 mod held;
 mod interop;
+mod licences;
 mod project;
+mod unsafe_count;
 
 use std::process::ExitCode;
 
@@ -35,10 +40,40 @@ const TASKS: &[Task] = &[
         run: bench::run,
     },
     Task {
+        name: "ci",
+        args: "[STEP…]",
+        what: "checks and tests everything; must pass before a change is taken in",
+        run: ci::run,
+    },
+    Task {
+        name: "deny",
+        args: "[CHECK…]",
+        what: "asks cargo-deny about licences and advisories; installs it first",
+        run: licences::deny,
+    },
+    Task {
+        name: "docs",
+        args: "[--check]",
+        what: "rewrites the generated tables and outputs of the documentation",
+        run: docs::run,
+    },
+    Task {
+        name: "features",
+        args: "",
+        what: "builds the library with each feature alone, with none and with all",
+        run: features::run,
+    },
+    Task {
         name: "interop",
         args: "[FORMAT…]",
         what: "exchanges files with the real packages, in both directions",
         run: interop::run,
+    },
+    Task {
+        name: "unsafe-count",
+        args: "",
+        what: "compares the uses of unsafe with those that are known",
+        run: unsafe_count::run,
     },
 ];
 

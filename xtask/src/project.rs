@@ -45,6 +45,31 @@ impl Project {
         )
     }
 
+    /// The command as it is built for tests, which takes less time.
+    pub(crate) fn debug_command(&self) -> Result<PathBuf> {
+        status(cargo(&self.root).args(["build", "--quiet", "--package", "tenfold-cli"]))?;
+        Ok(self.target.join("debug/tenfold"))
+    }
+
+    /// Says and runs a command of cargo.
+    pub(crate) fn cargo(&self, args: &[&str]) -> Result<Option<String>> {
+        show(cargo(&self.root).args(args))
+    }
+
+    /// Makes sure that a component of the toolchain, which brings a command of cargo, is installed.
+    pub(crate) fn require_component(&self, component: &str, command: &str) -> Result<()> {
+        if output(cargo(&self.root).args([command, "--version"])).is_ok() {
+            return Ok(());
+        }
+        eprintln!("installing {component}");
+        let mut rustup = Command::new("rustup");
+        status(
+            rustup
+                .current_dir(&self.root)
+                .args(["component", "add", component]),
+        )
+    }
+
     /// A virtual environment with `packages`, as pip names them, made once and used again.
     ///
     /// Returns its Python. The name of the environment is that of the first package.
@@ -121,8 +146,16 @@ pub(crate) fn status(command: &mut Command) -> Result<()> {
     Err(format!("{}: {status}", shown(command)).into())
 }
 
+/// Says what is run, then runs it.
+pub(crate) fn show(command: &mut Command) -> Result<Option<String>> {
+    println!("{}", shown(command));
+    status(command).map(|()| None)
+}
+
 fn shown(command: &Command) -> String {
-    let mut line = command.get_program().to_string_lossy().into_owned();
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let mut line = name.to_string_lossy().into_owned();
     for arg in command.get_args() {
         line.push(' ');
         line.push_str(&arg.to_string_lossy());

@@ -81,6 +81,7 @@ fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
 /// One byte at a time, by a table made at compile time.
 #[cfg(any(not(feature = "std"), test))]
 fn table_crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::indexing_slicing)] // below 256
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
         let mut byte = 0;

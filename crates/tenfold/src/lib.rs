@@ -31,3 +31,8 @@ pub use archive::{Archive, ArchiveBuilder, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
 pub use typed::{Element, Typed};
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

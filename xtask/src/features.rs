@@ -1,0 +1,165 @@
+//! `cargo xtask features`: the library builds with none of its features, with each of them alone and with all of them.
+//!
+//! What does not need `std` is built for a machine without an operating system, where nothing of `std` can slip in. The
+//! features are those of the manifest: a new one is checked without a change here.
+
+use crate::Result;
+use crate::project::{self, Project};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A target that has no `std`.
+const BARE_METAL: &str = "thumbv7em-none-eabi";
+
+/// Checks every combination; no arguments.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    if !args.is_empty() {
+        return Err("this task takes no arguments".into());
+    }
+    let remark = check(&Project::find()?)?;
+    println!("{}", remark.unwrap_or_default());
+    Ok(true)
+}
+
+/// Checks every combination; the remark says how many and for which target.
+pub(crate) fn check(project: &Project) -> Result<Option<String>> {
+    let features = Features::read(project)?;
+    let bare_metal = bare_metal_target(project);
+    if let Err(why) = &bare_metal {
+        eprintln!("***********************************************************************");
+        eprintln!("NOT CHECKED for {BARE_METAL}, which could not be added: {why}");
+        eprintln!("A use of std that the host hides would not be noticed.");
+        eprintln!("***********************************************************************");
+    }
+    let target = bare_metal.is_ok().then_some(BARE_METAL);
+    let (with_std, without): (Vec<_>, Vec<_>) =
+        features.names().partition(|name| features.needs_std(name));
+
+    let mut combinations = vec![(String::new(), target)];
+    combinations.extend(without.iter().map(|name| ((*name).to_owned(), target)));
+    combinations.push((without.join(","), target));
+    combinations.extend(with_std.iter().map(|name| ((*name).to_owned(), None)));
+    combinations.push((features.names().collect::<Vec<_>>().join(","), None));
+    let mut failed = Vec::new();
+    for (features, target) in &combinations {
+        if build(project, features, *target).is_err() {
+            failed.push(format!("{features:?}"));
+        }
+    }
+    if !failed.is_empty() {
+        return Err(format!("does not build with {}", failed.join(" nor with ")).into());
+    }
+    let place = match target {
+        Some(target) => format!("those without std for {target}"),
+        None => format!("ON THIS MACHINE ONLY, not for {BARE_METAL}"),
+    };
+    let count = combinations.len();
+    Ok(Some(format!("{count} combinations, {place}")))
+}
+
+/// Warnings count here too: a combination can leave code unused.
+fn build(project: &Project, features: &str, target: Option<&str>) -> Result<()> {
+    let shown = if features.is_empty() {
+        "none"
+    } else {
+        features
+    };
+    println!("features {shown}, {}", target.unwrap_or("this machine"));
+    let mut cargo = project::cargo(&project.root);
+    cargo
+        .args(["clippy", "--quiet", "--package", "tenfold"])
+        .args(["--no-default-features", "--features", features]);
+    if let Some(target) = target {
+        cargo.args(["--target", target]);
+    }
+    project::status(cargo.args(["--", "-D", "warnings"]))
+}
+
+/// The target for which there is no `std`, added if it is not there yet.
+fn bare_metal_target(project: &Project) -> Result<()> {
+    if has_target()? {
+        return Ok(());
+    }
+    project::output(
+        Command::new("rustup")
+            .current_dir(&project.root)
+            .args(["target", "add", BARE_METAL]),
+    )?;
+    match has_target()? {
+        true => Ok(()),
+        false => Err("the compiler still does not find it".into()),
+    }
+}
+
+fn has_target() -> Result<bool> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let question = ["--print", "target-libdir", "--target", BARE_METAL];
+    let answer = project::output(Command::new(rustc).args(question))?;
+    Ok(Path::new(String::from_utf8(answer)?.trim()).is_dir())
+}
+
+/// The features of the library, each with what it turns on.
+struct Features(Vec<(String, Vec<String>)>);
+
+impl Features {
+    fn read(project: &Project) -> Result<Self> {
+        let answer = project::output(project::cargo(&project.root).args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+        ]))?;
+        let answer: Value = serde_json::from_slice(&answer)?;
+        Self::of_library(&answer).ok_or_else(|| "cargo metadata names no feature of tenfold".into())
+    }
+
+    fn of_library(metadata: &Value) -> Option<Self> {
+        let library = (metadata.get("packages")?.as_array()?.iter())
+            .find(|package| package.get("name").is_some_and(|name| name == "tenfold"))?;
+        let table = library.get("features")?.as_object()?;
+        let turned_on = |value: &Value| {
+            let names = value.as_array().into_iter().flatten();
+            names
+                .filter_map(|name| Some(name.as_str()?.to_owned()))
+                .collect()
+        };
+        let rows = table
+            .iter()
+            .map(|(name, value)| (name.clone(), turned_on(value)));
+        Some(Self(rows.collect()))
+    }
+
+    /// All but `default`, which is a selection of the others.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.0.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| *name != "default")
+    }
+
+    fn needs_std(&self, name: &str) -> bool {
+        name == "std"
+            || (self.0.iter())
+                .filter(|(known, _)| known == name)
+                .flat_map(|(_, turned_on)| turned_on)
+                .any(|other| self.needs_std(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_feature_needs_std_through_another_one() {
+        let metadata = json!({"packages": [{"name": "tenfold", "features": {
+            "default": ["std"], "std": [], "mmap": ["std"], "fast": ["mmap"], "mag": ["dep:crc"],
+        }}]});
+        let features = Features::of_library(&metadata).unwrap();
+        let with_std: Vec<_> = features
+            .names()
+            .filter(|name| features.needs_std(name))
+            .collect();
+        assert_eq!(with_std, ["fast", "mmap", "std"]);
+    }
+}

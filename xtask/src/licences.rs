@@ -1,0 +1,92 @@
+//! `cargo xtask deny`, and a lighter check of the licences that needs nothing but cargo.
+
+use crate::Result;
+use crate::project::{self, Project};
+use serde_json::Value;
+use std::fs;
+
+/// Runs cargo-deny, which also knows advisories and sources; installs it if it is not there. Needs the network.
+pub(crate) fn deny(args: &[String]) -> Result<bool> {
+    let project = Project::find()?;
+    if project::output(project::cargo(&project.root).args(["deny", "--version"])).is_err() {
+        eprintln!("installing cargo-deny");
+        project::status(project::cargo(&project.root).args(["install", "--locked", "cargo-deny"]))?;
+    }
+    let mut cargo = project::cargo(&project.root);
+    let status = cargo.args(["deny", "check"]).args(args).status()?;
+    Ok(status.success())
+}
+
+/// Every package of the workspace and below it can be used under licences that `deny.toml` allows.
+pub(crate) fn check(project: &Project) -> Result<Option<String>> {
+    let deny = fs::read_to_string(project.root.join("deny.toml"))?;
+    let allowed = allowed(&deny);
+    let answer =
+        project::output(project::cargo(&project.root).args(["metadata", "--format-version", "1"]))?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let packages = answer.get("packages").and_then(Value::as_array);
+    let packages = packages.ok_or("cargo metadata names no packages")?;
+    let mut refused = Vec::new();
+    for package in packages {
+        let text = |key| package.get(key).and_then(Value::as_str).unwrap_or("none");
+        if !is_allowed(text("license"), &allowed) {
+            refused.push(format!("{} is under {}", text("name"), text("license")));
+        }
+    }
+    match refused.is_empty() {
+        true => Ok(Some(format!("{} packages", packages.len()))),
+        false => Err(format!("not in deny.toml: {}", refused.join("; ")).into()),
+    }
+}
+
+/// The list `allow = [..]` of `[licenses]`: what is in quotes between the brackets.
+fn allowed(deny: &str) -> Vec<&str> {
+    let list = deny.split_once("[licenses]").map_or("", |(_, rest)| rest);
+    let list = list.split_once("allow = [").map_or("", |(_, rest)| rest);
+    let list = list.split_once(']').map_or("", |(list, _)| list);
+    list.split('"').skip(1).step_by(2).collect()
+}
+
+/// Whether one of the alternatives of a licence expression is allowed in all of its terms.
+///
+/// Parentheses are understood around alternatives that stand beside AND: `(MIT OR Apache-2.0) AND Unicode-3.0`.
+fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
+    let is_term_allowed = |term: &str| {
+        let term = term.trim().trim_matches(['(', ')']);
+        // An old way to say OR.
+        (term.replace('/', " OR ").split(" OR ")).any(|one| allowed.contains(&one.trim()))
+    };
+    if expression.contains('(') {
+        return expression.split(" AND ").all(is_term_allowed);
+    }
+    (expression.split(" OR ")).any(|all| all.split(" AND ").all(is_term_allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_from_the_file() {
+        let deny =
+            "[bans]\nallow = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\",\n  \"A WITH B\",\n]\n";
+        assert_eq!(allowed(deny), ["MIT", "A WITH B"]);
+    }
+
+    #[test]
+    fn one_alternative_must_be_allowed_in_all_of_its_terms() {
+        let allowed = ["MIT", "Unicode-3.0"];
+        for (expression, expected) in [
+            ("MIT", true),
+            ("GPL-3.0", false),
+            ("GPL-3.0 OR MIT", true),
+            ("MIT/Apache-2.0", true),
+            ("MIT AND GPL-3.0", false),
+            ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
+            ("(MIT OR Apache-2.0) AND GPL-3.0", false),
+            ("none", false),
+        ] {
+            assert_eq!(is_allowed(expression, &allowed), expected, "{expression}");
+        }
+    }
+}

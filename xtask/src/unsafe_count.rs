@@ -1,0 +1,77 @@
+//! `cargo xtask unsafe-count`: the word `unsafe` stands where it is known to stand, and nowhere else.
+
+use crate::Result;
+use crate::project::Project;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How often the word stands in which file. A change here needs a reason in the same change.
+const KNOWN: &[(&str, usize)] = &[("crates/tenfold/src/io/mmap.rs", 1)];
+
+/// Counts; no arguments.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    if !args.is_empty() {
+        return Err("this task takes no arguments".into());
+    }
+    let remark = check(&Project::find()?)?;
+    println!("{}", remark.unwrap_or_default());
+    Ok(true)
+}
+
+/// Compares what is there with what is known.
+pub(crate) fn check(project: &Project) -> Result<Option<String>> {
+    let mut found = Vec::new();
+    for file in rust_files(&project.root.join("crates"))? {
+        let count = count(&fs::read_to_string(&file)?);
+        if count > 0 {
+            let name = file
+                .strip_prefix(&project.root)?
+                .to_string_lossy()
+                .into_owned();
+            found.push((name, count));
+        }
+    }
+    let known: Vec<_> = (KNOWN.iter())
+        .map(|(name, count)| ((*name).to_owned(), *count))
+        .collect();
+    if found != known {
+        return Err(format!("unsafe stands in {found:?}, known is {known:?}").into());
+    }
+    let blocks: usize = KNOWN.iter().map(|(_, count)| count).sum();
+    Ok(Some(format!("{blocks} unsafe in {} file", KNOWN.len())))
+}
+
+/// How often the word stands outside of line comments. In a string or a block comment it counts too: better one too many.
+fn count(text: &str) -> usize {
+    let is_part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.lines()
+        .filter_map(|line| line.split("//").next())
+        .flat_map(|code| code.split(|c| !is_part_of_word(c)))
+        .filter(|word| *word == "unsafe")
+        .count()
+}
+
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn comments_and_the_name_of_the_lint_do_not_count() {
+        let text = "//! no unsafe\n#![allow(unsafe_code)]\nlet map = unsafe { map() }; // unsafe\nunsafe fn f() {}\n";
+        assert_eq!(count(text), 2);
+    }
+}
