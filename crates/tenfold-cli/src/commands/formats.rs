@@ -110,8 +110,14 @@ fn write_details(entry: &Entry, out: &mut Out<'_>) -> io::Result<()> {
     if !spec.options.is_empty() {
         writeln!(out, "\noptions")?;
     }
-    for option in spec.options {
-        writeln!(out, "  -O {}={}  {}", option.key, option.value, option.help)?;
+    let keys: Vec<_> = spec
+        .options
+        .iter()
+        .map(|option| format!("-O {}={}", option.key, option.value))
+        .collect();
+    let width = keys.iter().map(String::len).max().unwrap_or(0);
+    for (key, option) in keys.iter().zip(spec.options) {
+        writeln!(out, "  {key:width$}  {}", option.help)?;
     }
     Ok(())
 }

@@ -166,6 +166,10 @@ fn write_head(
     } else {
         format!("{} of {}", tensors.len(), count(all, "tensor"))
     };
+    let amount = |bytes: u64| match exact {
+        true => format!("{bytes} bytes"),
+        false => size(bytes),
+    };
     let total = tensors
         .iter()
         .map(|info| data_len(info))
@@ -179,8 +183,8 @@ fn write_head(
         "{}: {}, {}, {shown}, {elements} elements, {} of data",
         out.paint(BOLD, show_path(path)),
         Clean(&format_name(archive)),
-        amount(len_bytes(path, archive), exact),
-        amount(total, exact),
+        amount(len_bytes(path, archive)),
+        amount(total),
     )?;
     match tensors.iter().filter(|info| info.defect.is_some()).count() {
         0 => writeln!(out),
