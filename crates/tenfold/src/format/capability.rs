@@ -127,7 +127,10 @@ fn adapt_metadata(
         let (kept, why, effect) = match fit(key, value) {
             Fit::Exact => return Some(value.clone()),
             Fit::As(form) => {
-                let why = format!("held as {form:?}");
+                let why = match &form {
+                    Value::Str(text) => format!("held as the text {text:?}"),
+                    form => format!("held as {form:?}"),
+                };
                 (Some(form), why, Effect::Changed)
             }
             Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),

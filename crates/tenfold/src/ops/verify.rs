@@ -61,12 +61,18 @@ impl Counts {
     }
 
     fn to_string(&self, tensors: usize) -> String {
-        let mut text = format!("{tensors} tensors were read");
+        let number = |n: usize, what: &str| match n {
+            1 => format!("1 {what} was"),
+            _ => format!("{n} {what}s were"),
+        };
+        let mut text = format!("{} read", number(tensors, "tensor"));
         for (kind, n) in &self.verified {
-            text += &format!(", {n} parts verified by {kind}");
+            text += &format!(", {} verified by {kind}", number(*n, "part"));
         }
-        if self.without > 0 {
-            text += &format!(", {} parts have no checksum", self.without);
+        match self.without {
+            0 => {}
+            1 => text += ", 1 part has no checksum",
+            n => text += &format!(", {n} parts have no checksum"),
         }
         text
     }
