@@ -91,6 +91,35 @@ fn a_closed_pipe_is_silent() {
 }
 
 #[test]
+fn json_is_json_for_every_fixture() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let mut files = Vec::new();
+    for format in fs::read_dir(fixtures).unwrap() {
+        for kind in ["valid", "reject"] {
+            let Ok(entries) = fs::read_dir(format.as_ref().unwrap().path().join(kind)) else {
+                continue;
+            };
+            files.extend(entries.map(|entry| entry.unwrap().path()));
+        }
+    }
+    assert!(files.len() > 2);
+    for command in ["inspect", "verify", "digest"] {
+        let output = Command::new(BINARY)
+            .args([command, "--json"])
+            .args(&files)
+            .output()
+            .unwrap();
+        let documents: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(documents.len(), files.len(), "{command}");
+        assert!(
+            documents
+                .iter()
+                .all(|document| document["file"].is_string())
+        );
+    }
+}
+
+#[test]
 fn an_interrupted_conversion_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let input = directory.path().join("in.zt");
@@ -159,7 +188,7 @@ fn a_hundred_thousand_tensors_are_listed_at_once() {
             .filter(|line| line.ends_with(b" 4 B") || line.starts_with(b"{\"name\""));
         assert_eq!(names.count(), 100_000, "{args:?}");
         // Quadratic work would take minutes; without optimization on a busy machine this takes a second.
-        assert!(started.elapsed() < Duration::from_secs(20), "{args:?}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{args:?}");
     }
 }
 
