@@ -12,6 +12,8 @@
 //!
 //! Source: the zTensor 0.1.0 specification, and the files that the packages `ztensor` 0.1 to 2.1 write.
 
+#[cfg(feature = "ztensor")]
+mod assemble;
 mod capability;
 mod names;
 #[cfg(feature = "ztensor")]

@@ -285,7 +285,7 @@ impl Reading<'_, '_> {
     ) -> Result<(Layout, Vec<Part>)> {
         let record = 8 * shape.len() as u64 + dtype.swap_width() as u64;
         let size = self.range.end - self.range.start;
-        if shape.is_empty() || size % record != 0 {
+        if shape.is_empty() || !size.is_multiple_of(record) {
             return self.broken(format!("{size} bytes are not records of {record}"));
         }
         let payload = Payload::main(self.range.clone());

@@ -1,20 +1,20 @@
 //! Generations 1.0, 1.1 and 1.2: a manifest of objects made of components.
 
-use alloc::borrow::Cow;
+mod raw;
+
 use core::cell::Cell;
 
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::formats::ztensor::assemble::{Assembler, Assembly, StoredPart};
 use crate::formats::ztensor::capability::DEPTH_1;
-use crate::formats::ztensor::read::{Assembler, Assembly, StoredPart};
 use crate::formats::ztensor::{names, read};
-use crate::io::Reader;
-use crate::model::{
-    Codec, DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo,
-};
+use crate::model::{Codec, DType, Layout, Manifest, Part, Payload, Role, SourceId, TensorInfo};
 use crate::prelude::*;
 use crate::transform::{Input, measure};
 use crate::wire::cbor::Decoder;
+
+use raw::{Component, Frame, Object, attributes};
 
 pub(super) const MAGIC: &[u8] = b"ZTEN1000";
 pub(super) const ALIGN: u64 = 64;
@@ -88,161 +88,6 @@ fn label(version: &str, at: u64, cx: &mut Context<'_>) -> Result<String> {
     Ok(format!("1.{minor}"))
 }
 
-/// Where the manifest is.
-struct Frame {
-    manifest: Range<u64>,
-    footer: Range<u64>,
-    /// The generation without a magic at the end.
-    is_10: bool,
-}
-
-impl Frame {
-    fn find(cx: &Context<'_>) -> Result<Self> {
-        let source = cx.source();
-        let len = source.len();
-        if len < 17 {
-            let message = format!("{len} bytes are no file of generation 1: it is truncated");
-            return Err(Error::malformed("ztensor.truncated", message).at(0..len));
-        }
-        let is_10 = source.read(len - 8..len)? != MAGIC;
-        let size_at = if is_10 { len - 8 } else { len - 16 };
-        let size = Reader::over(source, size_at..len, "ztensor.truncated").u64("manifest size")?;
-        let start = size_at
-            .checked_sub(size)
-            .filter(|&start| size > 0 && start >= 8);
-        let footer = size_at..len;
-        match start {
-            Some(start) => Ok(Self {
-                manifest: start..size_at,
-                footer,
-                is_10,
-            }),
-            None if is_10 => Err(Self {
-                manifest: 0..0,
-                footer,
-                is_10,
-            }
-            .cut()),
-            None => {
-                let room = size_at.saturating_sub(8);
-                let message = format!(
-                    "the footer gives the manifest {size} bytes, there is room for 1 to {room}"
-                );
-                Err(Error::malformed("ztensor.index", message).at(footer))
-            }
-        }
-    }
-
-    /// What a file of 1.1 or 1.2 looks like without its end.
-    fn cut(&self) -> Error {
-        let message = "ends neither with the magic (1.1, 1.2) nor with the size of a manifest that \
-                       has tensors (1.0): the file is truncated or damaged";
-        Error::malformed("ztensor.footer", message).at(self.footer.clone())
-    }
-}
-
-/// Named values.
-fn attributes(cbor: &mut Decoder<'_>) -> Result<Metadata> {
-    let mut metadata = Metadata::new();
-    cbor.map("attributes", |cbor, key| {
-        metadata.push(key, cbor.value()?);
-        Ok(())
-    })?;
-    Ok(metadata)
-}
-
-struct Object<'b> {
-    /// In 1.0 only.
-    dtype: Option<Cow<'b, str>>,
-    shape: Vec<u64>,
-    format: Cow<'b, str>,
-    attributes: Metadata,
-    components: Vec<Component<'b>>,
-    at: Range<u64>,
-}
-
-impl<'b> Object<'b> {
-    fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<Self> {
-        let from = cbor.pos();
-        let (mut dtype, mut shape, mut format, mut components) = (None, None, None, None);
-        let mut metadata = Metadata::new();
-        cbor.map("an object", |cbor, key| {
-            match &*key {
-                "dtype" => dtype = Some(cbor.text("dtype")?),
-                "shape" => shape = Some(read::shape(cbor, cx)?),
-                "format" => format = Some(cbor.text("format")?),
-                "attributes" => metadata = attributes(cbor)?,
-                "components" => {
-                    let list = components.insert(Vec::new());
-                    cbor.map("components", |cbor, name| {
-                        list.push(Component::parse(cbor, name)?);
-                        Ok(())
-                    })?;
-                }
-                _ => cbor.skip()?,
-            }
-            Ok(())
-        })?;
-        let at = from..cbor.pos();
-        Ok(Self {
-            dtype,
-            shape: read::required(shape, "shape", &at)?,
-            format: read::required(format, "format", &at)?,
-            attributes: metadata,
-            components: read::required(components, "components", &at)?,
-            at,
-        })
-    }
-}
-
-struct Component<'b> {
-    name: Cow<'b, str>,
-    dtype: Option<Cow<'b, str>>,
-    /// The logical type, `type` in the file.
-    logical: Option<Cow<'b, str>>,
-    offset: u64,
-    length: u64,
-    uncompressed_length: Option<u64>,
-    encoding: Option<Cow<'b, str>>,
-    digest: Option<Cow<'b, str>>,
-    at: Range<u64>,
-}
-
-impl<'b> Component<'b> {
-    fn parse(cbor: &mut Decoder<'b>, name: Cow<'b, str>) -> Result<Self> {
-        let from = cbor.pos();
-        let (mut dtype, mut logical, mut offset, mut length) = (None, None, None, None);
-        let (mut uncompressed_length, mut encoding, mut digest) = (None, None, None);
-        cbor.map("a component", |cbor, key| {
-            match &*key {
-                "dtype" => dtype = Some(cbor.text("dtype")?),
-                "type" => logical = Some(cbor.text("type")?),
-                "offset" => offset = Some(cbor.unsigned("offset")?),
-                "length" => length = Some(cbor.unsigned("length")?),
-                "uncompressed_length" => {
-                    uncompressed_length = Some(cbor.unsigned("uncompressed_length")?);
-                }
-                "encoding" => encoding = Some(cbor.text("encoding")?),
-                "digest" => digest = Some(cbor.text("digest")?),
-                _ => cbor.skip()?,
-            }
-            Ok(())
-        })?;
-        let at = from..cbor.pos();
-        Ok(Self {
-            name,
-            dtype,
-            logical,
-            offset: read::required(offset, "offset", &at)?,
-            length: read::required(length, "length", &at)?,
-            uncompressed_length,
-            encoding,
-            digest,
-            at,
-        })
-    }
-}
-
 struct Reading<'r, 'c> {
     cx: &'r mut Context<'c>,
     source: &'c dyn crate::io::Source,
@@ -253,7 +98,7 @@ struct Reading<'r, 'c> {
     /// Bytes that may still be decoded to find lengths.
     budget: Cell<u64>,
     /// The last length that was found, so that shared data is decoded once.
-    measured: Cell<Option<(u64, u64, u64)>>,
+    measured: Cell<Option<((u64, u64), u64)>>,
 }
 
 impl Reading<'_, '_> {
@@ -412,21 +257,20 @@ impl Reading<'_, '_> {
     /// The length of compressed data that the file does not give: sparse tensors of 1.0 and 1.1.
     fn measure(&self, part: &StoredPart) -> Result<u64> {
         let range = part.range.clone();
-        if let Some((start, end, len)) = self.measured.get() {
-            if (start, end) == (range.start, range.end) {
-                return Ok(len);
-            }
+        let place = (range.start, range.end);
+        if let Some((_, len)) = self.measured.get().filter(|(known, _)| *known == place) {
+            return Ok(len);
         }
         // Data that uses up what is left leaves nothing for others.
         let limit = self.budget.replace(0);
         let input = Input::Source {
             id: SourceId::MAIN,
             source: self.source,
-            range: range.clone(),
+            range,
         };
         let len = measure(input, limit)?;
         self.budget.set(limit.saturating_sub(len));
-        self.measured.set(Some((range.start, range.end, len)));
+        self.measured.set(Some((place, len)));
         Ok(len)
     }
 }

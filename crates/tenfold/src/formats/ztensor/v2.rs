@@ -14,6 +14,7 @@
 //! Offset, length and hash of 0 mark a file that holds data for others only.
 
 mod object;
+mod raw;
 mod shards;
 
 use crate::digest::Hasher;
@@ -26,8 +27,9 @@ use crate::model::{DigestKind, Manifest, Metadata};
 use crate::prelude::*;
 use crate::wire::cbor::Decoder;
 
+use object::Reading;
 pub(super) use object::{BLOCK_BYTES, COO, CSR, ELEMS_PER_BLOCK, FRAME, SEEKABLE};
-use object::{Object, Reading};
+use raw::Object;
 use shards::Shards;
 
 pub(super) const MAGIC: &[u8] = b"\x89ZT2\r\n\x1a\n";

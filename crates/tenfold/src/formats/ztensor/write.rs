@@ -106,14 +106,16 @@ impl Target {
         let kinds = SPEC
             .profile(options.version)
             .map_or(&[][..], |profile| profile.can.checksums);
-        if let Checksums::With(kind) = options.checksums {
-            if !kinds.contains(&kind) {
-                let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-                let (version, known) = (options.version, known.join(", "));
-                return refuse(format!(
-                    "zTensor {version} has no {kind} checksum; it has {known}"
-                ));
-            }
+        let unknown = match options.checksums {
+            Checksums::With(kind) => Some(kind).filter(|kind| !kinds.contains(kind)),
+            _ => None,
+        };
+        if let Some(kind) = unknown {
+            let known: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            let (version, known) = (options.version, known.join(", "));
+            return refuse(format!(
+                "zTensor {version} has no {kind} checksum; it has {known}"
+            ));
         }
         let checksums = match options.checksums {
             Checksums::Keep | Checksums::With(DigestKind::Xxh3) if canonical => {

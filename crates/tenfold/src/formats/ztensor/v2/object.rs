@@ -1,19 +1,17 @@
-//! Objects and their parts.
-
-use alloc::borrow::Cow;
+//! Objects as tensors.
 
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::formats::ztensor::assemble::{Assembler, Assembly, StoredPart};
 use crate::formats::ztensor::names;
-use crate::formats::ztensor::read::{self, Assembler, Assembly, StoredPart};
+use crate::formats::ztensor::read;
+use crate::formats::ztensor::v2::ALIGN;
+use crate::formats::ztensor::v2::raw::{Object, RawPart, checksum};
 use crate::formats::ztensor::v2::shards::Shards;
-use crate::formats::ztensor::v2::{ALIGN, attributes, named};
 use crate::model::{
-    BlockSpec, Checksum, Codec, DType, DigestKind, Layout, Metadata, Over, Part, Payload, Role,
-    SourceId, TensorInfo, Value,
+    BlockSpec, Codec, DType, Layout, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
 };
 use crate::prelude::*;
-use crate::wire::cbor::Decoder;
 
 pub(in crate::formats::ztensor) const CSR: &str = "zt.sparse_csr/1";
 pub(in crate::formats::ztensor) const COO: &str = "zt.sparse_coo/1";
@@ -28,180 +26,6 @@ pub(in crate::formats::ztensor) const FRAME: u32 = 1 << 20;
 
 /// Stands for a file that is not there, until the parts in it are left out.
 const NOWHERE: SourceId = SourceId(u32::MAX);
-
-pub(super) struct Object<'b> {
-    shape: Vec<u64>,
-    layout: Cow<'b, str>,
-    parts: Vec<RawPart<'b>>,
-    attributes: Metadata,
-    at: Range<u64>,
-}
-
-impl<'b> Object<'b> {
-    pub(super) fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<Self> {
-        let from = cbor.pos();
-        let (mut shape, mut layout, mut parts) = (None, None, None);
-        let mut metadata = Metadata::new();
-        cbor.open_map("an object", |cbor, key| {
-            match &*key {
-                "shape" => shape = Some(read::shape(cbor, cx)?),
-                "layout" => layout = Some(cbor.text("layout")?),
-                "attributes" => metadata = attributes(cbor)?,
-                "parts" => {
-                    let list = parts.insert(Vec::new());
-                    cbor.map("parts", |cbor, name| {
-                        named("a part", &name, cbor.pos())?;
-                        list.push(RawPart::parse(cbor, name)?);
-                        Ok(())
-                    })?;
-                }
-                _ => cbor.skip()?,
-            }
-            Ok(())
-        })?;
-        let at = from..cbor.pos();
-        let parts = read::required(parts, "parts", &at)?;
-        if parts.is_empty() {
-            return Err(Error::malformed("ztensor.schema", "an object without parts").at(at));
-        }
-        Ok(Self {
-            shape: read::required(shape, "shape", &at)?,
-            layout: read::required(layout, "layout", &at)?,
-            parts,
-            attributes: metadata,
-            at,
-        })
-    }
-}
-
-struct RawPart<'b> {
-    name: Cow<'b, str>,
-    dtype: Cow<'b, str>,
-    /// The logical type, `type` in the file.
-    logical: Option<Cow<'b, str>>,
-    blob: (u64, u64),
-    shard: Option<Cow<'b, str>>,
-    encoding: Option<(Cow<'b, str>, u64)>,
-    digest: Option<Cow<'b, str>>,
-    at: Range<u64>,
-}
-
-impl<'b> RawPart<'b> {
-    fn parse(cbor: &mut Decoder<'b>, name: Cow<'b, str>) -> Result<Self> {
-        let from = cbor.pos();
-        let (mut dtype, mut logical, mut blob, mut shard) = (None, None, None, None);
-        let (mut encoding, mut decoded_length, mut digest) = (None, None, None);
-        cbor.open_map("a part", |cbor, key| {
-            match &*key {
-                "dtype" => dtype = Some(cbor.text("dtype")?),
-                "type" => logical = Some(cbor.text("type")?),
-                "blob" => blob = Some(parse_blob(cbor)?),
-                "shard" => shard = Some(cbor.text("shard")?),
-                "encoding" => encoding = Some(cbor.text("encoding")?),
-                "decoded_length" => decoded_length = Some(cbor.unsigned("decoded_length")?),
-                "digest" => {
-                    let at = cbor.pos();
-                    let text = cbor.text("digest")?;
-                    check_digest(&text, &(at..cbor.pos()))?;
-                    digest = Some(text);
-                }
-                _ => cbor.skip()?,
-            }
-            Ok(())
-        })?;
-        let at = from..cbor.pos();
-        let encoding = match (encoding, decoded_length) {
-            (Some(encoding), Some(len)) => Some((encoding, len)),
-            (None, None) => None,
-            _ => {
-                let message = "encoding and decoded_length stand together or not at all";
-                return Err(Error::malformed("ztensor.schema", message).at(at));
-            }
-        };
-        Ok(Self {
-            name,
-            dtype: read::required(dtype, "dtype", &at)?,
-            logical,
-            blob: read::required(blob, "blob", &at)?,
-            shard,
-            encoding,
-            digest,
-            at,
-        })
-    }
-}
-
-/// Offset and length.
-fn parse_blob(cbor: &mut Decoder<'_>) -> Result<(u64, u64)> {
-    let from = cbor.pos();
-    let mut numbers = [None; 2];
-    let mut count = 0;
-    cbor.array("blob", |cbor| {
-        let number = cbor.unsigned("a number of blob")?;
-        if let Some(place) = numbers.get_mut(count) {
-            *place = Some(number);
-        }
-        count += 1;
-        Ok(())
-    })?;
-    match (numbers, count) {
-        ([Some(offset), Some(length)], 2) => Ok((offset, length)),
-        _ => {
-            let message = format!("blob has {count} numbers, offset and length are expected");
-            Err(Error::malformed("ztensor.schema", message).at(from..cbor.pos()))
-        }
-    }
-}
-
-/// A digest is `algorithm:digits`, all of it in lower case.
-pub(super) fn check_digest(text: &str, at: &Range<u64>) -> Result<()> {
-    let sound = text.split_once(':').is_some_and(|(algorithm, digits)| {
-        let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        !algorithm.is_empty() && algorithm.bytes().all(lower) && digits.bytes().all(hex)
-    });
-    if sound {
-        return Ok(());
-    }
-    let message =
-        format!("digest {text:?}: an algorithm, a colon and lower-case digits are expected");
-    Err(Error::malformed("ztensor.schema", message).at(at.clone()))
-}
-
-/// The checksum that a digest gives; none for an algorithm that is not known, which is noted.
-pub(super) fn checksum(
-    cx: &mut Context<'_>,
-    text: &str,
-    at: &Range<u64>,
-) -> Result<Option<Checksum>> {
-    let (kind, len, digits) = match text.split_once(':') {
-        Some(("xxh3", digits)) => (DigestKind::Xxh3, 8, digits),
-        Some(("sha256", digits)) => (DigestKind::Sha256, 32, digits),
-        _ => {
-            cx.note(
-                "ztensor.checksum",
-                at.clone(),
-                format!("{text:?} is not verified"),
-            );
-            return Ok(None);
-        }
-    };
-    let value = read::from_hex(digits)
-        .filter(|value| value.len() == len)
-        .ok_or_else(|| {
-            let message = format!(
-                "{text:?} has {} digits, {} are expected",
-                digits.len(),
-                len * 2
-            );
-            Error::malformed("ztensor.checksum", message).at(at.clone())
-        })?;
-    Ok(Some(Checksum {
-        kind,
-        over: Over::Decoded,
-        value,
-    }))
-}
 
 /// What objects are turned into tensors with.
 pub(super) struct Reading<'r, 'c> {

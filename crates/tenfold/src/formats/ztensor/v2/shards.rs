@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::formats::ztensor::read;
-use crate::formats::ztensor::v2::{FOOTER, Footer, MIN_FILE, object};
+use crate::formats::ztensor::v2::{FOOTER, Footer, MIN_FILE, raw};
 use crate::model::{Checksum, Over, SealedRange, SourceId};
 use crate::prelude::*;
 use crate::wire::cbor::Decoder;
@@ -61,10 +61,10 @@ impl Shards {
                 return Err(Error::malformed("ztensor.shard", message).at(at));
             }
             let digest_at = digest_at..digest_at + 1;
-            object::check_digest(&digest, &digest_at)?;
+            raw::check_digest(&digest, &digest_at)?;
             let source = open(cx, &name, size);
             // A digest of the wrong length can match no file.
-            let checksum = object::checksum(cx, &digest, &digest_at);
+            let checksum = raw::checksum(cx, &digest, &digest_at);
             let source = match (source, checksum) {
                 (Ok(source), Ok(checksum)) => {
                     sealed.extend(checksum.map(|checksum| SealedRange {
