@@ -1,0 +1,214 @@
+//! Every golden file of every format: a test for each, by its name.
+//!
+//! A valid file gives the tensors, types, shapes, metadata and contents that are known of it, and verifies. A file to be
+//! refused is refused under exactly the rule that its JSON names, and where only a tensor of it is bad, the others read.
+
+mod support;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value as Json;
+use support::values::is_expected;
+use support::{Case, Kind, cases, errors, hex, is_set};
+use tenfold::model::Metadata;
+use tenfold::{Archive, Tensor, ops};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for case in cases(Kind::Valid) {
+        trials.push(Trial::test(case.title(), move || {
+            check_valid(&case).map_err(Failed::from)
+        }));
+    }
+    for case in cases(Kind::Reject) {
+        trials.push(Trial::test(case.title(), move || {
+            check_reject(&case).map_err(Failed::from)
+        }));
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn check_valid(case: &Case) -> Result<(), String> {
+    let archive = case.open().map_err(|error| format!("refused: {error}"))?;
+    let format = archive.format().map(|spec| spec.id);
+    same("format", &format, &case.text("format"))?;
+    if let Some(version) = case.text("format_version") {
+        same("version", &archive.version(), &version)?;
+    }
+    let expected = case.list("tensors");
+    let names: Vec<_> = archive.tensors().map(|tensor| tensor.name()).collect();
+    let expected_names: Vec<_> = expected.iter().map(name).collect();
+    same("names", &names, &expected_names)?;
+    if let Some(metadata) = case.expected.get("metadata") {
+        check_metadata("file", archive.metadata(), metadata)?;
+    }
+    for (tensor, expected) in archive.tensors().zip(expected) {
+        check_tensor(&tensor, expected)
+            .map_err(|error| format!("tensor {:?}: {error}", tensor.name()))?;
+    }
+    if case.is_structural() {
+        return Ok(());
+    }
+    check_digests(&archive, expected)?;
+    check_verified(&archive, expected)
+}
+
+/// The tensor's type, shape and metadata, and whether it can be read.
+fn check_tensor(tensor: &Tensor<'_>, expected: &Json) -> Result<(), String> {
+    let info = tensor.info();
+    same(
+        "unreadable",
+        &info.defect.is_some(),
+        &expected.get("unreadable").is_some_and(is_set),
+    )?;
+    if info.defect.is_some() {
+        return Ok(());
+    }
+    let shape: Vec<_> = expected["shape"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|dim| dim.as_u64().expect("a dimension"))
+        .collect();
+    same("shape", &info.shape, &shape)?;
+    // The types of several parts with a meaning of their own are called differently in the JSON.
+    match expected["dtype"].as_str() {
+        None | Some("unknown" | "quantized" | "custom") => {}
+        Some(dtype) => same("dtype", &info.dtype.to_string().as_str(), &dtype)?,
+    }
+    match expected.get("metadata") {
+        Some(metadata) => check_metadata("tensor", &info.metadata, metadata),
+        None => Ok(()),
+    }
+}
+
+fn check_metadata(of: &str, found: &Metadata, expected: &Json) -> Result<(), String> {
+    let expected = expected.as_object().expect("metadata is an object");
+    for (key, value) in expected {
+        match found.get(key) {
+            Some(found) if is_expected(found, value) => {}
+            found => {
+                return Err(format!(
+                    "{of} metadata {key:?}: {value} expected, found {found:?}"
+                ));
+            }
+        }
+    }
+    match found.iter().find(|(key, _)| !expected.contains_key(*key)) {
+        Some((key, value)) => Err(format!("{of} metadata {key:?} is not known: {value:?}")),
+        None => Ok(()),
+    }
+}
+
+/// The SHA-256 of the canonical bytes, by reading them whole and by streaming them.
+fn check_digests(archive: &Archive, expected: &[Json]) -> Result<(), String> {
+    let digests = ops::digest(archive, 1).tensors;
+    for ((tensor, (_, digest)), expected) in archive.tensors().zip(&digests).zip(expected) {
+        let fail = |error| format!("tensor {:?}: {error}", tensor.name());
+        if tensor.info().defect.is_some() {
+            same("a digest", &digest.is_ok(), &false).map_err(fail)?;
+            continue;
+        }
+        let digest = digest.as_ref().map_err(|error| fail(error.to_string()))?;
+        if let Some(sha256) = expected["sha256"].as_str() {
+            same("sha256", &hex(digest).as_str(), &sha256).map_err(fail)?;
+        }
+        if !matches!(tensor.info().layout, tenfold::model::Layout::Opaque { .. }) {
+            let whole = tensor
+                .canonical()
+                .map_err(|error| fail(error.to_string()))?;
+            same("sha256 of the whole", &sha256(&whole), &hex(digest)).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut hasher = tenfold::digest::Hasher::new(tenfold::model::DigestKind::Sha256).unwrap();
+    hasher.update(bytes);
+    hex(&hasher.finish())
+}
+
+/// Verification finds nothing wrong but the tensors that are known to be unreadable.
+fn check_verified(archive: &Archive, expected: &[Json]) -> Result<(), String> {
+    let findings = ops::verify(archive, 1);
+    for error in errors(&findings) {
+        let unreadable = expected.iter().any(|expected| {
+            expected.get("unreadable").is_some_and(is_set)
+                && error.tensor.as_deref() == Some(name(expected))
+        });
+        if !unreadable {
+            return Err(format!("does not verify: {error:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_reject(case: &Case) -> Result<(), String> {
+    let rule = case.text("rule").ok_or("its JSON names no rule")?;
+    let either = case.expected.get("either").is_some_and(is_set);
+    let archive = match case.open() {
+        Err(error) => {
+            if case.text("scope") == Some("tensor") && !either {
+                return Err(format!("the whole file is refused: {error}"));
+            }
+            return same("rule", &error.rule().as_str(), &rule)
+                .map_err(|why| format!("{why}: {error}"));
+        }
+        Ok(archive) => archive,
+    };
+    let findings = ops::verify(&archive, 1);
+    let errors = errors(&findings);
+    if errors.is_empty() {
+        return match either {
+            true => Ok(()),
+            false => Err("it is accepted".to_owned()),
+        };
+    }
+    if !errors.iter().any(|error| error.rule == rule) {
+        return Err(format!("{rule} expected, found {errors:?}"));
+    }
+    for refused in case.list("refuse").iter().filter_map(Json::as_str) {
+        let of_it = |error: &&&tenfold::format::Finding| error.tensor.as_deref() == Some(refused);
+        match errors.iter().find(of_it) {
+            Some(first) => same(
+                "the first rule of the refused tensor",
+                &first.rule.as_str(),
+                &rule,
+            )?,
+            None => return Err(format!("tensor {refused:?} is not among {errors:?}")),
+        }
+    }
+    check_readable(&archive, case.list("readable"))
+}
+
+/// The tensors that are not bad themselves have the contents that are known of them.
+fn check_readable(archive: &Archive, readable: &[Json]) -> Result<(), String> {
+    let digests = ops::digest(archive, 1).tensors;
+    for expected in readable {
+        let found = digests.iter().find(|(found, _)| found == name(expected));
+        let Some((found, digest)) = found else {
+            return Err(format!("tensor {:?} is missing", name(expected)));
+        };
+        let digest = digest
+            .as_ref()
+            .map_err(|error| format!("tensor {found:?} must stay readable: {error}"))?;
+        if let Some(sha256) = expected["sha256"].as_str() {
+            same("sha256", &hex(digest).as_str(), &sha256)?;
+        }
+    }
+    Ok(())
+}
+
+fn name(expected: &Json) -> &str {
+    expected["name"].as_str().expect("a name")
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Result<(), String> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {expected:?} expected, found {found:?}")),
+    }
+}

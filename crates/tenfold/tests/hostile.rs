@@ -1,0 +1,133 @@
+//! Every beginning of every golden file, and every change of a single byte: an answer or an error, never a panic, never
+//! more memory than a file of its size may cost.
+//!
+//! Exhaustive for files up to 4 KiB, a thousand sampled places in larger ones; in a debug build only a sample of both.
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::memory::{Counting, on_this_thread};
+use support::random::Rng;
+use support::{Case, InMemory, Kind, cases};
+use tenfold::io::Limits;
+use tenfold::{Bytes, OpenOptions, ops};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Files up to this length are tried at every place.
+const EXHAUSTIVE: usize = 4 << 10;
+/// Places that are tried in larger ones.
+const SAMPLES: usize = if cfg!(debug_assertions) { 60 } else { 1000 };
+
+static TRIED: AtomicUsize = AtomicUsize::new(0);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut cases = cases(Kind::Valid);
+    cases.extend(support::cases(Kind::Reject));
+    let count = cases.len();
+    let trials = cases
+        .into_iter()
+        .map(|case| Trial::test(case.title(), move || check(&case).map_err(Failed::from)));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let tried = TRIED.load(Relaxed);
+    println!("{tried} damaged files");
+    let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    if whole && tried < count * SAMPLES {
+        eprintln!("only {tried} damaged files of {count}");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn check(case: &Case) -> Result<(), String> {
+    let Some(file) = case.file() else {
+        return Ok(());
+    };
+    attempt(&file, "as it is")?;
+    for len in places(case, &file) {
+        let mut cut = file.clone();
+        cut.bytes = file.bytes.slice(..len);
+        attempt(&cut, &format!("its first {len} bytes"))?;
+    }
+    for at in places(case, &file) {
+        let byte = file.bytes[at];
+        for changed in [byte ^ 0xff, byte ^ 0x01, 0] {
+            if changed == byte {
+                continue;
+            }
+            let mut bytes = file.bytes.to_vec();
+            bytes[at] = changed;
+            let mut damaged = file.clone();
+            damaged.bytes = Bytes::from(bytes);
+            attempt(&damaged, &format!("byte {at} = {changed:#04x}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the file is cut and changed.
+fn places(case: &Case, file: &InMemory) -> Vec<usize> {
+    let len = file.bytes.len();
+    if len <= EXHAUSTIVE && (!cfg!(debug_assertions) || len <= SAMPLES) {
+        return (0..len).collect();
+    }
+    // Half of them where the file describes itself, because damaged data is seldom more than wrong data.
+    let mut rng = Rng::named(&case.title());
+    let regions: Vec<usize> = file.open().map_or(Vec::new(), |archive| {
+        let regions = &archive.manifest().regions;
+        let ranges = regions.iter().map(|region| region.range.clone());
+        ranges
+            .flat_map(|range| range.start..range.end)
+            .filter_map(|at| usize::try_from(at).ok().filter(|&at| at < len))
+            .collect()
+    });
+    (0..SAMPLES)
+        .map(|n| match regions.is_empty() || n % 2 == 0 {
+            true => rng.below(len),
+            false => *rng.pick(&regions),
+        })
+        .collect()
+}
+
+/// Opens, lists, verifies and reads; the answers do not matter.
+fn attempt(file: &InMemory, what: &str) -> Result<(), String> {
+    TRIED.fetch_add(1, Relaxed);
+    let bound = (64 << 20) + 8 * file.bytes.len();
+    let (outcome, used) = on_this_thread(|| catch_unwind(AssertUnwindSafe(|| use_all(file))));
+    if let Err(panic) = outcome {
+        let message = (panic.downcast_ref::<String>().map(String::as_str))
+            .or(panic.downcast_ref::<&str>().copied());
+        return Err(format!("{what}: panicked: {message:?}"));
+    }
+    if used.peak > bound {
+        return Err(format!(
+            "{what}: {} bytes at once, {bound} are allowed",
+            used.peak
+        ));
+    }
+    Ok(())
+}
+
+fn use_all(file: &InMemory) {
+    let limits = Limits::default()
+        .with_tensor_memory(16 << 20)
+        .with_dense_bytes(16 << 20);
+    let Ok(archive) = file.open_with(&OpenOptions::new().limits(limits)) else {
+        return;
+    };
+    let _ = format!("{:?}", archive.manifest());
+    let _ = ops::verify(&archive, 1);
+    for tensor in archive.tensors() {
+        let _ = tensor.canonical();
+        let _ = tensor.stored();
+        for part in 0..tensor.info().parts.len() {
+            let _ = tensor.part(part);
+        }
+    }
+}

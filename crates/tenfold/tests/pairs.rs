@@ -1,0 +1,203 @@
+//! Every golden file to every version of every format, and back: the same content, the same bytes every time.
+
+mod support;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use support::{
+    Case, InMemory, Kind, cases, errors, file_name, options_for, profiles, write_to_memory,
+};
+use tenfold::format::{Checksums, Compression, Effect, Entry, Profile, Registry};
+use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::{Archive, ErrorKind};
+
+/// Files that were written and compared: those of a plain conversion, and those of all.
+static PAIRS: AtomicUsize = AtomicUsize::new(0);
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let cases = cases(Kind::Valid);
+    let count = cases.len();
+    let trials = cases
+        .into_iter()
+        .map(|case| Trial::test(case.title(), move || check(&case).map_err(Failed::from)));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let (pairs, written) = (PAIRS.load(Relaxed), WRITTEN.load(Relaxed));
+    println!("{pairs} pairs, {written} files written");
+    let whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    // Most files go into two versions at least; far less would mean that the loop does nothing.
+    if whole && pairs < 2 * count {
+        eprintln!("only {pairs} pairs for {count} files");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn check(case: &Case) -> Result<(), String> {
+    if case.is_structural() {
+        return Ok(());
+    }
+    let opened = case.open().map_err(|error| error.to_string())?;
+    let archive = opened.select(|tensor| tensor.defect.is_none());
+    let mut possible = 0;
+    for (entry, profile) in profiles() {
+        let target = format!("{} {}", entry.spec.id, profile.version);
+        possible += usize::from(
+            to_and_back(&archive, &entry, profile)
+                .map_err(|error| format!("to {target}: {error}"))?,
+        );
+    }
+    let may_refuse = case.text("rewrite") == Some("may refuse");
+    match possible > 0 || may_refuse {
+        true => Ok(()),
+        false => Err("no version of any format can hold it".to_owned()),
+    }
+}
+
+/// Writes the archive in every way that a version has; false where it cannot be held.
+fn to_and_back(
+    archive: &Archive,
+    entry: &Entry,
+    profile: &'static Profile,
+) -> Result<bool, String> {
+    let plain = options_for(profile);
+    let conversion = prepare(archive, entry, &plain).map_err(|error| error.to_string())?;
+    let impossible = (conversion.losses.iter()).any(|loss| loss.effect == Effect::Impossible);
+    if impossible {
+        let refusal = conversion.refuse_losses().err();
+        return match refusal.map(|error| error.kind()) {
+            Some(ErrorKind::Lossy) => Ok(false),
+            other => Err(format!("what is impossible must be refused: {other:?}")),
+        };
+    }
+    conversion
+        .refuse_losses()
+        .map_err(|error| error.to_string())?;
+    for (what, options) in variants(&plain, profile) {
+        let written = write_and_compare(archive, entry, &options)
+            .map_err(|error| format!("{what}: {error}"))?;
+        if what == "plain" {
+            PAIRS.fetch_add(1, Relaxed);
+            back(archive, &written).map_err(|error| format!("and back: {error}"))?;
+        }
+    }
+    Ok(true)
+}
+
+/// The ways to write a version: as it comes, raw, compressed, with every kind of checksum.
+fn variants(plain: &ConvertOptions, profile: &Profile) -> Vec<(String, ConvertOptions)> {
+    let mut raw = plain.clone();
+    raw.compression = Arc::new(|_| Compression::Raw);
+    raw.checksums = Checksums::None;
+    let mut variants = vec![
+        ("plain".to_owned(), plain.clone()),
+        ("raw".to_owned(), raw.clone()),
+    ];
+    let mut zstd = plain.clone();
+    zstd.compression = Arc::new(|_| Compression::Zstd(3));
+    if profile.can.zstd {
+        variants.push(("zstd".to_owned(), zstd.clone()));
+    }
+    for &kind in profile.can.checksums {
+        let mut with = raw.clone();
+        with.checksums = Checksums::With(kind);
+        variants.push((format!("raw, {kind}"), with));
+        if profile.can.zstd {
+            let mut with = zstd.clone();
+            with.checksums = Checksums::With(kind);
+            variants.push((format!("zstd, {kind}"), with));
+        }
+    }
+    variants
+}
+
+/// Writes twice, reads back, verifies; gives what was written.
+fn write_and_compare(
+    archive: &Archive,
+    entry: &Entry,
+    options: &ConvertOptions,
+) -> Result<Archive, String> {
+    let files = write_to_memory(archive, entry, options).map_err(|error| error.to_string())?;
+    let again = write_to_memory(archive, entry, options).map_err(|error| error.to_string())?;
+    if files != again {
+        return Err("written twice, it has other bytes".to_owned());
+    }
+    WRITTEN.fetch_add(1, Relaxed);
+    let written = InMemory::written(files, &file_name(entry))
+        .open()
+        .map_err(|error| format!("does not open: {error}"))?;
+    // A file without tensors may be of several versions at once.
+    let version = options.version.as_deref().unwrap_or_default();
+    if written.version() != version && written.tensors().len() > 0 {
+        return Err(format!("it became version {}", written.version()));
+    }
+    same_content(archive, &written)?;
+    let findings = ops::verify(&written, 1);
+    match errors(&findings).as_slice() {
+        [] => {}
+        errors => return Err(format!("does not verify: {errors:?}")),
+    }
+    if let Checksums::With(kind) = options.checksums {
+        let parts = || {
+            written
+                .manifest()
+                .tensors
+                .iter()
+                .flat_map(|tensor| &tensor.parts)
+        };
+        let has = |part: &tenfold::model::Part| {
+            part.checksum.as_ref().is_some_and(|sum| sum.kind == kind)
+        };
+        if !parts().all(has) {
+            return Err(format!("not every part has a {kind} checksum"));
+        }
+    }
+    Ok(written)
+}
+
+/// From what was written to the version that the original had, where that is written at all.
+fn back(original: &Archive, written: &Archive) -> Result<(), String> {
+    let Some(spec) = original.format() else {
+        return Ok(());
+    };
+    let registry = Registry::standard();
+    let entry = registry.get(spec.id).map_err(|error| error.to_string())?;
+    let Some(profile) = spec.profile(original.version()) else {
+        return Ok(());
+    };
+    let options = options_for(profile);
+    let conversion = prepare(written, entry, &options).map_err(|error| error.to_string())?;
+    if (conversion.losses.iter()).any(|loss| loss.effect == Effect::Impossible) {
+        // Only what was impossible at once may be impossible now.
+        let first = prepare(original, entry, &options).map_err(|error| error.to_string())?;
+        let was = (first.losses.iter()).any(|loss| loss.effect == Effect::Impossible);
+        return match was {
+            true => Ok(()),
+            false => Err(format!(
+                "it cannot be held any more: {:?}",
+                conversion.losses
+            )),
+        };
+    }
+    write_and_compare(written, entry, &options).map(drop)
+}
+
+/// The same names, types, shapes and bytes, in any order.
+fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
+    let (before, after) = (ops::digest(before, 1), ops::digest(after, 1));
+    if before.content.is_some() && before.content == after.content {
+        return Ok(());
+    }
+    for (name, digest) in &before.tensors {
+        let found = after.tensors.iter().find(|(found, _)| found == name);
+        match (digest, found) {
+            (Ok(a), Some((_, Ok(b)))) if a == b => {}
+            other => return Err(format!("the content of {name:?} differs: {other:?}")),
+        }
+    }
+    Err("the content differs".to_owned())
+}

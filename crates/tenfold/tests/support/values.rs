@@ -1,0 +1,114 @@
+//! Comparing metadata: with what is known of it, and with what was written.
+
+use serde_json::Value as Json;
+use tenfold::model::{Metadata, Value};
+
+/// Whether a value is the one that the JSON of a fixture says. Widths do not matter, nor does true as 1.
+pub fn is_expected(value: &Value, expected: &Json) -> bool {
+    match expected {
+        Json::Null => *value == Value::Null,
+        Json::Bool(expected) => match value {
+            Value::Bool(value) => value == expected,
+            _ => value.as_i64() == Some((*expected).into()),
+        },
+        Json::Number(number) => match value {
+            Value::Integer(digits) => {
+                number.to_string() == *digits || digits.parse().ok() == number.as_f64()
+            }
+            Value::F32(value) => close(f64::from(*value), number.as_f64().unwrap()),
+            Value::F64(value) => close(*value, number.as_f64().unwrap()),
+            _ => {
+                (value.as_i64().is_some() && value.as_i64() == number.as_i64())
+                    || (value.as_u64().is_some() && value.as_u64() == number.as_u64())
+            }
+        },
+        Json::String(text) => match value {
+            Value::Str(value) => value == text,
+            Value::F32(value) => is_named(f64::from(*value), text),
+            Value::F64(value) => is_named(*value, text),
+            Value::Integer(digits) => digits == text,
+            _ => false,
+        },
+        Json::Array(expected) => match value {
+            Value::List(items) => {
+                items.len() == expected.len()
+                    && items.iter().zip(expected).all(|(a, b)| is_expected(a, b))
+            }
+            _ => false,
+        },
+        Json::Object(expected) => match value {
+            Value::Map(entries) => {
+                entries.len() == expected.len()
+                    && entries.iter().all(|(key, value)| {
+                        let known = expected.get(key);
+                        known.is_some_and(|known| is_expected(value, known))
+                    })
+            }
+            Value::Bytes(bytes) | Value::Encoded { bytes, .. } => {
+                expected.get("$bytes").and_then(Json::as_str) == Some(&super::hex(bytes))
+            }
+            _ => false,
+        },
+    }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    a == b || (a - b).abs() <= 1e-7 * b.abs()
+}
+
+fn is_named(value: f64, name: &str) -> bool {
+    match name {
+        "NaN" => value.is_nan(),
+        "Infinity" => value == f64::INFINITY,
+        "-Infinity" => value == f64::NEG_INFINITY,
+        _ => false,
+    }
+}
+
+/// Whether a format that holds a value exactly gave it back: the same number in whichever width, the same bits of a
+/// floating-point number, everything else as it was.
+pub fn is_kept(before: &Value, after: &Value) -> bool {
+    let float = |value: &Value| match value {
+        Value::F32(value) => Some(f64::from(*value)),
+        Value::F64(value) => Some(*value),
+        _ => None,
+    };
+    match (before, after) {
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_kept(a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => are_kept(a, b).is_ok(),
+        _ => match (float(before), float(after)) {
+            (Some(a), Some(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+            (None, None) => {
+                let (a, b) = (integer(before), integer(after));
+                before == after || a.is_some() && a == b
+            }
+            _ => false,
+        },
+    }
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Integer(digits) => digits.parse().ok(),
+        _ => value
+            .as_i64()
+            .map(i128::from)
+            .or_else(|| value.as_u64().map(i128::from)),
+    }
+}
+
+/// Whether metadata was given back, in any order; says what was not.
+pub fn are_kept(before: &Metadata, after: &Metadata) -> Result<(), String> {
+    for (key, value) in before.iter() {
+        match after.get(key) {
+            Some(found) if is_kept(value, found) => {}
+            found => return Err(format!("metadata {key:?}: {value:?} became {found:?}")),
+        }
+    }
+    match before.len() == after.len() {
+        true => Ok(()),
+        false => Err(format!("{} entries became {}", before.len(), after.len())),
+    }
+}
