@@ -4,7 +4,7 @@
 
 use crate::Result;
 use crate::project::{self, Project};
-use crate::{docs, features, licences, unsafe_count};
+use crate::{dependencies, docs, features, unsafe_count};
 use std::time::{Duration, Instant};
 
 /// One step: its name, and how it is done. A step may leave a remark for the summary.
@@ -68,8 +68,8 @@ const STEPS: &[Step] = &[
         run: unsafe_count::check,
     },
     Step {
-        name: "licences",
-        run: licences::check,
+        name: "dependencies",
+        run: dependencies::check,
     },
 ];
 

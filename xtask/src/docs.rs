@@ -77,9 +77,10 @@ fn rewrite(text: &str, generate: impl Fn(&str, &str) -> Result<String>) -> Resul
             .ok_or_else(|| format!("`{end}` is missing"))?;
         new.push_str(before);
         let body = generate(name, &new)?;
-        new.push_str(": generated -->\n");
+        // Blank lines, because not every Markdown ends a table or begins a block at a comment.
+        new.push_str(": generated -->\n\n");
         new.push_str(body.trim_end());
-        new.push('\n');
+        new.push_str("\n\n");
         new.push_str(&end);
         rest = after;
     }
@@ -210,7 +211,7 @@ fn last_block(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "a\n```sh\nls\n```\n<!-- x: generated -->\nold\n<!-- /x -->\nz\n";
+    const PAGE: &str = "a\n```sh\nls\n```\n<!-- x: generated -->\n\nold\n\n<!-- /x -->\nz\n";
 
     #[test]
     fn only_what_stands_between_the_markers_changes() {

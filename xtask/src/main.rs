@@ -11,11 +11,11 @@
 
 mod bench;
 mod ci;
+mod dependencies;
 mod docs;
 mod features;
 mod held;
 mod interop;
-mod licences;
 mod project;
 mod unsafe_count;
 
@@ -49,7 +49,7 @@ const TASKS: &[Task] = &[
         name: "deny",
         args: "[CHECK…]",
         what: "asks cargo-deny about licences and advisories; installs it first",
-        run: licences::deny,
+        run: dependencies::deny,
     },
     Task {
         name: "docs",

@@ -104,6 +104,10 @@ const FACTS: &[Fact] = &[
     }),
     ("zstd", |profile| yes_no(profile, "zstd")),
     ("checksums", |profile| listed(profile, "checksums")),
+    ("tensors", |profile| {
+        let most = profile.get("max_tensors").and_then(Value::as_u64);
+        most.map_or("2^32 - 1 or more".into(), |most| format!("at most {most}"))
+    }),
 ];
 
 fn profiles(format: &Value) -> impl Iterator<Item = &Value> {
@@ -124,7 +128,13 @@ fn list<'v>(object: &'v Value, key: &str) -> Vec<&'v str> {
 }
 
 fn listed(object: &Value, key: &str) -> String {
-    or_none(&cell(&list(object, key).join(", ")))
+    let mut text = list(object, key).join(", ");
+    // All widths of a kind are one entry: the tables are wide enough.
+    for kind in ["u", "i"] {
+        let all = [8, 16, 32, 64].map(|bits| format!("{kind}{bits}"));
+        text = text.replace(&all.join(", "), &format!("{kind}8 to {kind}64"));
+    }
+    or_none(&cell(&text))
 }
 
 fn or_none(text: &str) -> String {

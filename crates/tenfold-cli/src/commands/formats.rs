@@ -143,10 +143,15 @@ fn facts(profile: &Profile) -> Vec<(&'static str, String)> {
             or_none(can.checksums.iter().map(ToString::to_string).collect()),
         ),
     ];
-    if can.max_tensors < u64::from(u32::MAX) {
-        facts.push(("tensors", format!("at most {}", can.max_tensors)));
+    if let Some(max) = max_tensors(can) {
+        facts.push(("tensors", format!("at most {max}")));
     }
     facts
+}
+
+/// How many tensors fit, where real files could come that far.
+fn max_tensors(can: &Capabilities) -> Option<u64> {
+    (can.max_tensors < u64::from(u32::MAX)).then_some(can.max_tensors)
 }
 
 fn ranks(can: &Capabilities) -> String {
@@ -256,6 +261,7 @@ fn write_profile_json(profile: &Profile, json: &mut Json<'_>) -> io::Result<()> 
         json.texts("dtypes", dtypes(can))?;
         json.number("min_rank", limit(can.min_rank))?;
         json.number("max_rank", limit(can.max_rank))?;
+        json.number("max_tensors", max_tensors(can))?;
         json.key("zero_sizes")?.plain(can.zero_sizes)?;
         json.texts("layouts", layouts(can))?;
         json.texts("file_metadata", metadata(can.file_value))?;

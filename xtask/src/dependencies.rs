@@ -1,4 +1,4 @@
-//! `cargo xtask deny`, and a lighter check of the licences that needs nothing but cargo.
+//! `cargo xtask deny`, and a lighter check of the dependencies that needs nothing but cargo.
 
 use crate::Result;
 use crate::project::{self, Project};
@@ -17,7 +17,8 @@ pub(crate) fn deny(args: &[String]) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Every package of the workspace and below it can be used under licences that `deny.toml` allows.
+/// Every package of the workspace and below it has a licence that `deny.toml` allows and builds with the Rust version
+/// that the workspace promises.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let deny = fs::read_to_string(project.root.join("deny.toml"))?;
     let allowed = allowed(&deny);
@@ -26,17 +27,35 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let answer: Value = serde_json::from_slice(&answer)?;
     let packages = answer.get("packages").and_then(Value::as_array);
     let packages = packages.ok_or("cargo metadata names no packages")?;
+    let promised = (packages.iter())
+        .find(|package| text(package, "name") == "tenfold")
+        .map(|library| rust_version(text(library, "rust_version")));
+    let promised = promised.ok_or("cargo metadata does not name tenfold")?;
     let mut refused = Vec::new();
     for package in packages {
-        let text = |key| package.get(key).and_then(Value::as_str).unwrap_or("none");
-        if !is_allowed(text("license"), &allowed) {
-            refused.push(format!("{} is under {}", text("name"), text("license")));
+        let (name, licence) = (text(package, "name"), text(package, "license"));
+        if !is_allowed(licence, &allowed) {
+            refused.push(format!("{name} is under {licence:?}, not in deny.toml"));
+        }
+        let rust = text(package, "rust_version");
+        if rust_version(rust) > promised {
+            refused.push(format!("{name} needs Rust {rust}"));
         }
     }
     match refused.is_empty() {
         true => Ok(Some(format!("{} packages", packages.len()))),
-        false => Err(format!("not in deny.toml: {}", refused.join("; ")).into()),
+        false => Err(refused.join("; ").into()),
     }
+}
+
+fn text<'v>(package: &'v Value, key: &str) -> &'v str {
+    package.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `1.88.1` as numbers, so that they compare; what a package does not say is 0.
+fn rust_version(text: &str) -> [u32; 3] {
+    let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
+    [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
 /// The list `allow = [..]` of `[licenses]`: what is in quotes between the brackets.
@@ -67,6 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn versions_compare_as_numbers() {
+        assert!(rust_version("1.100") > rust_version("1.88.1"));
+        assert!(rust_version("1.88.1") > rust_version("1.88"));
+        assert!(rust_version("1.88") > rust_version(""));
+    }
+
+    #[test]
     fn the_list_is_read_from_the_file() {
         let deny =
             "[bans]\nallow = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\",\n  \"A WITH B\",\n]\n";
@@ -84,7 +110,7 @@ mod tests {
             ("MIT AND GPL-3.0", false),
             ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
             ("(MIT OR Apache-2.0) AND GPL-3.0", false),
-            ("none", false),
+            ("", false),
         ] {
             assert_eq!(is_allowed(expression, &allowed), expected, "{expression}");
         }
