@@ -278,7 +278,7 @@ impl Conversion {
         plan_options.checksums = options.checksums;
         plan_options.timestamp = options.timestamp;
         let wanted = self.format.survey(&plan_options)?;
-        let from = survey(&self.from, wanted, options.execute.threads)?;
+        let from = survey(&self.from, wanted, &options.execute)?;
         // The survey changes where parts are and what they hash to: what is planned must say the same.
         let surveyed = match wanted == Survey::default() {
             true => None,
@@ -296,7 +296,7 @@ impl Conversion {
             expected: &self.adapted.tensors,
             original: &self.from,
             digests: options.check,
-            threads: options.execute.threads,
+            execute: &options.execute,
         };
         let files = readback.compare(out, &names, &outputs)?;
         Ok(Report {

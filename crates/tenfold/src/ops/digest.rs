@@ -3,7 +3,7 @@
 use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::Form;
+use crate::format::{Control, ExecuteOptions, Form};
 use crate::model::{DigestKind, Layout};
 use crate::ops::parallel;
 use crate::prelude::*;
@@ -23,10 +23,21 @@ pub struct Digests {
 
 /// Computes the digests of an archive on `threads` threads; 0 is one for every core.
 pub fn digest(archive: &Archive, threads: usize) -> Digests {
+    let options = ExecuteOptions {
+        threads,
+        ..ExecuteOptions::default()
+    };
+    digest_watched(archive, &options)
+}
+
+/// The same, watched and stopped by another thread.
+pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Digests {
     let tensors: Vec<_> = archive.tensors().collect();
-    let sums = parallel::map(tensors.len(), threads, |index| match tensors.get(index) {
-        Some(tensor) => tensor_digest(tensor),
-        None => Err(Error::argument("no such tensor")),
+    let sums = parallel::map(tensors.len(), options.threads, |index| {
+        match tensors.get(index) {
+            Some(tensor) => tensor_digest(tensor, &options.control),
+            None => Err(Error::argument("no such tensor")),
+        }
     });
     let content = content(&tensors, &sums);
     let names = tensors.iter().map(|tensor| tensor.name().to_owned());
@@ -36,7 +47,7 @@ pub fn digest(archive: &Archive, threads: usize) -> Digests {
     }
 }
 
-fn tensor_digest(tensor: &Tensor<'_>) -> Result<[u8; 32]> {
+fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {
     let mut hasher = sha256()?;
     let info = tensor.info().readable()?;
     if let Layout::Opaque { .. } = info.layout {
@@ -50,7 +61,7 @@ fn tensor_digest(tensor: &Tensor<'_>) -> Result<[u8; 32]> {
     } else {
         tensor.stream(&Form::canonical(info.dtype), &mut |piece| {
             hasher.update(piece);
-            Ok(())
+            control.advance(piece.len() as u64)
         })?;
     }
     finish(hasher)

@@ -2,9 +2,11 @@
 
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Format, Registry};
+use crate::format::{ExecuteOptions, Format, Registry};
 use crate::io::{Output, Siblings, Source};
 use crate::model::TensorInfo;
+#[cfg(feature = "digest")]
+use crate::ops::digest::digest_watched;
 use crate::prelude::*;
 
 /// A file that is opened, and which of the expected tensors it must show.
@@ -19,7 +21,7 @@ pub(super) struct Readback<'r> {
     pub(super) original: &'r Archive,
     /// Whether contents are compared too, not only names, types, shapes and lengths.
     pub(super) digests: bool,
-    pub(super) threads: usize,
+    pub(super) execute: &'r ExecuteOptions,
 }
 
 impl Readback<'_> {
@@ -105,8 +107,8 @@ impl Readback<'_> {
         let original = self
             .original
             .select(|tensor| names.contains_key(tensor.name.as_str()));
-        let before = crate::ops::digest(&original, self.threads).tensors;
-        let mut after: LookupMap<_, _> = crate::ops::digest(written, self.threads)
+        let before = digest_watched(&original, self.execute).tensors;
+        let mut after: LookupMap<_, _> = digest_watched(written, self.execute)
             .tensors
             .into_iter()
             .collect();

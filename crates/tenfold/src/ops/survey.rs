@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::Survey;
+use crate::format::{Control, ExecuteOptions, Survey};
 use crate::model::{Checksum, DigestKind, Endian, Over};
 use crate::ops::parallel;
 use crate::prelude::*;
@@ -11,7 +11,7 @@ use crate::transform::View;
 
 /// Reads the parts of every tensor as far as `what` asks for, and describes what was found: equal parts as the same stored
 /// bytes, checksums over the decoded ones.
-pub fn survey(archive: &Archive, what: Survey, threads: usize) -> Result<Archive> {
+pub fn survey(archive: &Archive, what: Survey, options: &ExecuteOptions) -> Result<Archive> {
     if what == Survey::default() {
         return Ok(archive.clone());
     }
@@ -19,7 +19,7 @@ pub fn survey(archive: &Archive, what: Survey, threads: usize) -> Result<Archive
     let places: Vec<_> = (manifest.tensors.iter().enumerate())
         .flat_map(|(index, tensor)| (0..tensor.parts.len()).map(move |part| (index, part)))
         .collect();
-    let sums = parallel::map(places.len(), threads, |n| {
+    let sums = parallel::map(places.len(), options.threads, |n| {
         let &(index, part) = places
             .get(n)
             .ok_or_else(|| Error::argument("no such part"))?;
@@ -28,7 +28,8 @@ pub fn survey(archive: &Archive, what: Survey, threads: usize) -> Result<Archive
             .tensors
             .get(index)
             .ok_or_else(|| Error::argument("no such tensor"))?;
-        hash_part(archive, tensor, part, what).map_err(|error| error.in_tensor(&tensor.name))
+        hash_part(archive, tensor, part, what, &options.control)
+            .map_err(|error| error.in_tensor(&tensor.name))
     });
     let mut known = LookupMap::default();
     for (&(index, part), sums) in places.iter().zip(sums) {
@@ -61,6 +62,7 @@ fn hash_part(
     tensor: &crate::model::TensorInfo,
     part: usize,
     what: Survey,
+    control: &Control,
 ) -> Result<Sums> {
     tensor.readable()?;
     let part = tensor
@@ -80,6 +82,7 @@ fn hash_part(
     let mut pieces = view.pieces()?;
     let mut piece = Vec::new();
     while pieces.next(&mut piece)? {
+        control.advance(0)?;
         for hasher in identity.iter_mut().chain(&mut sum) {
             hasher.update(&piece);
         }

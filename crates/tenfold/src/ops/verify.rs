@@ -312,8 +312,8 @@ fn gap(archive: &Archive, range: Range<u64>, id: &'static str) -> Option<Finding
         format!("{len} bytes belong to no tensor and no header")
     } else {
         let bytes = source.read(range.clone()).ok()?;
-        let first = *bytes.first()?;
-        if matches!(first, 0 | 0xff) && bytes.iter().all(|&byte| byte == first) {
+        // What writers pad with, one behind the other too.
+        if bytes.iter().all(|byte| matches!(byte, 0 | 0xff)) {
             return None;
         }
         format!("{len} bytes between the data hold something, and belong to no tensor")

@@ -53,7 +53,12 @@ pub(super) fn write(
         at,
         options,
     };
-    with_pool(threads, &prepare, |pool| {
+    let work = |job: Job<'_>| {
+        // Asked here too: what waits in line behind a stop need not be done.
+        options.control.advance(0)?;
+        prepare(job)
+    };
+    with_pool(threads, &work, |pool| {
         for segment in run {
             match segment {
                 Segment::Bytes(bytes) => writer.put(&bytes)?,
