@@ -86,6 +86,19 @@ impl<'b> Decoder<'b> {
         Ok(())
     }
 
+    /// How many items the next array or map says that it has, as far as there is room for items of `size` bytes.
+    pub(crate) fn room(&self, size: usize) -> usize {
+        let declared = match self.peek().map(|first| first & 0x1f) {
+            Some(few @ 0..=23) => u64::from(few),
+            Some(info @ 24..=27) => self.argument(1 << (info - 24)).unwrap_or(0),
+            _ => u64::MAX,
+        };
+        let left = self.inner.input().len() - self.inner.position();
+        usize::try_from(declared)
+            .unwrap_or(usize::MAX)
+            .min(left / size)
+    }
+
     /// Text.
     pub(crate) fn text(&mut self, field: &str) -> Result<Cow<'b, str>> {
         self.expect(Kind::Text, field)?;
@@ -318,11 +331,24 @@ impl<'b> Decoder<'b> {
     }
 
     fn text_item(&mut self) -> Result<Cow<'b, str>> {
+        if let Some(text) = self.short_text() {
+            return Ok(Cow::Borrowed(text));
+        }
         if self.peek() != Some(0x7f) {
             return self.run(|inner| inner.str()).map(Cow::Borrowed);
         }
         self.run(|inner| inner.str_iter()?.collect::<Result<String, _>>())
             .map(Cow::Owned)
+    }
+
+    /// Text of less than 24 bytes, which nearly all keys and values are: without the general way.
+    fn short_text(&mut self) -> Option<&'b str> {
+        let first = self.peek().filter(|first| (0x60..=0x77).contains(first))?;
+        let from = self.inner.position() + 1;
+        let end = from + usize::from(first - 0x60);
+        let text = core::str::from_utf8(self.inner.input().get(from..end)?).ok()?;
+        self.inner.set_position(end);
+        Some(text)
     }
 
     fn bytes_item(&mut self) -> Result<Bytes> {

@@ -1,13 +1,15 @@
 //! How the parts that 1.x and 2 describe make up a tensor.
 
+use alloc::borrow::Cow;
+
 use crate::error::{Error, Result};
 use crate::formats::ztensor::read::{check_ratio, dense_len};
 use crate::model::{Checksum, Codec, DType, Layout, Part, Payload, Role, Scalar, SourceId};
 use crate::prelude::*;
 
 /// A part as 1.x and 2 describe it.
-pub(super) struct StoredPart {
-    pub(super) name: String,
+pub(super) struct StoredPart<'b> {
+    pub(super) name: Cow<'b, str>,
     pub(super) dtype: DType,
     pub(super) source: SourceId,
     pub(super) range: Range<u64>,
@@ -19,7 +21,7 @@ pub(super) struct StoredPart {
     pub(super) at: Range<u64>,
 }
 
-impl StoredPart {
+impl StoredPart<'_> {
     /// As a part of a tensor that must have `len` bytes.
     fn sized(mut self, role: Role, len: u64) -> Result<Part> {
         if self.len.is_some_and(|found| found != len) {
@@ -76,7 +78,7 @@ pub(super) struct Assembler<'a> {
     pub(super) narrow_indices: bool,
     /// Where the index speaks of the tensor.
     pub(super) at: Range<u64>,
-    pub(super) measure: &'a dyn Fn(&StoredPart) -> Result<u64>,
+    pub(super) measure: &'a dyn Fn(&StoredPart<'_>) -> Result<u64>,
 }
 
 impl Assembler<'_> {
@@ -85,12 +87,12 @@ impl Assembler<'_> {
     }
 
     /// The parts with these names, in their order; there may be no others.
-    fn take<const N: usize>(
+    fn take<'b, const N: usize>(
         &self,
         layout: &str,
         names: [&str; N],
-        parts: Vec<StoredPart>,
-    ) -> Result<[StoredPart; N]> {
+        parts: Vec<StoredPart<'b>>,
+    ) -> Result<[StoredPart<'b>; N]> {
         let mut found = names.map(|_| None);
         for part in parts {
             let slot = names
@@ -114,8 +116,13 @@ impl Assembler<'_> {
     }
 
     /// One part with every element.
-    pub(super) fn dense(self, parts: Vec<StoredPart>) -> Result<Assembly> {
-        let [data] = self.take("a dense tensor", ["data"], parts)?;
+    pub(super) fn dense(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
+        // Nearly every tensor is one of these.
+        let [data] = match <[StoredPart<'_>; 1]>::try_from(parts) {
+            Ok([data]) if data.name == "data" => [data],
+            Ok(only) => self.take("a dense tensor", ["data"], only.into())?,
+            Err(parts) => self.take("a dense tensor", ["data"], parts)?,
+        };
         let dtype = data.dtype;
         let len = dense_len(dtype, self.elements, &self.at)?;
         let parts = vec![data.sized(Role::Values, len)?];
@@ -127,7 +134,7 @@ impl Assembler<'_> {
     }
 
     /// A matrix by rows.
-    pub(super) fn csr(self, parts: Vec<StoredPart>) -> Result<Assembly> {
+    pub(super) fn csr(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
         let names = ["values", "indices", "indptr"];
         let [values, indices, indptr] = self.take("a sparse matrix by rows", names, parts)?;
         let &[rows, _] = self.shape else {
@@ -160,7 +167,7 @@ impl Assembler<'_> {
     }
 
     /// Entries with a coordinate for each dimension.
-    pub(super) fn coo(self, parts: Vec<StoredPart>) -> Result<Assembly> {
+    pub(super) fn coo(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
         let [values, coords] = self.take("a sparse tensor", ["values", "coords"], parts)?;
         let width = self.index_width(&coords)?;
         let rank = self.shape.len() as u64;
@@ -182,13 +189,13 @@ impl Assembler<'_> {
     }
 
     /// Parts with a meaning that only programs know.
-    pub(super) fn opaque(self, scheme: &str, parts: Vec<StoredPart>) -> Result<Assembly> {
+    pub(super) fn opaque(self, scheme: &str, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
         let mut named = Vec::new();
         for mut part in parts {
             if part.len.is_none() {
                 part.len = Some((self.measure)(&part)?);
             }
-            let role = Role::Named(core::mem::take(&mut part.name));
+            let role = Role::Named(core::mem::take(&mut part.name).into_owned());
             named.push(part.part(role)?);
         }
         let layout = Layout::Opaque {
@@ -202,7 +209,7 @@ impl Assembler<'_> {
     }
 
     /// How many entries of `size` bytes an index part has.
-    fn count(&self, part: &StoredPart, size: u64) -> Result<u64> {
+    fn count(&self, part: &StoredPart<'_>, size: u64) -> Result<u64> {
         let len = match part.len {
             Some(len) => len,
             None => (self.measure)(part)?,
@@ -215,7 +222,7 @@ impl Assembler<'_> {
     }
 
     /// A part whose length follows from the number of entries.
-    fn counted(&self, part: StoredPart, role: Role, len: Option<u64>) -> Result<Part> {
+    fn counted(&self, part: StoredPart<'_>, role: Role, len: Option<u64>) -> Result<Part> {
         let Some(len) = len else {
             return self.refuse(format!("{:?} does not fit 64 bits", part.name));
         };
@@ -226,7 +233,7 @@ impl Assembler<'_> {
         part.sized(role, len)
     }
 
-    fn index_width(&self, part: &StoredPart) -> Result<u64> {
+    fn index_width(&self, part: &StoredPart<'_>) -> Result<u64> {
         use Scalar::{I8, I16, I32, I64, U8, U16, U32, U64};
         let fits = match part.dtype {
             DType::U32 | DType::U64 => true,

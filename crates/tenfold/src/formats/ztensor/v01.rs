@@ -16,6 +16,8 @@ use crate::wire::cbor::{Decoder, Encoder};
 
 pub(super) const MAGIC: &[u8] = b"ZTEN0001";
 pub(super) const ALIGN: u64 = 64;
+/// Bytes of the keys that an entry must have, rounded down.
+const MIN_ENTRY: usize = 32;
 /// The magic, an empty index and its size.
 const MIN_FILE: u64 = 17;
 
@@ -128,9 +130,13 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     manifest.region(0..8, "magic");
     manifest.region(start..size_at, "index");
     manifest.region(size_at..len, "index size");
+    let mut cbor = Decoder::new(&index, start, &read::RULES, DEPTH_1);
+    let room = cbor.room(MIN_ENTRY);
     let mut blobs = Vec::new();
     let mut known = LookupMap::default();
-    let mut cbor = Decoder::new(&index, start, &read::RULES, DEPTH_1);
+    manifest.tensors.reserve(room);
+    blobs.reserve(room);
+    known.reserve(room);
     cbor.array("the index", |cbor| {
         let (entry, at) = Entry::parse(cbor, cx)?;
         if known.insert(entry.name.clone(), ()).is_some() {

@@ -18,6 +18,8 @@ use raw::{Component, Frame, Object, attributes};
 
 pub(super) const MAGIC: &[u8] = b"ZTEN1000";
 pub(super) const ALIGN: u64 = 64;
+/// Bytes of the keys that an object must have, rounded down.
+const MIN_OBJECT: usize = 32;
 /// Bytes that are decoded at most to find lengths which 1.0 and 1.1 do not give.
 const MEASURE: u64 = 1 << 30;
 
@@ -43,6 +45,8 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
             "attributes" => manifest.metadata = attributes(cbor)?,
             key if key == list => {
                 objects = true;
+                manifest.tensors.reserve(cbor.room(MIN_OBJECT));
+                reading.blobs.reserve(cbor.room(MIN_OBJECT));
                 cbor.map(list, |cbor, name| {
                     let object = Object::parse(cbor, reading.cx)?;
                     let tensor = reading.tensor(&name, object);
@@ -124,12 +128,10 @@ impl Reading<'_, '_> {
             });
             places.push(range);
         }
-        let Object {
-            shape, attributes, ..
-        } = &object;
-        let mut info = TensorInfo::new(name, DType::UNKNOWN, shape.clone(), Layout::RowMajor);
-        info.metadata = attributes.clone();
-        match self.assemble(&object, elements, &places) {
+        let found = self.assemble(&object, elements, &places);
+        let mut info = TensorInfo::new(name, DType::UNKNOWN, object.shape, Layout::RowMajor);
+        info.metadata = object.attributes;
+        match found {
             Ok(assembly) => {
                 info.dtype = assembly.dtype;
                 info.layout = assembly.layout;
@@ -174,12 +176,12 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn part(
+    fn part<'b>(
         &mut self,
         object: &Object<'_>,
-        component: &Component<'_>,
+        component: &Component<'b>,
         range: Range<u64>,
-    ) -> Result<StoredPart> {
+    ) -> Result<StoredPart<'b>> {
         let at = &component.at;
         let dtype = self.dtype(object, component)?;
         let codec = match component.encoding.as_deref() {
@@ -207,7 +209,7 @@ impl Reading<'_, '_> {
             let message = "uncompressed_length differs from the length of uncompressed data";
             return Err(Error::malformed("ztensor.size", message).at(at.clone()));
         }
-        let name = component.name.clone().into_owned();
+        let name = component.name.clone();
         let source = SourceId::MAIN;
         Ok(StoredPart {
             name,
@@ -255,7 +257,7 @@ impl Reading<'_, '_> {
     }
 
     /// The length of compressed data that the file does not give: sparse tensors of 1.0 and 1.1.
-    fn measure(&self, part: &StoredPart) -> Result<u64> {
+    fn measure(&self, part: &StoredPart<'_>) -> Result<u64> {
         let range = part.range.clone();
         let place = (range.start, range.end);
         if let Some((_, len)) = self.measured.get().filter(|(known, _)| *known == place) {

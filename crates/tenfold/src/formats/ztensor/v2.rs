@@ -35,6 +35,8 @@ use shards::Shards;
 pub(super) const MAGIC: &[u8] = b"\x89ZT2\r\n\x1a\n";
 pub(super) const ALIGN: u64 = 4096;
 pub(super) const VERSION: u32 = 2;
+/// Bytes of the keys that an object must have, rounded down.
+const MIN_OBJECT: usize = 32;
 const FOOTER: u64 = 40;
 /// The magic and the footer.
 pub(super) const MIN_FILE: u64 = 48;
@@ -185,6 +187,8 @@ fn parse(
             "shards" => shards = Shards::parse(cbor, cx, &mut manifest.sealed)?,
             "objects" => {
                 objects = true;
+                manifest.tensors.reserve(cbor.room(MIN_OBJECT));
+                blobs.reserve(cbor.room(MIN_OBJECT));
                 let mut reading = Reading {
                     cx: &mut *cx,
                     shards: &mut shards,

@@ -145,7 +145,7 @@ impl Decoder<'_> {
     }
 
     /// The `len` bytes behind the first one of the next item, as a number.
-    fn argument(&self, len: usize) -> Option<u64> {
+    pub(super) fn argument(&self, len: usize) -> Option<u64> {
         let from = self.inner.position() + 1;
         let bytes = self.inner.input().get(from..from + len)?;
         Some(bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)))

@@ -99,7 +99,11 @@ impl Reading<'_, '_> {
         Ok(info)
     }
 
-    fn part(&mut self, part: RawPart<'_>, defect: &mut Option<Error>) -> Result<StoredPart> {
+    fn part<'b>(
+        &mut self,
+        part: RawPart<'b>,
+        defect: &mut Option<Error>,
+    ) -> Result<StoredPart<'b>> {
         let at = part.at;
         let mut lose = |error: Error| {
             defect.get_or_insert(error);
@@ -166,7 +170,7 @@ impl Reading<'_, '_> {
                 None
             }),
         };
-        let name = part.name.into_owned();
+        let name = part.name;
         Ok(StoredPart {
             name,
             dtype,
@@ -185,7 +189,7 @@ impl Reading<'_, '_> {
         scheme: &str,
         attributes: &Metadata,
         assembler: Assembler<'_>,
-        parts: Vec<StoredPart>,
+        parts: Vec<StoredPart<'_>>,
     ) -> Result<Assembly> {
         if let Some(block) = block_of(scheme, attributes) {
             let dtype = DType::Block(block);
@@ -217,7 +221,7 @@ impl Reading<'_, '_> {
 }
 
 /// Parts that can be listed, of a tensor that cannot be read.
-fn unreadable(parts: Vec<StoredPart>) -> Option<Assembly> {
+fn unreadable(parts: Vec<StoredPart<'_>>) -> Option<Assembly> {
     let parts = parts.into_iter().map(
         |StoredPart {
              name,
@@ -225,7 +229,13 @@ fn unreadable(parts: Vec<StoredPart>) -> Option<Assembly> {
              source,
              range,
              ..
-         }| { Part::new(Role::Named(name), dtype, Payload::Raw { source, range }) },
+         }| {
+            Part::new(
+                Role::Named(name.into_owned()),
+                dtype,
+                Payload::Raw { source, range },
+            )
+        },
     );
     let parts = parts.collect();
     Some(Assembly {
@@ -249,7 +259,7 @@ fn block_of(scheme: &str, attributes: &Metadata) -> Option<&'static BlockSpec> {
 }
 
 /// What the parts of a layout of zTensor's own lack; readers of it do not look.
-fn odd_parts(scheme: &str, parts: &[StoredPart]) -> Option<String> {
+fn odd_parts(scheme: &str, parts: &[StoredPart<'_>]) -> Option<String> {
     let dtype_of = |name: &str| {
         parts
             .iter()
