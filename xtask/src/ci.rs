@@ -27,23 +27,30 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "test",
-        run: |project| project.cargo(&["test", "--workspace", "--all-features", "--all-targets"]),
+        run: |project| test(project, &["--workspace", "--all-features", "--all-targets"]),
     },
     Step {
         name: "test-default-features",
-        run: |project| project.cargo(&["test", "--package", "tenfold", "--all-targets"]),
+        run: |project| test(project, &["--package", "tenfold", "--all-targets"]),
     },
     // Overflow checks and inlining differ from a debug build.
     Step {
         name: "test-hostile-release",
         run: |project| {
-            let what = ["test", "--release", "--package", "tenfold"];
-            project.cargo(&[&what[..], &["--test", "hostile"]].concat())
+            test(
+                project,
+                &["--release", "--package", "tenfold", "--test", "hostile"],
+            )
         },
     },
     Step {
         name: "test-documentation",
-        run: |project| project.cargo(&["test", "--package", "tenfold", "--all-features", "--doc"]),
+        run: |project| {
+            test(
+                project,
+                &["--package", "tenfold", "--all-features", "--doc"],
+            )
+        },
     },
     Step {
         name: "documentation",
@@ -72,6 +79,11 @@ const STEPS: &[Step] = &[
         run: dependencies::check,
     },
 ];
+
+/// All tests run, also after one has failed.
+fn test(project: &Project, what: &[&str]) -> Result<Option<String>> {
+    project.cargo(&[&["test", "--no-fail-fast"], what].concat())
+}
 
 /// Runs the steps that are named, or all.
 pub(crate) fn run(args: &[String]) -> Result<bool> {

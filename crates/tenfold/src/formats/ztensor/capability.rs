@@ -137,6 +137,8 @@ fn attribute(key: &str, value: &Value, depth: usize) -> Fit {
 }
 
 /// Whether a value is nested no deeper than `depth`, and what it holds in encoded form can stand there.
+// Only the codec looks at encoded values, and at the last parameter.
+#[cfg_attr(not(feature = "ztensor"), allow(clippy::only_used_in_recursion))]
 fn is_held(value: &Value, depth: usize, deterministic: bool) -> bool {
     let inner = |value: &Value| depth > 0 && is_held(value, depth - 1, deterministic);
     match value {

@@ -5,7 +5,7 @@
 //! | 0.1 | `ZTEN0001` | index, u64 LE its size | array of maps, one for each tensor |
 //! | 1.0 | `ZTEN1000` | manifest, u64 LE its size | map with `tensors` |
 //! | 1.1, 1.2 | `ZTEN1000` | manifest, u64 LE its size, the magic again | map with `objects` |
-//! | 2 | `89 5A 54 32 0D 0A 1A 0A` | footer of 40 bytes, see [`v2`] | map in deterministic encoding |
+//! | 2 | `89 5A 54 32 0D 0A 1A 0A` | footer of 40 bytes, see `v2.rs` | map in deterministic encoding |
 //!
 //! Tensor data begins at multiples of 64 bytes (4096 in generation 2), and everything is little-endian unless an entry of
 //! 0.1 says otherwise. All five are read; 0.1, 1.2 and 2 are written. What each refuses is in `docs/formats/ztensor.md`.
