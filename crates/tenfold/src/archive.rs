@@ -95,7 +95,8 @@ impl OpenOptions {
         self.describe(source, name.as_deref(), Some(&siblings))
     }
 
-    /// The files of a directory whose names say that they are of a known format, in the order of their names.
+    /// The files of a directory whose names say that they are of a known format, in the order of their names. Where one
+    /// of them is an index, it says which files belong together, and it alone is opened.
     #[cfg(feature = "std")]
     fn open_directory(&self, directory: &Path) -> Result<Archive> {
         let fail = |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
@@ -109,6 +110,24 @@ impl OpenOptions {
             }
         }
         paths.sort();
+        let is_index = |path: &std::path::PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let mut entries = self.registry.entries().iter();
+            name.is_some_and(|name| entries.any(|entry| entry.is_index(name)))
+        };
+        let indexes: Vec<_> = paths.iter().filter(|path| is_index(path)).collect();
+        match *indexes.as_slice() {
+            [] => {}
+            [index] => return self.open(index),
+            [first, second, ..] => {
+                return Err(Error::argument(format!(
+                    "{} holds several indexes ({} and {}); open one of them",
+                    directory.display(),
+                    first.display(),
+                    second.display()
+                )));
+            }
+        }
         if paths.is_empty() {
             let message = format!("{} holds no file of a known format", directory.display());
             return Err(Error::new(

@@ -128,6 +128,17 @@ impl Error {
         self
     }
 
+    /// Says of one of several files that the error is about it: its name goes in front of the message.
+    #[must_use]
+    pub fn in_file(mut self, source: SourceId, name: &str) -> Self {
+        let inner = self.inner();
+        inner.message = format!("{name}: {}", inner.message);
+        if let Some((place, _)) = &mut inner.at {
+            *place = source;
+        }
+        self
+    }
+
     /// Adds the tensor that the error is about, unless it already names one.
     #[must_use]
     pub fn in_tensor(mut self, name: &str) -> Self {

@@ -178,7 +178,18 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
-        let error = Error::malformed(rule, message).at(at);
+        self.warn_in(SourceId::MAIN, rule, at, message)
+    }
+
+    /// The same about one of several files.
+    pub fn warn_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
+        let error = Error::malformed(rule, message).at_source(source, at);
         if self.strict {
             return Err(error);
         }
@@ -191,7 +202,18 @@ impl<'a> Context<'a> {
 
     /// Says what was checked, for those who ask for a verification.
     pub fn note(&mut self, rule: &'static str, at: Range<u64>, message: impl Into<String>) {
-        let error = Error::malformed(rule, message).at(at);
+        self.note_in(SourceId::MAIN, rule, at, message);
+    }
+
+    /// The same about one of several files.
+    pub fn note_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) {
+        let error = Error::malformed(rule, message).at_source(source, at);
         self.findings.push(Finding {
             severity: Severity::Note,
             ..Finding::from(&error)

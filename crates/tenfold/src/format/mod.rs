@@ -33,6 +33,17 @@ pub trait Format: Sync + 'static {
         self.spec().match_magic(source)
     }
 
+    /// Whether files with this name are an index: they hold no tensors and name the files that do. A directory that has
+    /// one is opened through it.
+    fn is_index(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shard_size`].
+    fn writes_shards(&self) -> bool {
+        false
+    }
+
     /// Reads headers and indexes, and no tensor data.
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest>;
 

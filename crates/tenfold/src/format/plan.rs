@@ -9,7 +9,8 @@ use crate::prelude::*;
 /// The files to be written.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One, or several that belong together.
+    /// One, or several that belong together. The first is the one that is opened to read them all; it is written and
+    /// made visible last, because it names the others.
     pub files: Vec<FilePlan>,
 }
 
@@ -177,6 +178,9 @@ pub struct PlanOptions {
     pub checksums: Checksums,
     /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
     pub timestamp: u64,
+    /// Several files with at most this many bytes of tensors each, except where a tensor alone has more. Set only for
+    /// formats that [write shards](crate::format::Format::writes_shards).
+    pub shard_size: Option<u64>,
 }
 
 impl PlanOptions {
@@ -189,6 +193,7 @@ impl PlanOptions {
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
             timestamp: 0,
+            shard_size: None,
         }
     }
 

@@ -16,6 +16,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether files with this name are an index of this format's files.
+    pub fn is_index(&self, name: &str) -> bool {
+        self.codec.is_some_and(|codec| codec.is_index(name))
+    }
+
     /// The codec, or an error that says how to get it.
     pub fn codec(&self) -> Result<&'static dyn Format> {
         self.codec.ok_or_else(|| {
@@ -81,6 +86,9 @@ impl Registry {
 
     /// The format that files with this name usually have.
     pub fn by_extension(&self, name: &str) -> Option<&Entry> {
+        if let Some(entry) = self.entries.iter().find(|entry| entry.is_index(name)) {
+            return Some(entry);
+        }
         let (_, extension) = name.rsplit_once('.')?;
         self.entries.iter().find(|entry| {
             entry

@@ -19,12 +19,6 @@ pub(super) const PRIMITIV: Entry = known(&Spec::known(
     &[(0, b"\xce\0\0\0\0\xce\0\0\0\x01\xce")],
 ));
 pub(super) const TENS: Entry = known(&Spec::known("tens", "TENS", &["tens"], &[(0, b"TENS")]));
-pub(super) const SAFETENSORS: Entry = known(&Spec::known(
-    "safetensors",
-    "safetensors",
-    &["safetensors"],
-    &[(8, b"{\"")],
-));
 pub(super) const GGUF: Entry = known(&Spec::known("gguf", "GGUF", &["gguf"], &[(0, b"GGUF")]));
 pub(super) const NPY: Entry = known(&Spec::known("npy", "NumPy", &["npy"], &[(0, b"\x93NUMPY")]));
 pub(super) const HDF5: Entry = known(&Spec::known(

@@ -2,6 +2,7 @@
 
 mod known;
 pub mod mag;
+pub mod safetensors;
 pub mod ztensor;
 
 use crate::format::Entry;
@@ -13,7 +14,7 @@ pub static FORMATS: &[Entry] = &[
     known::BURNPACK,
     known::PRIMITIV,
     known::TENS,
-    known::SAFETENSORS,
+    safetensors::ENTRY,
     known::GGUF,
     known::NPY,
     known::HDF5,

@@ -90,10 +90,13 @@ impl TensorInfo {
 
     /// The number of elements; `None` when it does not fit 64 bits.
     ///
-    /// The non-zero dimensions must fit by themselves, so that a shape like `[2^40, 2^40, 0]` is an overflow too:
-    /// strides computed from it would be.
+    /// A dimension of 0 makes it 0, whatever the others are: formats that refuse a shape like `[2^40, 2^40, 0]`, because
+    /// strides computed from it would overflow, do so themselves.
     pub fn elements(&self) -> Option<u64> {
-        element_count(&self.shape)
+        match self.shape.contains(&0) {
+            true => Some(0),
+            false => element_count(&self.shape),
+        }
     }
 
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.

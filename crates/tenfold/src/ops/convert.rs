@@ -32,6 +32,8 @@ pub struct ConvertOptions {
     pub timestamp: u64,
     /// A file for every tensor, named after it, instead of one file.
     pub file_per_tensor: bool,
+    /// Several files with at most this many bytes of tensors each, except where a tensor alone has more.
+    pub shard_size: Option<u64>,
     /// Threads, and a handle to watch and to stop the work.
     pub execute: ExecuteOptions,
     /// The formats that messages may suggest.
@@ -49,6 +51,7 @@ impl Default for ConvertOptions {
             checksums: Checksums::Keep,
             timestamp: 0,
             file_per_tensor: false,
+            shard_size: None,
             execute: ExecuteOptions::default(),
             registry: Registry::standard(),
         }
@@ -97,6 +100,12 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
                 spec.name
             )));
         }
+    }
+    if options.shard_size.is_some() && !format.writes_shards() {
+        return Err(Error::argument(format!(
+            "{} files are not written in shards",
+            spec.name
+        )));
     }
     let candidates: Vec<&'static Profile> = match &options.version {
         Some(version) => vec![spec.profile(version).ok_or_else(|| {
@@ -272,11 +281,7 @@ impl Conversion {
 
     fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
         let options = &self.options;
-        let mut plan_options = PlanOptions::new(self.profile.version, file_name);
-        plan_options.options.clone_from(&options.options);
-        plan_options.compression = options.compression.clone();
-        plan_options.checksums = options.checksums;
-        plan_options.timestamp = options.timestamp;
+        let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
         let from = survey(&self.from, wanted, &options.execute)?;
         // The survey changes where parts are and what they hash to: what is planned must say the same.
@@ -303,6 +308,24 @@ impl Conversion {
             files,
             tensors: adapted.tensors.len(),
         })
+    }
+
+    /// The names of the files that would be written, the one that is opened first. Costs as much as laying them out.
+    pub fn file_names(&self, file_name: &str) -> Result<Vec<String>> {
+        let (plan, _) = self
+            .plan(&self.adapted, &self.plan_options(file_name))
+            .map_err(|error| error.in_format(self.format.spec().id))?;
+        Ok(plan.files.into_iter().map(|file| file.name).collect())
+    }
+
+    fn plan_options(&self, file_name: &str) -> PlanOptions {
+        let mut plan_options = PlanOptions::new(self.profile.version, file_name);
+        plan_options.options.clone_from(&self.options.options);
+        plan_options.compression = self.options.compression.clone();
+        plan_options.checksums = self.options.checksums;
+        plan_options.timestamp = self.options.timestamp;
+        plan_options.shard_size = self.options.shard_size;
+        plan_options
     }
 
     /// The files to be written, and which of them is opened to read which tensors.

@@ -2,5 +2,5 @@
 
 #[cfg(feature = "ztensor")]
 pub(crate) mod cbor;
-#[cfg(feature = "mag")]
+#[cfg(any(feature = "mag", feature = "safetensors"))]
 pub(crate) mod json;

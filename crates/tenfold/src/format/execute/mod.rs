@@ -47,7 +47,11 @@ pub fn execute(
                 .expect(known_len(segment, from, 0)?.unwrap_or(0));
         }
     }
-    for file in plan.files {
+    let mut files = plan.files;
+    // The file that names the others comes last.
+    let main = files.len().min(1);
+    files.rotate_left(main);
+    for file in files {
         write_file(file, from, out, options)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::format::{Capabilities, Fit};
 use crate::formats::ztensor::names;
-use crate::model::{DType, DigestKind, Layout, Role, TensorInfo, Value};
+use crate::model::{DType, DigestKind, Layout, Role, TensorInfo, Value, element_count};
 use crate::prelude::*;
 
 /// Dimensions: a limit of generation 2, and of our reading of the others.
@@ -109,7 +109,8 @@ fn sizes(tensor: &TensorInfo, has: fn(DType) -> bool) -> Result<(), String> {
             None => Ok(()),
         };
     }
-    match tensor.dense_len() {
+    let elements = element_count(&tensor.shape);
+    match elements.and_then(|elements| tensor.dtype.bytes_for(elements)) {
         Some(_) => Ok(()),
         None => Err("its size in bytes is not a number of 64 bits".into()),
     }

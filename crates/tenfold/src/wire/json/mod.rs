@@ -37,6 +37,8 @@ pub(crate) struct Json<'a> {
     /// The containers that are open, outermost first.
     open: Vec<Open>,
     max_depth: usize,
+    /// `NaN` and `Infinity` are numbers.
+    not_finite: bool,
     rules: &'static Rules,
 }
 
@@ -101,12 +103,20 @@ impl<'a> Json<'a> {
             base,
             open: Vec::new(),
             max_depth,
+            not_finite: true,
             rules,
         };
         match text.starts_with('\u{feff}') {
             true => Err(json.wrong("begins with a byte order mark, which JSON does not have")),
             false => Ok(json),
         }
+    }
+
+    /// Refuses `NaN` and `Infinity`, which JSON does not have.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn finite(mut self) -> Self {
+        self.not_finite = false;
+        self
     }
 
     /// Where the next token begins in the file.
@@ -134,7 +144,8 @@ impl<'a> Json<'a> {
             Some(b'"') => Ok(Kind::Str),
             Some(b't' | b'f') => Ok(Kind::Bool),
             Some(b'n') => Ok(Kind::Null),
-            Some(b'-' | b'0'..=b'9' | b'N' | b'I') => Ok(Kind::Number),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b'N' | b'I') if self.not_finite => Ok(Kind::Number),
             _ => Err(self.unexpected("a value")),
         }
     }
@@ -185,6 +196,25 @@ impl<'a> Json<'a> {
                 Err(self.error(self.rules.syntax, begin, message))
             }
         }
+    }
+
+    /// Text; `what` names it in the error.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn string(&mut self, what: &str) -> Result<Cow<'a, str>> {
+        self.expect(Kind::Str, what)?;
+        self.quoted()
+    }
+
+    /// A whole number from 0 to 2^64 - 1; `what` names it in the error.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn unsigned(&mut self, what: &str) -> Result<u64> {
+        self.space();
+        let begin = self.pos;
+        let digits = self.whole(what)?;
+        digits.parse().map_err(|cause| {
+            let message = format!("{what} must be from 0 to 2^64 - 1, found {digits}");
+            self.error(self.rules.syntax, begin, message).because(cause)
+        })
     }
 
     /// Passes over the next value, whatever it is.

@@ -55,7 +55,7 @@ impl<'a> Json<'a> {
 
     /// One of the words that Python writes for numbers that JSON does not have.
     fn not_finite(&mut self) -> Option<f64> {
-        if matches!(self.peek(), Some(b'0'..=b'9')) {
+        if matches!(self.peek(), Some(b'0'..=b'9')) || !self.not_finite {
             return None;
         }
         let words = [

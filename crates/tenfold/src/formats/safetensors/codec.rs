@@ -1,0 +1,182 @@
+//! Between one file and the model.
+
+use super::check::Tensors;
+use super::raw::{self, MAX_HEADER, PREFIX};
+use super::{FILE, MAX_RANK, SPEC, index, shards, write};
+use crate::error::{Error, Result};
+use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Spec};
+use crate::io::Source;
+use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo};
+use crate::prelude::*;
+
+/// Reads and writes safetensors.
+#[derive(Clone, Copy, Debug)]
+pub struct Safetensors;
+
+impl Format for Safetensors {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+        if index::is_index(source)? {
+            return Ok(Confidence::Likely);
+        }
+        let head = source.read(0..source.len().min(PREFIX + 1))?;
+        let (Some(prefix), Some(first)) = (head.first_chunk::<8>(), head.get(8)) else {
+            return Ok(Confidence::No);
+        };
+        let len = u64::from_le_bytes(*prefix);
+        let fits = (2..=MAX_HEADER).contains(&len) && PREFIX + len <= source.len();
+        let is_text = prefix
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        Ok(match first {
+            b'{' if fits => Confidence::Likely,
+            // Perhaps damaged or cut off: describing it says how.
+            b'{' if !is_text => Confidence::Possible,
+            b'[' | b' ' | b'\n' | b'\r' | b'\t' if fits => Confidence::Possible,
+            _ => Confidence::No,
+        })
+    }
+
+    fn is_index(&self, name: &str) -> bool {
+        index::is_index_name(name)
+    }
+
+    fn writes_shards(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        if index::is_text(cx.source())? {
+            return shards::describe(cx);
+        }
+        let file = describe_file(cx, SourceId::MAIN, cx.source())?;
+        let mut manifest = Manifest::new(FILE);
+        manifest.region(0..file.data, "header");
+        manifest.metadata = file.metadata;
+        manifest.tensors = file.tensors;
+        Ok(manifest)
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// One file, described.
+pub(super) struct File {
+    pub(super) metadata: Metadata,
+    pub(super) tensors: Vec<TensorInfo>,
+    /// Where the data begins.
+    pub(super) data: u64,
+}
+
+/// Describes one file of perhaps several.
+pub(super) fn describe_file(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+) -> Result<File> {
+    let (header, data) = header(cx, source)?;
+    let mut tensors = Tensors::default();
+    let mut outside = None;
+    let max_rank = cx.limits().rank.min(MAX_RANK);
+    let rest = raw::parse(&header, max_rank, &mut |entry| {
+        let [from, to] = entry.data_offsets.map(|offset| data.checked_add(offset));
+        let range = match (from, to) {
+            (Some(from), Some(to)) => from..to,
+            _ => {
+                outside.get_or_insert_with(|| (entry.name.to_string(), entry.at));
+                0..0
+            }
+        };
+        let payload = Payload::Raw { source: id, range };
+        let info = TensorInfo::dense(entry.name, entry.dtype, entry.shape, payload);
+        tensors.push(info, entry.at);
+    })?;
+    if let Some((name, at)) = outside {
+        let error = Error::malformed("safetensors.offsets", "data_offsets past any end of a file");
+        return Err(error.at(at..at + 1).in_tensor(&name));
+    }
+    tensors.unique_names()?;
+    tensors.sort();
+    tensors.cover(data, source.len())?;
+    report(cx, id, &rest, &tensors.infos, data)?;
+    Ok(File {
+        metadata: rest.metadata,
+        tensors: tensors.infos,
+        data,
+    })
+}
+
+/// The header's bytes, and where the data begins.
+fn header(cx: &Context<'_>, source: &dyn Source) -> Result<(bytes::Bytes, u64)> {
+    let file = source.len();
+    let prefix = source.read(0..file.min(PREFIX))?;
+    let Some(prefix) = prefix.first_chunk::<8>() else {
+        let message = format!("the file has {file} bytes, the length of the header alone takes 8");
+        return Err(Error::malformed("safetensors.truncated", message).at(0..file));
+    };
+    let len = u64::from_le_bytes(*prefix);
+    if len > MAX_HEADER {
+        let message = format!("the header has {len} bytes, at most {MAX_HEADER} are allowed");
+        return Err(Error::malformed("safetensors.header-length", message).at(0..PREFIX));
+    }
+    let limit = cx.limits().header_bytes;
+    if len > limit {
+        let message = format!("the header has {len} bytes, the limit for headers is {limit}");
+        return Err(Error::limit("safetensors.limit", message).at(0..PREFIX));
+    }
+    let data = PREFIX + len;
+    if data > file {
+        let message = format!(
+            "the header ends at byte {data}, the file has {file}: truncated, or no safetensors file"
+        );
+        return Err(Error::malformed("safetensors.truncated", message).at(0..PREFIX));
+    }
+    Ok((source.read(PREFIX..data)?, data))
+}
+
+/// What readers tolerate, and what costs them time.
+fn report(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    rest: &raw::Rest,
+    tensors: &[TensorInfo],
+    data: u64,
+) -> Result<()> {
+    if let Some(unknown) = &rest.unknown {
+        let raw::Unknown {
+            field,
+            tensor,
+            at,
+            count,
+        } = unknown;
+        let more = match count {
+            1 => String::new(),
+            _ => format!(", and {} more", count - 1),
+        };
+        let message = format!("tensor {tensor:?} has a field {field:?} that readers ignore{more}");
+        cx.warn_in(id, "safetensors.unknown-field", *at..*at + 1, message)?;
+    }
+    if let Some(at) = rest.odd_padding {
+        let message = "the header is padded with something other than spaces";
+        cx.warn_in(id, "safetensors.padding", at..data, message)?;
+    }
+    let misaligned = |info: &&TensorInfo| {
+        let at = info.parts.first().and_then(|part| part.payload.stored());
+        let width = info.dtype.swap_width() as u64;
+        at.is_some_and(|(_, range)| !range.is_empty() && range.start % width != 0)
+    };
+    let count = tensors.iter().filter(misaligned).count();
+    if count > 0 {
+        let message = format!(
+            "{count} of {} tensors are not aligned to their numbers, and are copied to be used",
+            tensors.len()
+        );
+        cx.note_in(id, "safetensors.alignment", data..data, message);
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The index of a model in several files.
+
+use alloc::borrow::Cow;
+
+use super::raw::{MAX_DEPTH, MAX_HEADER, PREFIX, RULES, twice};
+use crate::error::{Error, Result};
+use crate::io::{Limits, Source};
+use crate::model::{Metadata, Value};
+use crate::prelude::*;
+use crate::wire::json::{Json, encode_str};
+
+/// What the names of indexes end in; a variant may stand between the two, as in `model.safetensors.index.fp16.json`.
+const MIDDLE: &str = ".safetensors.index.";
+const END: &str = ".json";
+/// How the names of indexes that are written end.
+pub(super) const SUFFIX: &str = ".safetensors.index.json";
+
+/// Whether this is how an index is called.
+pub(super) fn is_index_name(name: &str) -> bool {
+    stem(name).is_some()
+}
+
+/// The name of an index without its end: the names of its shards begin with it.
+pub(super) fn stem(name: &str) -> Option<&str> {
+    if let Some(stem) = name.strip_suffix(SUFFIX) {
+        return Some(stem);
+    }
+    let (stem, rest) = name.split_once(MIDDLE)?;
+    let variant = rest.strip_suffix(END)?;
+    (!variant.contains('.')).then_some(stem)
+}
+
+/// Whether a file is JSON text rather than a length and a header: of a length, the upper half is 0.
+pub(super) fn is_text(source: &dyn Source) -> Result<bool> {
+    let head = source.read(0..source.len().min(PREFIX))?;
+    let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+    Ok(!head.contains(&0) && first.is_none_or(|byte| *byte == b'{') && !head.is_empty())
+}
+
+/// Whether a file is an index, by its beginning.
+pub(super) fn is_index(source: &dyn Source) -> Result<bool> {
+    const HEAD: u64 = 64 << 10;
+    const KEY: &[u8] = b"\"weight_map\"";
+    if !is_text(source)? {
+        return Ok(false);
+    }
+    let head = source.read(0..source.len().min(HEAD))?;
+    Ok(head.windows(KEY.len()).any(|window| window == KEY))
+}
+
+/// An index, as it is on disk.
+pub(super) struct Index {
+    /// Without `total_size`.
+    pub(super) metadata: Metadata,
+    pub(super) total_size: Option<TotalSize>,
+    /// The tensors in the order of the index: name, which of the shards, and where that is said.
+    pub(super) weight_map: Vec<(String, usize, u64)>,
+    /// The names of the shards, each once, and where the first of its tensors is.
+    pub(super) shards: Vec<(String, u64)>,
+}
+
+/// The bytes of all tensors.
+pub(super) struct TotalSize {
+    pub(super) value: Value,
+    pub(super) at: u64,
+}
+
+/// Counts that the index repeats: they follow from the tensors, and are no metadata to carry over.
+const DERIVED: [&str; 2] = ["total_size", "total_parameters"];
+
+impl Index {
+    pub(super) fn read(source: &dyn Source, limits: &Limits) -> Result<Self> {
+        let len = source.len();
+        let limit = limits.header_bytes.min(MAX_HEADER);
+        if len > limit {
+            let message = format!("the index has {len} bytes, the limit is {limit}");
+            return Err(Error::limit("safetensors.limit", message).at(0..len));
+        }
+        Self::parse(&source.read(0..len)?)
+    }
+
+    pub(super) fn parse(text: &[u8]) -> Result<Self> {
+        let mut json = Json::new(text, 0, MAX_DEPTH, &RULES)?;
+        let mut index = Self {
+            metadata: Metadata::new(),
+            total_size: None,
+            weight_map: Vec::new(),
+            shards: Vec::new(),
+        };
+        let mut known: Vec<Cow<'_, str>> = Vec::new();
+        json.object("the index")?;
+        while let Some(key) = json.key()? {
+            let at = json.key_at();
+            if known.contains(&key) {
+                return Err(twice(format!("the index has {key:?} twice"), at));
+            }
+            match &*key {
+                "metadata" => index.parse_metadata(&mut json)?,
+                "weight_map" => index.parse_weight_map(&mut json)?,
+                _ => json.skip()?,
+            }
+            known.push(key);
+        }
+        json.end()?;
+        match known.iter().any(|key| key == "weight_map") {
+            true => Ok(index),
+            false => {
+                let message = "JSON text without a weight_map: not an index of safetensors files";
+                Err(Error::malformed("safetensors.index", message).at(0..1))
+            }
+        }
+    }
+
+    fn parse_metadata(&mut self, json: &mut Json<'_>) -> Result<()> {
+        let mut known = LookupMap::new();
+        json.object("metadata")?;
+        while let Some(key) = json.key()? {
+            let at = json.key_at();
+            let again = |key: &str, at| Err(twice(format!("metadata has {key:?} twice"), at));
+            if known.insert(key.clone(), ()).is_some() {
+                return again(&key, at);
+            }
+            let value = json.value(&mut |key, at| again(key, at))?;
+            match &*key {
+                "total_size" => self.total_size = Some(TotalSize { value, at }),
+                key if DERIVED.contains(&key) => {}
+                _ => self.metadata.push(key, value),
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_weight_map(&mut self, json: &mut Json<'_>) -> Result<()> {
+        let mut known = LookupMap::new();
+        let mut shards: LookupMap<Cow<'_, str>, usize> = LookupMap::new();
+        json.object("weight_map")?;
+        while let Some(name) = json.key()? {
+            let at = json.key_at();
+            let shard = json.string("the file of a tensor")?;
+            if known.insert(name.clone(), ()).is_some() {
+                return Err(twice("weight_map has this name twice", at).in_tensor(&name));
+            }
+            let place = match shards.get(&shard) {
+                Some(place) => *place,
+                None => {
+                    check_name(&shard, at)?;
+                    self.shards.push((shard.to_string(), at));
+                    shards.insert(shard, self.shards.len() - 1);
+                    self.shards.len() - 1
+                }
+            };
+            self.weight_map.push((name.into_owned(), place, at));
+        }
+        Ok(())
+    }
+}
+
+/// Shards lie beside the index.
+fn check_name(name: &str, at: u64) -> Result<()> {
+    let elsewhere = name.contains(['/', '\\', '\0', ':']);
+    if !elsewhere && !matches!(name, "" | "." | "..") {
+        return Ok(());
+    }
+    let message = format!("{name:?} is not the plain name of a file beside the index");
+    Err(Error::malformed("safetensors.shard-name", message).at(at..at + 1))
+}
+
+/// An index of tensors in files, sorted by their names, as others write it.
+pub(super) fn encode(total_size: u64, mut weight_map: Vec<(&str, &str)>) -> String {
+    weight_map.sort_unstable();
+    let mut text = format!(
+        "{{\n  \"metadata\": {{\n    \"total_size\": {total_size}\n  }},\n  \"weight_map\": {{"
+    );
+    for (index, (name, shard)) in weight_map.into_iter().enumerate() {
+        text.push_str(if index > 0 { ",\n    " } else { "\n    " });
+        encode_str(name, &mut text);
+        text.push_str(": ");
+        encode_str(shard, &mut text);
+    }
+    text.push_str("\n  }\n}\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_are_known_by_their_names() {
+        assert_eq!(stem("model.safetensors.index.json"), Some("model"));
+        assert_eq!(stem("a.b.safetensors.index.fp16.json"), Some("a.b"));
+        for other in [
+            "model.safetensors",
+            "pytorch_model.bin.index.json",
+            "model.safetensors.index.json.bak",
+            "index.json",
+        ] {
+            assert_eq!(stem(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_index_reads_back() {
+        let text = encode(12, vec![("b\n", "m-2"), ("a", "m-1"), ("c", "m-1")]);
+        let index = Index::parse(text.as_bytes()).unwrap();
+        let names: Vec<_> = index
+            .weight_map
+            .iter()
+            .map(|row| (&*row.0, row.1))
+            .collect();
+        assert_eq!(names, [("a", 0), ("b\n", 1), ("c", 0)]);
+        assert_eq!(index.shards[1].0, "m-2");
+        assert_eq!(index.total_size.unwrap().value, Value::I64(12));
+        assert!(index.metadata.is_empty());
+    }
+
+    #[test]
+    fn names_outside_of_the_directory_are_refused() {
+        for name in ["", ".", "..", "../m", "/m", "a/b", "a\\\\b", "c:m"] {
+            let text = format!("{{\"weight_map\": {{\"t\": \"{name}\"}}}}");
+            let error = Index::parse(text.as_bytes()).err().unwrap();
+            assert_eq!(error.rule(), "safetensors.shard-name", "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_refused() {
+        for text in [
+            r#"{"weight_map": {}, "weight_map": {}}"#,
+            r#"{"weight_map": {"a": "x", "a": "x"}}"#,
+            r#"{"weight_map": {"a": "x", "\u0061": "x"}}"#,
+            r#"{"metadata": {"k": 1, "k": 1}, "weight_map": {}}"#,
+            r#"{"metadata": {"k": {"l": 1, "l": 1}}, "weight_map": {}}"#,
+        ] {
+            let error = Index::parse(text.as_bytes()).err().unwrap();
+            assert_eq!(error.rule(), "safetensors.duplicate", "{text}");
+        }
+    }
+}

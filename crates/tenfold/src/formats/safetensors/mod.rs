@@ -1,0 +1,138 @@
+//! safetensors: a JSON header that says where everything is, then all data without a gap.
+//!
+//! | offset | size | field  | notes                                                                      |
+//! |--------|------|--------|----------------------------------------------------------------------------|
+//! | 0      | 8    | N      | u64 little endian: bytes of the header, at most 100 000 000                |
+//! | 8      | N    | header | one JSON object, its first byte `{`, padded with spaces                    |
+//! | 8 + N  | rest | data   | little endian, row-major, every byte belongs to exactly one tensor         |
+//!
+//! The header has an entry `name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` for each tensor, with
+//! offsets from the beginning of the data, and may have `"__metadata__": {"key": "text"}`. There is no version; the
+//! format has grown by names of types only.
+//!
+//! A model in several files has an index beside them, `model.safetensors.index.json`, whose `weight_map` says which file
+//! a tensor is in. The index is opened as one archive.
+//!
+//! Both are read and written. What is refused, and where this reader is stricter than the reference, is in
+//! `docs/formats/safetensors.md`. Source: the format's description, and the behaviour of safetensors 0.8.0.
+
+#[cfg(feature = "safetensors")]
+mod check;
+#[cfg(feature = "safetensors")]
+mod codec;
+mod dtypes;
+#[cfg(feature = "safetensors")]
+mod index;
+#[cfg(feature = "safetensors")]
+mod raw;
+#[cfg(feature = "safetensors")]
+mod shards;
+#[cfg(feature = "safetensors")]
+mod write;
+
+#[cfg(feature = "safetensors")]
+pub use codec::Safetensors;
+
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::model::{Layout, TensorInfo, Value};
+use crate::prelude::*;
+
+/// The line of the table.
+pub(super) const ENTRY: Entry = Entry {
+    spec: &SPEC,
+    #[cfg(feature = "safetensors")]
+    codec: Some(&Safetensors),
+    #[cfg(not(feature = "safetensors"))]
+    codec: None,
+};
+
+/// The facts about safetensors.
+pub static SPEC: Spec = Spec {
+    id: "safetensors",
+    name: "safetensors",
+    extensions: &["safetensors"],
+    // Only for builds without the codec, which looks at more than these bytes.
+    magic: &[(8, b"{\"")],
+    reads: &[FILE, INDEX],
+    writes: &[Profile {
+        version: FILE,
+        read_by: "safetensors 0.8; types of 16 bits and more, bool, u8 and i8 by every release",
+        can: Capabilities {
+            max_tensors: u64::MAX,
+            min_rank: 0,
+            max_rank: MAX_RANK,
+            zero_sizes: true,
+            name: |name| match name {
+                METADATA => Err("it is the name of the file's metadata"),
+                _ => Ok(()),
+            },
+            dtype: |dtype| dtypes::name(dtype).is_some(),
+            layout: |layout| matches!(layout, Layout::RowMajor),
+            tensor: |tensor| size_fits(tensor),
+            file_value: |_, value| as_text(value),
+            tensor_value: |_, _| Fit::No,
+            zstd: false,
+            checksums: &[],
+        },
+    }],
+    options: &[
+        OptionSpec {
+            key: "align",
+            value: "bytes",
+            help: "data begins at a multiple of this, itself a multiple of 8 (default 8)",
+        },
+        OptionSpec {
+            key: "reserve",
+            value: "bytes",
+            help: "leaves room in the header, so that metadata can be added without moving the data",
+        },
+    ],
+};
+
+/// The version of a file: there is only one, and it has no name.
+const FILE: &str = "-";
+/// The version of an index of several files.
+const INDEX: &str = "sharded index";
+
+/// The entry of the header that is no tensor.
+const METADATA: &str = "__metadata__";
+
+/// Dimensions: as many as NumPy and PyTorch have. The format itself has no limit.
+const MAX_RANK: usize = 64;
+
+/// Whether the bytes of a tensor can be counted, and are whole.
+fn size_fits(tensor: &TensorInfo) -> Result<(), String> {
+    match dtypes::bytes(tensor.dtype, &tensor.shape) {
+        Ok(_) => Ok(()),
+        Err(dtypes::NoSize::Overflow) => Err("its size is not a number of 64 bits".into()),
+        Err(dtypes::NoSize::Bits(bits)) => {
+            Err(format!("its {bits} bits are not a whole number of bytes"))
+        }
+    }
+}
+
+/// Metadata is text; numbers become their digits, lists and maps JSON.
+fn as_text(value: &Value) -> Fit {
+    let text = match value {
+        Value::Str(_) => return Fit::Exact,
+        Value::Integer(digits) => digits.clone(),
+        value => match json_text(value) {
+            Some(text) => text,
+            None => return Fit::No,
+        },
+    };
+    Fit::As(Value::Str(text))
+}
+
+#[cfg(any(feature = "mag", feature = "safetensors"))]
+fn json_text(value: &Value) -> Option<String> {
+    let mut text = String::new();
+    crate::wire::json::encode(value, &mut text).ok()?;
+    Some(text)
+}
+
+/// Without the decoders of JSON nothing is written either.
+#[cfg(not(any(feature = "mag", feature = "safetensors")))]
+fn json_text(_: &Value) -> Option<String> {
+    None
+}

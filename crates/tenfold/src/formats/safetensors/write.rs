@@ -1,0 +1,146 @@
+//! Laying out one file, or several and their index.
+
+use super::raw::Encoder;
+use super::{dtypes, index};
+use crate::error::{Error, Result};
+use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
+use crate::model::{Manifest, TensorInfo};
+use crate::prelude::*;
+
+const EXTENSION: &str = ".safetensors";
+
+pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+    let room = Room::new(options)?;
+    let name = &options.file_name;
+    let index_stem = index::stem(name);
+    let Some(size) = options.shard_size else {
+        if index_stem.is_some() {
+            let message = format!(
+                "{name:?} is the name of an index; say how large its files are with --shard-size, or name a {EXTENSION}"
+            );
+            return Err(Error::argument(message));
+        }
+        let all = (0..what.tensors.len()).collect();
+        return Ok(Plan {
+            files: vec![file(what, all, name.clone(), room)?],
+        });
+    };
+    let shards = split(what, size)?;
+    // As others have it: what fits into one file needs no index, unless that is what was asked for.
+    if let ([_] | [], None) = (shards.as_slice(), index_stem) {
+        let all = shards.into_iter().flatten().collect();
+        return Ok(Plan {
+            files: vec![file(what, all, name.clone(), room)?],
+        });
+    }
+    let stem = index_stem.unwrap_or_else(|| name.strip_suffix(EXTENSION).unwrap_or(name));
+    sharded(what, shards, stem, room)
+}
+
+/// What is left free in headers.
+#[derive(Clone, Copy)]
+struct Room {
+    reserve: u64,
+    align: u64,
+}
+
+impl Room {
+    fn new(options: &PlanOptions) -> Result<Self> {
+        let reserve = options.number("reserve")?.unwrap_or(0);
+        let align = options.number("align")?.unwrap_or(8);
+        if align == 0 || align % 8 != 0 {
+            let message = format!("-O align={align}: a multiple of 8 is expected");
+            return Err(Error::argument(message));
+        }
+        Ok(Self { reserve, align })
+    }
+}
+
+/// Which tensors go into which file: in their order, and a new one whenever the next would make it too large.
+fn split(what: &Manifest, size: u64) -> Result<Vec<Vec<usize>>> {
+    let mut shards: Vec<Vec<usize>> = Vec::new();
+    let mut used = 0;
+    for (place, tensor) in what.tensors.iter().enumerate() {
+        let len = len(tensor)?;
+        match shards.last_mut() {
+            Some(shard) if len <= size.saturating_sub(used) => {
+                shard.push(place);
+                used += len;
+            }
+            _ => {
+                shards.push(vec![place]);
+                used = len;
+            }
+        }
+    }
+    Ok(shards)
+}
+
+fn sharded(what: &Manifest, shards: Vec<Vec<usize>>, stem: &str, room: Room) -> Result<Plan> {
+    let count = shards.len();
+    let names: Vec<_> = (1..=count)
+        .map(|number| format!("{stem}-{number:05}-of-{count:05}{EXTENSION}"))
+        .collect();
+    let mut total = 0u64;
+    let mut weight_map = Vec::new();
+    for (places, name) in shards.iter().zip(&names) {
+        for tensor in places.iter().filter_map(|&place| what.tensors.get(place)) {
+            total = total.checked_add(len(tensor)?).ok_or_else(too_large)?;
+            weight_map.push((tensor.name.as_str(), name.as_str()));
+        }
+    }
+    let text = index::encode(total, weight_map);
+    let mut files = vec![FilePlan {
+        name: format!("{stem}{}", index::SUFFIX),
+        segments: vec![Segment::Bytes(text.into_bytes())],
+    }];
+    for (places, name) in shards.into_iter().zip(names) {
+        files.push(file(what, places, name, room)?);
+    }
+    Ok(Plan { files })
+}
+
+/// One file with the tensors at `places`, in the order of the reference: wide types first, then by name.
+fn file(what: &Manifest, mut places: Vec<usize>, name: String, room: Room) -> Result<FilePlan> {
+    places.sort_by_cached_key(|&place| {
+        let tensor = what.tensors.get(place);
+        let rank = tensor.map(|tensor| dtypes::rank(tensor.dtype));
+        (
+            core::cmp::Reverse(rank),
+            tensor.map(|tensor| tensor.name.as_str()),
+        )
+    });
+    let mut header = Encoder::new(&what.metadata);
+    let mut segments = vec![Segment::Bytes(Vec::new())];
+    let mut end = 0u64;
+    for place in places {
+        let Some(tensor) = what.tensors.get(place) else {
+            continue;
+        };
+        let begin = end;
+        end = begin.checked_add(len(tensor)?).ok_or_else(too_large)?;
+        let dtype = dtypes::name(tensor.dtype).unwrap_or_default();
+        header.tensor(&tensor.name, dtype, &tensor.shape, &(begin..end));
+        segments.push(Segment::Tensor {
+            index: place,
+            part: 0,
+            want: Want::Dense(Form::canonical(tensor.dtype)),
+            codec: None,
+            digest: None,
+        });
+    }
+    let header = header.finish(room.reserve, room.align)?;
+    if let Some(first) = segments.first_mut() {
+        *first = Segment::Bytes(header);
+    }
+    Ok(FilePlan { name, segments })
+}
+
+fn len(tensor: &TensorInfo) -> Result<u64> {
+    dtypes::bytes(tensor.dtype, &tensor.shape).map_err(|_| too_large().in_tensor(&tensor.name))
+}
+
+fn too_large() -> Error {
+    let message = "the file would be larger than 64 bits can count";
+    Error::unsupported("safetensors.overflow", message)
+}
