@@ -10,7 +10,6 @@ pub use dtype::{BlockSpec, DType, Lanes, Scalar};
 pub use layout::{Endian, Layout};
 pub use manifest::{Manifest, Region, SealedRange};
 pub use metadata::{Metadata, Value};
-#[cfg(feature = "ztensor")]
 pub(crate) use tensor::element_count;
 pub use tensor::{
     Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo,

@@ -54,6 +54,11 @@ pub trait Decode: fmt::Debug + Send + Sync {
     /// Elements that are decoded together: a stretch begins at a multiple of it.
     fn step(&self) -> u64;
 
+    /// Keys of the tensor's metadata that say how it is quantized, and mean nothing once it is not.
+    fn describes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Decodes `elements`, in row-major order, to little-endian numbers that fill `out`. `read` gives bytes of a part.
     fn decode(
         &self,
@@ -89,10 +94,12 @@ impl TensorInfo {
 
     /// The number of elements; `None` when it does not fit 64 bits.
     ///
-    /// The non-zero dimensions must fit by themselves, so that a shape like `[2^40, 2^40, 0]` is an overflow too:
-    /// strides computed from it would be.
+    /// A shape like `[2^40, 2^40, 0]` has none, which some formats hold and others refuse.
     pub fn elements(&self) -> Option<u64> {
-        element_count(&self.shape)
+        match self.shape.contains(&0) {
+            true => Some(0),
+            false => element_count(&self.shape),
+        }
     }
 
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
