@@ -188,6 +188,9 @@ pub(crate) struct ConvertArgs {
     pub(crate) options: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) filter: Filter,
+    /// Write quantized tensors as the numbers they stand for
+    #[arg(long)]
+    pub(crate) dequantize: bool,
     /// Compress with zstd, all tensors or those that match; the last match counts
     #[arg(long, value_name = "LEVEL[:GLOB]", value_parser = zstd_rule, allow_hyphen_values = true)]
     pub(crate) zstd: Vec<(i32, Option<String>)>,

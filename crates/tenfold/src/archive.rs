@@ -534,6 +534,22 @@ impl<'a> Tensor<'a> {
         self.collect(&view)
     }
 
+    /// Gives the bytes of one part after decompression piece by piece, in bounded memory.
+    #[cfg(feature = "digest")]
+    pub(crate) fn stream_part(
+        &self,
+        part: usize,
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let info = self.info.readable()?;
+        let part = info.parts.get(part).ok_or_else(|| {
+            Error::argument(format!("there is no part {part}")).in_tensor(self.name())
+        })?;
+        let view =
+            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
+        self.pieces(&view, put)
+    }
+
     /// Dense, row-major, little-endian: what digests and comparisons are made of.
     ///
     /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
@@ -544,7 +560,10 @@ impl<'a> Tensor<'a> {
 
     /// Gives the tensor piece by piece in a form, in bounded memory.
     pub fn stream(&self, form: &Form, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let view = self.view(form)?;
+        self.pieces(&self.view(form)?, put)
+    }
+
+    fn pieces(&self, view: &View<'_>, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut pieces = view.pieces().map_err(|error| self.blame(error))?;
         let mut piece = Vec::new();
         while pieces.next(&mut piece).map_err(|error| self.blame(error))? {

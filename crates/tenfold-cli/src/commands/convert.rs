@@ -10,7 +10,7 @@ use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry};
 use tenfold::io::AtomicOutput;
 use tenfold::model::{DigestKind, SourceId, TensorInfo};
-use tenfold::ops::{Conversion, ConvertOptions, Report, prepare};
+use tenfold::ops::{Conversion, ConvertOptions, Report, dequantize, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
@@ -32,6 +32,10 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let archive = open(&args.input, args.from.as_deref()).map_err(about_input)?;
     refuse_input_as_output(args, &archive)?;
     let archive = select(args, archive)?;
+    let archive = match args.dequantize {
+        true => dequantize(&archive).map_err(about_input)?,
+        false => archive,
+    };
     let tensors = archive.manifest().tensors.len();
     let options = options(args)?;
     let conversion = prepare(&archive, target, &options).map_err(about_input)?;

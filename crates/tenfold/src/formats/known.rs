@@ -6,12 +6,6 @@ const fn known(spec: &'static Spec) -> Entry {
     Entry { spec, codec: None }
 }
 
-pub(super) const BURNPACK: Entry = known(&Spec::known(
-    "burnpack",
-    "Burnpack",
-    &["bpk"],
-    &[(0, b"NRUB")],
-));
 pub(super) const PRIMITIV: Entry = known(&Spec::known(
     "primitiv",
     "primitiv",

@@ -1,5 +1,6 @@
 //! The formats: a folder each, and one line each in the table.
 
+pub mod burnpack;
 mod known;
 pub mod mag;
 pub mod safetensors;
@@ -11,7 +12,7 @@ use crate::format::Entry;
 pub static FORMATS: &[Entry] = &[
     mag::ENTRY,
     ztensor::ENTRY,
-    known::BURNPACK,
+    burnpack::ENTRY,
     known::PRIMITIV,
     known::TENS,
     safetensors::ENTRY,

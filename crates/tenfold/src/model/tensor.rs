@@ -54,6 +54,11 @@ pub trait Decode: fmt::Debug + Send + Sync {
     /// Elements that are decoded together: a stretch begins at a multiple of it.
     fn step(&self) -> u64;
 
+    /// Keys of the tensor's metadata that say how it is quantized, and mean nothing once it is not.
+    fn describes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Decodes `elements`, in row-major order, to little-endian numbers that fill `out`. `read` gives bytes of a part.
     fn decode(
         &self,

@@ -4,7 +4,7 @@ use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::format::{Control, ExecuteOptions, Form};
-use crate::model::{DigestKind, Layout};
+use crate::model::{DType, DigestKind, Layout};
 use crate::ops::parallel;
 use crate::prelude::*;
 
@@ -16,7 +16,7 @@ pub struct Digests {
     pub content: Option<[u8; 32]>,
     /// Of each tensor's bytes, dense, row-major and little-endian, in file order.
     ///
-    /// A tensor of blocks counts as its blocks, one of several parts without a dense form as its parts in the order of
+    /// A tensor of blocks counts as its blocks, one of a type such as `burn:QFloat` as its stored bytes, one of several parts without a dense form as its parts in the order of
     /// their names, each as its length and its bytes.
     pub tensors: Vec<(String, Result<[u8; 32]>)>,
 }
@@ -50,7 +50,14 @@ pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Dig
 fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {
     let mut hasher = sha256()?;
     let info = tensor.info().readable()?;
-    if let Layout::Opaque { .. } = info.layout {
+    if let (Layout::Opaque { .. }, [_], true) =
+        (&info.layout, &*info.parts, names_its_bytes(info.dtype))
+    {
+        tensor.stream_part(0, &mut |piece| {
+            hasher.update(piece);
+            Ok(())
+        })?;
+    } else if let Layout::Opaque { .. } = info.layout {
         let mut order: Vec<_> = info.parts.iter().enumerate().collect();
         order.sort_by(|(_, a), (_, b)| a.role.name().cmp(b.role.name()));
         for (index, _) in order {
@@ -65,6 +72,11 @@ fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {
         })?;
     }
     finish(hasher)
+}
+
+/// Whether a type stands for bytes that are whole by themselves, such as `burn:QFloat`.
+fn names_its_bytes(dtype: DType) -> bool {
+    matches!(dtype, DType::Opaque(_)) && dtype != DType::PARTS && dtype != DType::UNKNOWN
 }
 
 fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]> {

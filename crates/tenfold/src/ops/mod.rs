@@ -1,6 +1,7 @@
 //! Operations on archives. They print nothing.
 
 mod convert;
+mod dequantize;
 #[cfg(feature = "digest")]
 mod digest;
 mod join;
@@ -10,6 +11,7 @@ mod survey;
 mod verify;
 
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
+pub use dequantize::dequantize;
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
 pub use join::join;

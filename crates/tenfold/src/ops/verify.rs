@@ -134,7 +134,8 @@ impl Checked {
         Sum::compare(stored_sum).map_err(at)?;
 
         let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
-        let has_content = check_content(part.dtype, &[0xff], true, 1).is_some();
+        let wanted = tensor.info().dtype;
+        let has_content = check_content(part.dtype, wanted, &[0xff; 4], true, 1).is_some();
         let mut wrong = None;
         // Raw bytes that nothing is said about need not be read.
         let view = View::decoded(archive.data(), &part.payload)?;
@@ -153,7 +154,7 @@ impl Checked {
                 left -= piece.len() as u64;
                 Sum::update(&mut decoded_sum, &piece);
                 if wrong.is_none() {
-                    wrong = check_content(part.dtype, &piece, left == 0, elements);
+                    wrong = check_content(part.dtype, wanted, &piece, left == 0, elements);
                 }
             }
         }

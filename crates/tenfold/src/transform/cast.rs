@@ -81,10 +81,10 @@ type Write = fn(Wide, &mut Vec<u8>) -> bool;
 
 fn writer(scalar: Scalar) -> Option<Write> {
     Some(match scalar {
-        Scalar::Bool => |wide, out| match integer(wide) {
-            Some(value @ 0..=1) => put(out, [u8::from(value == 1)]),
-            _ => false,
-        },
+        // As with bools in a byte of their own, any integer but 0 is true.
+        Scalar::Bool => {
+            |wide, out| integer(wide).is_some_and(|value| put(out, [u8::from(value != 0)]))
+        }
         Scalar::U8 => {
             |wide, out| fit::<u8>(wide).is_some_and(|value| put(out, value.to_le_bytes()))
         }

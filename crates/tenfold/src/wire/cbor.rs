@@ -43,6 +43,7 @@ pub(crate) struct Decoder<'b> {
     base: u64,
     rules: &'static Rules,
     deterministic: bool,
+    ignores_tags: bool,
     max_depth: usize,
     depth: usize,
     /// The keys of the maps that are being read, innermost last.
@@ -58,6 +59,7 @@ impl<'b> Decoder<'b> {
             base,
             rules,
             deterministic: false,
+            ignores_tags: false,
             max_depth,
             depth: 0,
             keys: Vec::new(),
@@ -68,6 +70,31 @@ impl<'b> Decoder<'b> {
     pub(crate) fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
+    }
+
+    /// Takes a tagged item for the item itself.
+    #[cfg(feature = "burnpack")]
+    pub(crate) fn ignoring_tags(mut self) -> Self {
+        self.ignores_tags = true;
+        self
+    }
+
+    /// Whether the next item is text.
+    #[cfg(feature = "burnpack")]
+    pub(crate) fn is_text(&mut self) -> Result<bool> {
+        self.pass_tags()?;
+        Ok(self.head()? == Kind::Text)
+    }
+
+    /// Passes over null, if that is the next item, and says whether it was.
+    #[cfg(feature = "burnpack")]
+    pub(crate) fn take_null(&mut self) -> Result<bool> {
+        self.pass_tags()?;
+        let null = self.head()? == Kind::Null;
+        if null {
+            self.run(|inner| inner.null())?;
+        }
+        Ok(null)
     }
 
     /// Where the next item begins in the file.
@@ -163,6 +190,7 @@ impl<'b> Decoder<'b> {
 
     /// Any item as a value. What has no form there is kept as it is encoded.
     pub(crate) fn value(&mut self) -> Result<Value> {
+        self.pass_tags()?;
         let from = self.inner.position();
         Ok(match self.head()? {
             Kind::Unsigned => Value::U64(self.run(|inner| inner.u64())?),
@@ -266,6 +294,7 @@ impl<'b> Decoder<'b> {
         let mut table = None;
         let mut previous = None;
         while self.more(&mut left) {
+            self.pass_tags()?;
             let from = self.inner.position();
             let at = self.pos();
             let key = match self.head()? {
@@ -385,7 +414,19 @@ impl<'b> Decoder<'b> {
         self.inner.input().get(self.inner.position()).copied()
     }
 
+    /// Passes over tags where they mean nothing. They count as levels, so that there are not too many of them.
+    fn pass_tags(&mut self) -> Result<()> {
+        let depth = self.depth;
+        while self.ignores_tags && self.head()? == Kind::Tag {
+            self.run(|inner| inner.tag())?;
+            self.depth += 1;
+        }
+        self.depth = depth;
+        Ok(())
+    }
+
     fn expect(&mut self, kind: Kind, field: &str) -> Result<()> {
+        self.pass_tags()?;
         let found = self.head()?;
         if found == Kind::Break {
             return Err(self.syntax(STRAY_BREAK));

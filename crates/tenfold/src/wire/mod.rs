@@ -1,6 +1,11 @@
 //! Small decoders and encoders that several formats share.
 
-#[cfg(feature = "ztensor")]
+#[cfg(any(feature = "burnpack", feature = "ztensor"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "burnpack", feature = "ztensor")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod cbor;
 #[cfg(any(feature = "mag", feature = "safetensors"))]
 pub(crate) mod json;

@@ -1,0 +1,289 @@
+//! Between what is on disk and the model.
+
+mod place;
+
+use super::dequantize::QFloat;
+use super::raw::{Descriptor, Header, Root, StoredType, TRUNCATED};
+use super::scheme::Arrangement;
+use super::{
+    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_SCHEME, FLEX32, Mode, PARAM_ID, QFLOAT, QFLOAT_NAME,
+    SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
+};
+use crate::error::{Error, Result};
+use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
+use crate::io::Reader;
+use crate::model::{
+    DType, Endian, Layout, Manifest, Part, Payload, Role, TensorInfo, Value, element_count,
+};
+use crate::prelude::*;
+
+/// What data is aligned to since Burn 0.20.
+const ALIGN: u64 = 256;
+
+/// Reads and writes `.bpk`.
+#[derive(Clone, Copy, Debug)]
+pub struct Burnpack;
+
+impl Format for Burnpack {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let mut r = Reader::new(cx.source(), TRUNCATED);
+        let header = Header::parse(&mut r)?;
+        let size = u64::from(header.metadata_size);
+        if size > cx.limits().header_bytes {
+            let message = format!("{size} bytes of metadata are more than the limit for headers");
+            return Err(Error::limit("burnpack.limit", message).at(6..10));
+        }
+        let cbor = r.take(size, "metadata")?;
+        let (root, end) = Root::parse(&cbor, Header::LEN)?;
+        let header_end = r.pos();
+        check_rest(cx, &cbor, end..header_end)?;
+        for tensor in &root.tensors {
+            check_shape(cx, tensor).map_err(|error| error.in_tensor(&tensor.name))?;
+        }
+        let start = place::data_start(cx, &root, header_end)?;
+        let mut manifest = Manifest::new(VERSION);
+        manifest.region(0..header_end, "header");
+        manifest.metadata = root.metadata;
+        if let Some(scalars) = root.scalars.filter(|scalars| !scalars.is_empty()) {
+            if manifest.metadata.get(SCALARS).is_some() {
+                let message =
+                    format!("there are scalars, and metadata under the key {SCALARS:?} too");
+                return Err(Error::unsupported("burnpack.scalar", message));
+            }
+            manifest.metadata.push(SCALARS, Value::Map(scalars));
+        }
+        for tensor in root.tensors {
+            manifest.tensors.push(to_tensor(cx, tensor, start)?);
+        }
+        Ok(manifest)
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        let align = match options.version {
+            V019 => 1,
+            _ => ALIGN,
+        };
+        let mut root = Root::default();
+        for (key, value) in what.metadata.iter() {
+            match value {
+                Value::Map(scalars) => root.scalars = Some(scalars.clone()),
+                value => root.metadata.push(key, value.clone()),
+            }
+        }
+        let mut data = Vec::new();
+        let mut offset = 0u64;
+        for index in place::data_order(&what.tensors) {
+            let Some(tensor) = what.tensors.get(index) else {
+                continue;
+            };
+            let (descriptor, want) = to_descriptor(tensor, offset, align, options.version)
+                .map_err(|error| error.in_tensor(&tensor.name))?;
+            offset = descriptor.data_offsets.end;
+            root.tensors.push(descriptor);
+            data.push(Segment::Align { to: align, fill: 0 });
+            data.push(Segment::Tensor {
+                index,
+                part: 0,
+                want,
+                codec: None,
+                digest: None,
+            });
+        }
+        let cbor = root.encode();
+        let mut head = Vec::new();
+        Header::encode(&cbor, &mut head)?;
+        head.extend(cbor);
+        // An aligned file without tensors ends with its padding too.
+        let mut segments = vec![Segment::Bytes(head), Segment::Align { to: align, fill: 0 }];
+        segments.extend(data);
+        let name = options.file_name.clone();
+        Ok(Plan {
+            files: vec![FilePlan { name, segments }],
+        })
+    }
+}
+
+/// Bytes that are counted as metadata and are none; some writers could count the padding there.
+fn check_rest(cx: &mut Context<'_>, cbor: &[u8], rest: Range<u64>) -> Result<()> {
+    let from = usize::try_from(rest.start.saturating_sub(Header::LEN)).unwrap_or(usize::MAX);
+    let bytes = cbor.get(from..).unwrap_or_default();
+    match bytes.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "{} bytes behind the map, counted as metadata, are not zero",
+                bytes.len()
+            );
+            cx.warn("burnpack.metadata-rest", rest, message)
+        }
+    }
+}
+
+/// A shape within limits, and as many bytes as it says.
+fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
+    const USUAL: u64 = 10 << 30;
+    let Descriptor { shape, at, .. } = tensor;
+    let limit = cx.limits().rank;
+    if shape.len() > limit {
+        let message = format!("{} dimensions, the limit is {limit}", shape.len());
+        return Err(Error::limit("burnpack.limit", message).at(at.clone()));
+    }
+    let overflow = || {
+        let message = format!("shape {shape:?} has more elements or bytes than 64 bits can count");
+        Error::malformed("burnpack.overflow", message).at(at.clone())
+    };
+    // A dimension of 0 makes any product 0, whatever the others are.
+    let elements = match shape.contains(&0) {
+        true => 0,
+        false => element_count(shape).ok_or_else(overflow)?,
+    };
+    let len = tensor.data_offsets.end - tensor.data_offsets.start;
+    if let Some(dtype) = tensor.dtype.number() {
+        let needed = dtype.bytes_for(elements).ok_or_else(overflow)?;
+        if needed != len {
+            let message = format!("{len} bytes of data, shape {shape:?} of {dtype} needs {needed}");
+            return Err(Error::malformed("burnpack.length", message).at(at.clone()));
+        }
+    }
+    if len > USUAL {
+        let message = format!(
+            "tensor {:?} has {len} bytes; Burn refuses more than {USUAL} unless told otherwise",
+            tensor.name
+        );
+        cx.warn("burnpack.size", at.clone(), message)?;
+    }
+    Ok(())
+}
+
+fn to_tensor(cx: &mut Context<'_>, from: Descriptor, start: u64) -> Result<TensorInfo> {
+    let Descriptor {
+        name,
+        dtype,
+        shape,
+        data_offsets,
+        param_id,
+        at,
+    } = from;
+    let range = start + data_offsets.start..start + data_offsets.end;
+    let len = range.end - range.start;
+    let payload = Payload::main(range);
+    let ours = match dtype {
+        StoredType::Bool | StoredType::BoolStore(_) => DType::BOOL,
+        _ => dtype.number().unwrap_or(QFLOAT),
+    };
+    let mut tensor = TensorInfo::new(name, ours, shape, Layout::RowMajor);
+    let stored = dtype.number().unwrap_or(QFLOAT);
+    tensor.parts.push(Part::new(Role::Values, stored, payload));
+    if let Some(id) = param_id {
+        tensor.metadata.push(PARAM_ID, Value::U64(id));
+    }
+    match dtype {
+        StoredType::BoolStore(store) => tensor.metadata.push(BOOL_STORE, Value::Str(store.into())),
+        StoredType::Flex32 => tensor.metadata.push(BURN_DTYPE, Value::Str(FLEX32.into())),
+        StoredType::Quantized(scheme) | StoredType::QuantizedOlder(scheme) => {
+            tensor.layout = Layout::Opaque {
+                scheme: QFLOAT_NAME.into(),
+            };
+            tensor.metadata.push(BURN_SCHEME, scheme.to_value());
+            tensor.decoder = decoder(cx, &scheme, &tensor, len, at)?;
+        }
+        StoredType::Bool | StoredType::Number(_) => {}
+    }
+    Ok(tensor)
+}
+
+/// What turns codes into numbers, where the bytes are as many as the scheme says.
+fn decoder(
+    cx: &mut Context<'_>,
+    scheme: &Scheme,
+    tensor: &TensorInfo,
+    len: u64,
+    at: Range<u64>,
+) -> Result<Option<Arc<dyn crate::model::Decode>>> {
+    if scheme.mode == Mode::Lookup {
+        let message = format!(
+            "tensor {:?} is quantized by a table that is not in the file: it cannot be dequantized",
+            tensor.name
+        );
+        cx.note("burnpack.lookup", at, message);
+        return Ok(None);
+    }
+    let arrangement = scheme.arrangement(&tensor.shape, len);
+    if arrangement == Arrangement::Unknown {
+        let message = format!(
+            "tensor {:?} has {len} bytes, which is not what its quantization needs: it can be copied, and not dequantized",
+            tensor.name
+        );
+        cx.warn("burnpack.quant-length", at, message)?;
+        return Ok(None);
+    }
+    let decoder = QFloat::new(scheme, &tensor.shape, arrangement);
+    Ok(decoder.map(|decoder| Arc::new(decoder) as _))
+}
+
+/// The description of a tensor whose data begins at the next place behind `offset`, and the form of its data.
+fn to_descriptor(
+    tensor: &TensorInfo,
+    offset: u64,
+    align: u64,
+    version: &str,
+) -> Result<(Descriptor, Want)> {
+    let too_large = || Error::unsupported("burnpack.overflow", "larger than 64 bits can count");
+    let dtype = stored_type(tensor, version)?;
+    let (len, want) = match dtype.number() {
+        Some(number) => {
+            let elements = tensor.elements().ok_or_else(too_large)?;
+            let len = number.bytes_for(elements).ok_or_else(too_large)?;
+            (len, Want::Dense(Form::canonical(number)))
+        }
+        None => {
+            let len = tensor.parts.first().map_or(0, |part| part.payload.len());
+            let want = Want::Part {
+                dtype: QFLOAT,
+                endian: Endian::Little,
+            };
+            (len, want)
+        }
+    };
+    let start = offset
+        .checked_next_multiple_of(align)
+        .ok_or_else(too_large)?;
+    let end = start.checked_add(len).ok_or_else(too_large)?;
+    let descriptor = Descriptor {
+        name: tensor.name.clone(),
+        dtype,
+        shape: tensor.shape.clone(),
+        data_offsets: start..end,
+        param_id: tensor.metadata.get(PARAM_ID).and_then(Value::as_u64),
+        at: 0..0,
+    };
+    Ok((descriptor, want))
+}
+
+fn stored_type(tensor: &TensorInfo, version: &str) -> Result<StoredType> {
+    let said = |key| tensor.metadata.get(key).and_then(Value::as_str);
+    let newest = version == V023;
+    Ok(match tensor.dtype {
+        QFLOAT => {
+            let wrong = |message: String| Error::unsupported("burnpack.quant", message);
+            let scheme = quantized(tensor).map_err(wrong)?;
+            let (scheme, _) = scheme.ok_or_else(|| wrong("not quantized".into()))?;
+            match newest {
+                true => StoredType::Quantized(scheme),
+                false => StoredType::QuantizedOlder(scheme),
+            }
+        }
+        DType::BOOL if newest => {
+            let said = said(BOOL_STORE).unwrap_or("Native");
+            let store = BOOL_STORES.iter().find(|store| **store == said);
+            StoredType::BoolStore(store.copied().unwrap_or("Native"))
+        }
+        DType::BOOL => StoredType::Bool,
+        DType::F32 if said(BURN_DTYPE) == Some(FLEX32) => StoredType::Flex32,
+        dtype => StoredType::Number(dtype),
+    })
+}
