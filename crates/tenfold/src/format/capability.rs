@@ -22,7 +22,8 @@ pub struct Capabilities {
     pub name: fn(&str) -> Result<(), &'static str>,
     /// Whether elements of a type can be held.
     pub dtype: fn(DType) -> bool,
-    /// Whether a layout can be held. What cannot is written densely, row-major.
+    /// Whether a layout can be held. What cannot is written densely: row-major, or column-major where that is the only
+    /// dense layout that can be held.
     pub layout: fn(&Layout) -> bool,
     /// What no field above can say.
     pub tensor: fn(&TensorInfo) -> Result<(), String>,
@@ -187,13 +188,27 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
                 Effect::Impossible,
             );
         } else {
-            lose(
-                format!("layout {}", tensor.layout.name()),
-                "written row-major".into(),
-                Effect::Rearranged,
-            );
-            densify(&mut adapted);
+            let dense = match (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor)
+            {
+                true => Layout::ColumnMajor,
+                false => Layout::RowMajor,
+            };
+            if tensor.layout.is_dense() && has_one_order(&tensor.shape) {
+                adapted.layout = dense;
+            } else {
+                lose(
+                    format!("layout {}", tensor.layout.name()),
+                    format!("written {}", dense.name()),
+                    Effect::Rearranged,
+                );
+                densify(&mut adapted, dense);
+            }
         }
+    }
+    if adapted.layout.is_dense() && adapted.parts.iter().any(|part| part.dtype != adapted.dtype) {
+        // To be cast: its stored bytes are not what is written.
+        let dense = adapted.layout.clone();
+        densify(&mut adapted, dense);
     }
     if !(can.dtype)(tensor.dtype) {
         lose(
@@ -225,10 +240,15 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     adapted
 }
 
-/// Describes a tensor as dense and row-major: what a plan sees of one whose layout the target does not have.
-fn densify(tensor: &mut TensorInfo) {
+/// Whether row-major and column-major are the same order.
+fn has_one_order(shape: &[u64]) -> bool {
+    shape.iter().filter(|&&dim| dim != 1).count() < 2
+}
+
+/// Describes a tensor as dense and not stored yet: what a plan sees of one that is stored in another way.
+fn densify(tensor: &mut TensorInfo, layout: Layout) {
     let len = tensor.dense_len().unwrap_or(0);
-    tensor.layout = Layout::RowMajor;
+    tensor.layout = layout;
     tensor.parts = vec![Part::new(
         Role::Values,
         tensor.dtype,
