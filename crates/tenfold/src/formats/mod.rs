@@ -2,6 +2,7 @@
 
 mod known;
 pub mod mag;
+pub mod primitiv;
 pub mod ztensor;
 
 use crate::format::Entry;
@@ -11,7 +12,7 @@ pub static FORMATS: &[Entry] = &[
     mag::ENTRY,
     ztensor::ENTRY,
     known::BURNPACK,
-    known::PRIMITIV,
+    primitiv::ENTRY,
     known::TENS,
     known::SAFETENSORS,
     known::GGUF,

@@ -4,3 +4,5 @@
 pub(crate) mod cbor;
 #[cfg(feature = "mag")]
 pub(crate) mod json;
+#[cfg(feature = "primitiv")]
+pub(crate) mod msgpack;
