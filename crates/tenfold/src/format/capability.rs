@@ -205,11 +205,6 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
             }
         }
     }
-    if adapted.layout.is_dense() && adapted.parts.iter().any(|part| part.dtype != adapted.dtype) {
-        // To be cast: its stored bytes are not what is written.
-        let dense = adapted.layout.clone();
-        densify(&mut adapted, dense);
-    }
     if !(can.dtype)(tensor.dtype) {
         lose(
             format!("dtype {}", tensor.dtype),

@@ -242,6 +242,11 @@ fn check_requests(
 }
 
 impl Conversion {
+    /// How many tensors will be written.
+    pub fn tensors(&self) -> usize {
+        self.adapted.tensors.len()
+    }
+
     /// Refuses what is worse than what was allowed, and says how it could be done.
     pub fn refuse_losses(&self) -> Result<()> {
         let refused: Vec<_> = self

@@ -1,5 +1,6 @@
 //! Operations on archives. They print nothing.
 
+mod cast;
 mod convert;
 #[cfg(feature = "digest")]
 mod digest;
@@ -9,6 +10,7 @@ mod readback;
 mod survey;
 mod verify;
 
+pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
