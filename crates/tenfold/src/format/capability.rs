@@ -121,7 +121,7 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
 fn adapt_metadata(
     metadata: &Metadata,
     fit: fn(&str, &Value) -> Fit,
-    tensor: Option<&str>,
+    tensor: Option<&TensorInfo>,
     losses: &mut Vec<Loss>,
 ) -> Metadata {
     metadata.filter_map(|key, value| {
@@ -134,10 +134,11 @@ fn adapt_metadata(
                 };
                 (Some(form), why, Effect::Changed)
             }
+            Fit::No if tensor.is_some_and(|tensor| tensor.derived.contains(&key)) => return None,
             Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),
         };
         losses.push(Loss {
-            tensor: tensor.map(ToOwned::to_owned),
+            tensor: tensor.map(|tensor| tensor.name.clone()),
             what: format!("metadata {key:?}"),
             why,
             effect,
@@ -206,11 +207,14 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
         }
     }
     if !(can.dtype)(tensor.dtype) {
-        lose(
-            format!("dtype {}", tensor.dtype),
-            "it cannot be held".into(),
-            Effect::Impossible,
-        );
+        let why = match tensor.dtype {
+            DType::Number(..) if tensor.layout.is_dense() => {
+                "it cannot be held; --cast writes another type"
+            }
+            _ => "it cannot be held",
+        };
+        let what = format!("dtype {}", tensor.dtype);
+        lose(what, why.into(), Effect::Impossible);
     }
     if tensor
         .parts
@@ -226,12 +230,7 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     if let Err(why) = (can.tensor)(&adapted) {
         lose(format!("shape {:?}", tensor.shape), why, Effect::Impossible);
     }
-    adapted.metadata = adapt_metadata(
-        &tensor.metadata,
-        can.tensor_value,
-        Some(&tensor.name),
-        losses,
-    );
+    adapted.metadata = adapt_metadata(&tensor.metadata, can.tensor_value, Some(tensor), losses);
     adapted
 }
 

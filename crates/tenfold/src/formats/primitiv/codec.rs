@@ -194,6 +194,7 @@ impl<'a> Described<'a> {
         let shape = shape.dims.into_iter().chain(batch).map(u64::from);
         let mut info = TensorInfo::new(name, DType::F32, shape.collect(), Layout::ColumnMajor);
         info.unnamed = address.key.is_none();
+        info.derived = &["role", "stat", "key"];
         self.manifest.region(self.claimed..data.start, "header");
         self.claimed = data.end;
         let payload = Payload::main(data);
@@ -222,7 +223,9 @@ impl<'a> Described<'a> {
         }
         let rest = self.claimed..cx.source().len();
         let at = error.range().map_or(rest, |(_, range)| range);
-        cx.warn("primitiv.salvaged", at, error.message())
+        let tensor = error.tensor().map(|name| format!("tensor {name:?}: "));
+        let message = tensor.unwrap_or_default() + error.message();
+        cx.warn("primitiv.salvaged", at, message)
     }
 
     /// `; 1 of 3 parameters is complete: "a"`

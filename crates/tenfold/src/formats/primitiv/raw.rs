@@ -40,8 +40,13 @@ impl<'a> Parser<'a> {
         match self.decoder.remaining() {
             0 => Ok(()),
             n => {
+                let bytes = if n == 1 {
+                    "byte follows"
+                } else {
+                    "bytes follow"
+                };
                 let message =
-                    format!("{n} bytes follow behind the object: a wrong count, or a damaged file");
+                    format!("{n} {bytes} behind the object: a wrong count, or a damaged file");
                 Err(Error::malformed("primitiv.trailing", message).at(self.pos()..self.pos() + n))
             }
         }
