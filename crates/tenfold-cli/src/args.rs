@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tenfold::model::DType;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +41,8 @@ Examples:
   tenfold convert model.zt model.mag --version snapshot-0.3.0
   tenfold convert model.mag model.zt --zstd 3 --checksum crc32c
   tenfold convert model.zt model.zt2 --to ztensor --version 2 -O align=4096
+  tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
+  tenfold convert cut.primitiv whole.primitiv --salvage
   tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
   tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
@@ -191,6 +194,12 @@ pub(crate) struct ConvertArgs {
     /// Write quantized tensors as the numbers they stand for
     #[arg(long)]
     pub(crate) dequantize: bool,
+    /// Write numbers as this type, all tensors or those that match; the last match counts
+    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
+    pub(crate) cast: Vec<(DType, Option<String>)>,
+    /// Write the tensors that are whole in a damaged file, where its format lets them be found
+    #[arg(long)]
+    pub(crate) salvage: bool,
     /// Compress with zstd, all tensors or those that match; the last match counts
     #[arg(long, value_name = "LEVEL[:GLOB]", value_parser = zstd_rule, allow_hyphen_values = true)]
     pub(crate) zstd: Vec<(i32, Option<String>)>,
@@ -263,6 +272,18 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or("KEY=VALUE is expected, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
+    // `gguf:Q4_K` is a name with a colon; nothing is cast to it.
+    let (name, glob) = match text.split_once(':') {
+        Some((name, glob)) => (name, Some(glob.to_owned())),
+        None => (text, None),
+    };
+    match DType::from_name(name) {
+        Some(dtype) => Ok((dtype, glob)),
+        None => Err("a type is expected, such as f32 or bf16:*.weight".into()),
+    }
 }
 
 fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {

@@ -30,6 +30,7 @@ pub struct OpenOptions {
     no_mmap: bool,
     strict: bool,
     no_checksums: bool,
+    salvage: bool,
 }
 
 impl OpenOptions {
@@ -79,6 +80,14 @@ impl OpenOptions {
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.no_checksums = !checksums;
+        self
+    }
+
+    /// Whether a damaged file shows the tensors that are whole, with a warning, instead of an error. Formats whose data
+    /// follows a header for each tensor honour it.
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
         self
     }
 
@@ -172,7 +181,8 @@ impl OpenOptions {
         let mut cx = Context::new(&source, name, &self.limits)
             .with_siblings(siblings)
             .strict(self.strict)
-            .checksums(!self.no_checksums);
+            .checksums(!self.no_checksums)
+            .salvage(self.salvage);
         let manifest = codec
             .describe(&mut cx)
             .map_err(|error| error.in_format(entry.spec.id))?;

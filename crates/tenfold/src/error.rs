@@ -153,6 +153,13 @@ impl Error {
         self
     }
 
+    /// Adds to the message.
+    #[must_use]
+    pub fn adding(mut self, more: &str) -> Self {
+        self.inner().message.push_str(more);
+        self
+    }
+
     /// Keeps the error that led to this one.
     #[must_use]
     pub fn because(mut self, cause: impl StdError + Send + Sync + 'static) -> Self {

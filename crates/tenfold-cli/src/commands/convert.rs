@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use globset::GlobSet;
-use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry};
+use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry, Severity};
 use tenfold::io::AtomicOutput;
-use tenfold::model::{DigestKind, SourceId, TensorInfo};
-use tenfold::ops::{Conversion, ConvertOptions, Report, dequantize, prepare};
+use tenfold::model::{DType, DigestKind, SourceId, TensorInfo};
+use tenfold::ops::{self, Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, open};
+use crate::commands::{Names, globs, open, salvage};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -29,18 +29,18 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let target = target(args, &registry)?;
     check_output(args)?;
     let about_input = |error: Error| Failure::about(&args.input, &error);
-    let archive = open(&args.input, args.from.as_deref()).map_err(about_input)?;
+    let archive = open_input(args).map_err(about_input)?;
     refuse_input_as_output(args, &archive)?;
     let archive = select(args, archive)?;
     let archive = match args.dequantize {
-        true => dequantize(&archive).map_err(about_input)?,
+        true => ops::dequantize(&archive).map_err(about_input)?,
         false => archive,
     };
-    let tensors = archive.manifest().tensors.len();
+    let archive = cast(args, &archive)?;
     let options = options(args)?;
     let conversion = prepare(&archive, target, &options).map_err(about_input)?;
     announce(args, target, &conversion)?;
-    let summary = Summary::new(args, target, tensors, &conversion);
+    let summary = Summary::new(args, target, &conversion);
     let report = match args.dry_run {
         true => None,
         false => Some(write(args, conversion, &options.execute.control)?),
@@ -134,6 +134,63 @@ fn refuse_same(input: &Path, output: &Path) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The file, or what is whole of it: then the reason why that is not everything is said.
+fn open_input(args: &ConvertArgs) -> tenfold::Result<Archive> {
+    let from = args.from.as_deref();
+    if !args.salvage {
+        return open(&args.input, from);
+    }
+    let archive = salvage(&args.input, from)?;
+    for finding in archive.findings() {
+        if finding.severity > Severity::Note && !args.quiet {
+            let input = show_path(&args.input);
+            say(format_args!("{input}: {}", Clean(&finding.message)));
+        }
+    }
+    Ok(archive)
+}
+
+/// The last of the `--cast` rules that matches a tensor says which type it gets.
+fn cast(args: &ConvertArgs, archive: &Archive) -> Result<Archive> {
+    let mut rules: Vec<(DType, Option<GlobSet>)> = Vec::new();
+    for (dtype, pattern) in args.cast.iter().rev() {
+        rules.push((*dtype, globs(pattern.as_slice())?));
+    }
+    let to = |info: &TensorInfo| {
+        let matches = |set: &Option<GlobSet>| match set {
+            Some(set) => set.is_match(&info.name),
+            None => true,
+        };
+        let rule = rules.iter().find(|(_, set)| matches(set));
+        rule.map(|(dtype, _)| *dtype)
+    };
+    let cast = ops::cast(archive, to).map_err(|error| Failure::about(&args.input, &error))?;
+    if !args.quiet {
+        say_roundings(archive, &cast);
+    }
+    Ok(cast)
+}
+
+/// Says between which types values may change.
+fn say_roundings(before: &Archive, after: &Archive) {
+    let mut pairs: Vec<(DType, DType, usize)> = Vec::new();
+    for (before, after) in before.tensors().zip(after.tensors()) {
+        let (from, to) = (before.info().dtype, after.info().dtype);
+        match pairs.iter_mut().find(|pair| (pair.0, pair.1) == (from, to)) {
+            Some(pair) => pair.2 += 1,
+            None => pairs.push((from, to, 1)),
+        }
+    }
+    for (from, to, n) in pairs {
+        if !ops::is_exact(from, to) {
+            let tensors = count(n, "tensor");
+            say(format_args!(
+                "cast from {from} to {to}, which does not hold every value: {tensors}"
+            ));
+        }
+    }
 }
 
 fn select(args: &ConvertArgs, archive: Archive) -> Result<Archive> {
@@ -275,12 +332,7 @@ struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    fn new(
-        args: &'a ConvertArgs,
-        target: &'a Entry,
-        tensors: usize,
-        conversion: &Conversion,
-    ) -> Self {
+    fn new(args: &'a ConvertArgs, target: &'a Entry, conversion: &Conversion) -> Self {
         Self {
             args,
             target,
@@ -288,7 +340,7 @@ impl<'a> Summary<'a> {
             read_by: conversion.profile.read_by,
             because: conversion.because.clone(),
             losses: conversion.losses.clone(),
-            tensors,
+            tensors: conversion.tensors(),
         }
     }
 

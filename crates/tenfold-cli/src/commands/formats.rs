@@ -218,7 +218,7 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
     ];
     examples
         .iter()
-        .filter_map(|example| match fit("key", example) {
+        .filter_map(|example| match fit("any key", example) {
             Fit::Exact => Some(kind(example).to_owned()),
             Fit::As(other) if kind(&other) == kind(example) => Some(kind(example).to_owned()),
             Fit::As(other) => Some(format!("{} as {}", kind(example), kind(&other))),

@@ -22,7 +22,8 @@ pub struct Capabilities {
     pub name: fn(&str) -> Result<(), &'static str>,
     /// Whether elements of a type can be held.
     pub dtype: fn(DType) -> bool,
-    /// Whether a layout can be held. What cannot is written densely, row-major.
+    /// Whether a layout can be held. What cannot is written densely: row-major, or column-major where that is the only
+    /// dense layout that can be held.
     pub layout: fn(&Layout) -> bool,
     /// What no field above can say.
     pub tensor: fn(&TensorInfo) -> Result<(), String>,
@@ -120,7 +121,7 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
 fn adapt_metadata(
     metadata: &Metadata,
     fit: fn(&str, &Value) -> Fit,
-    tensor: Option<&str>,
+    tensor: Option<&TensorInfo>,
     losses: &mut Vec<Loss>,
 ) -> Metadata {
     metadata.filter_map(|key, value| {
@@ -133,10 +134,11 @@ fn adapt_metadata(
                 };
                 (Some(form), why, Effect::Changed)
             }
+            Fit::No if tensor.is_some_and(|tensor| tensor.derived.contains(&key)) => return None,
             Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),
         };
         losses.push(Loss {
-            tensor: tensor.map(ToOwned::to_owned),
+            tensor: tensor.map(|tensor| tensor.name.clone()),
             what: format!("metadata {key:?}"),
             why,
             effect,
@@ -187,20 +189,32 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
                 Effect::Impossible,
             );
         } else {
-            lose(
-                format!("layout {}", tensor.layout.name()),
-                "written row-major".into(),
-                Effect::Rearranged,
-            );
-            densify(&mut adapted);
+            let dense = match (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor)
+            {
+                true => Layout::ColumnMajor,
+                false => Layout::RowMajor,
+            };
+            if tensor.layout.is_dense() && has_one_order(&tensor.shape) {
+                adapted.layout = dense;
+            } else {
+                lose(
+                    format!("layout {}", tensor.layout.name()),
+                    format!("written {}", dense.name()),
+                    Effect::Rearranged,
+                );
+                densify(&mut adapted, dense);
+            }
         }
     }
     if !(can.dtype)(tensor.dtype) {
-        lose(
-            format!("dtype {}", tensor.dtype),
-            "it cannot be held".into(),
-            Effect::Impossible,
-        );
+        let why = match tensor.dtype {
+            DType::Number(..) if tensor.layout.is_dense() => {
+                "it cannot be held; --cast writes another type"
+            }
+            _ => "it cannot be held",
+        };
+        let what = format!("dtype {}", tensor.dtype);
+        lose(what, why.into(), Effect::Impossible);
     }
     if tensor
         .parts
@@ -216,19 +230,19 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     if let Err(why) = (can.tensor)(&adapted) {
         lose(format!("shape {:?}", tensor.shape), why, Effect::Impossible);
     }
-    adapted.metadata = adapt_metadata(
-        &tensor.metadata,
-        can.tensor_value,
-        Some(&tensor.name),
-        losses,
-    );
+    adapted.metadata = adapt_metadata(&tensor.metadata, can.tensor_value, Some(tensor), losses);
     adapted
 }
 
-/// Describes a tensor as dense and row-major: what a plan sees of one whose layout the target does not have.
-fn densify(tensor: &mut TensorInfo) {
+/// Whether row-major and column-major are the same order.
+fn has_one_order(shape: &[u64]) -> bool {
+    shape.iter().filter(|&&dim| dim != 1).count() < 2
+}
+
+/// Describes a tensor as dense and not stored yet: what a plan sees of one that is stored in another way.
+fn densify(tensor: &mut TensorInfo, layout: Layout) {
     let len = tensor.dense_len().unwrap_or(0);
-    tensor.layout = Layout::RowMajor;
+    tensor.layout = layout;
     tensor.parts = vec![Part::new(
         Role::Values,
         tensor.dtype,

@@ -68,6 +68,7 @@ pub struct Context<'a> {
     limits: &'a Limits,
     strict: bool,
     checksums: bool,
+    salvage: bool,
     findings: Vec<Finding>,
 }
 
@@ -82,6 +83,7 @@ impl<'a> Context<'a> {
             limits,
             strict: false,
             checksums: true,
+            salvage: false,
             findings: Vec::new(),
         }
     }
@@ -104,6 +106,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = checksums;
+        self
+    }
+
+    /// Whether what is whole in a damaged file is wanted.
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
         self
     }
 
@@ -136,6 +145,11 @@ impl<'a> Context<'a> {
     /// Whether a header whose checksum does not match is refused.
     pub fn checks_checksums(&self) -> bool {
         self.checksums
+    }
+
+    /// Whether a format that can should give the tensors before a damage, with a warning, instead of its error.
+    pub fn salvages(&self) -> bool {
+        self.salvage
     }
 
     /// The names of the files beside it; none where there is no directory.

@@ -47,6 +47,15 @@ pub trait Format: Sync + 'static {
     /// Reads headers and indexes, and no tensor data.
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest>;
 
+    /// Arranges what is to be written as the format's own options say and as the file will have it: the selection, the
+    /// order, and what only shows when everything is seen together. `None`, unless told otherwise: as it is.
+    ///
+    /// Comes before [`adapt`], so that whatever it takes away is a loss that it reports itself.
+    fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
+        let _ = (what, options);
+        Ok(None)
+    }
+
     /// What must be known of the content before [`plan`](Self::plan) is called. Nothing, unless told otherwise.
     fn survey(&self, _options: &PlanOptions) -> Result<Survey> {
         Ok(Survey::default())
@@ -60,6 +69,15 @@ pub trait Format: Sync + 'static {
             format!("{} is read, not written", self.spec().name),
         ))
     }
+}
+
+/// What a format's own options make of the tensors to be written.
+#[derive(Clone, Debug)]
+pub struct Arranged {
+    /// The tensors that will be written, in the order of the file.
+    pub manifest: Manifest,
+    /// What is taken away, or stands in the way.
+    pub losses: Vec<Loss>,
 }
 
 /// The facts about a format that hold without its codec.

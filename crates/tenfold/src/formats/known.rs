@@ -6,12 +6,6 @@ const fn known(spec: &'static Spec) -> Entry {
     Entry { spec, codec: None }
 }
 
-pub(super) const PRIMITIV: Entry = known(&Spec::known(
-    "primitiv",
-    "primitiv",
-    &["primitiv"],
-    &[(0, b"\xce\0\0\0\0\xce\0\0\0\x01\xce")],
-));
 pub(super) const TENS: Entry = known(&Spec::known("tens", "TENS", &["tens"], &[(0, b"TENS")]));
 pub(super) const GGUF: Entry = known(&Spec::known("gguf", "GGUF", &["gguf"], &[(0, b"GGUF")]));
 pub(super) const NPY: Entry = known(&Spec::known("npy", "NumPy", &["npy"], &[(0, b"\x93NUMPY")]));

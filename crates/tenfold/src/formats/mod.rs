@@ -3,6 +3,7 @@
 pub mod burnpack;
 mod known;
 pub mod mag;
+pub mod primitiv;
 pub mod safetensors;
 pub mod ztensor;
 
@@ -13,7 +14,7 @@ pub static FORMATS: &[Entry] = &[
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,
-    known::PRIMITIV,
+    primitiv::ENTRY,
     known::TENS,
     safetensors::ENTRY,
     known::GGUF,

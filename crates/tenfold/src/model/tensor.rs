@@ -40,6 +40,8 @@ pub struct TensorInfo {
     pub parts: Vec<Part>,
     /// What the file says about this tensor beyond its type and place.
     pub metadata: Metadata,
+    /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
+    pub derived: &'static [&'static str],
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.
@@ -88,6 +90,7 @@ impl TensorInfo {
             layout,
             parts: Vec::new(),
             metadata: Metadata::new(),
+            derived: &[],
             decoder: None,
             defect: None,
         }

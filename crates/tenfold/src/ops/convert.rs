@@ -118,9 +118,10 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         })?],
         None => spec.writes.iter().collect(),
     };
+    let (from, arranged) = arrange(from, format, options)?;
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
     for profile in candidates {
-        let (adapted, losses) = adapt_to(from, profile, options);
+        let (adapted, losses) = adapt_to(&from, profile, options);
         if best
             .as_ref()
             .is_none_or(|(_, _, least)| severity(&losses) < severity(least))
@@ -145,7 +146,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         .first()
         .filter(|first| options.version.is_none() && first.version != profile.version)
         .map(|first| {
-            let (_, lost) = adapt_to(from, first, options);
+            let (_, lost) = adapt_to(&from, first, options);
             let worst = lost.iter().max_by_key(|loss| loss.effect);
             format!(
                 "{} cannot hold everything ({})",
@@ -153,16 +154,54 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
                 worst.map(ToString::to_string).unwrap_or_default()
             )
         });
+    losses.extend(arranged);
     losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
     Ok(Conversion {
         profile,
         because,
         losses,
-        from: from.clone(),
+        from,
         adapted,
         format,
         options: options.clone(),
     })
+}
+
+/// The tensors as the format will have them, and what that loses. Files for every tensor are arranged one by one.
+fn arrange(
+    from: &Archive,
+    format: &dyn Format,
+    options: &ConvertOptions,
+) -> Result<(Archive, Vec<Loss>)> {
+    let mut plan_options = PlanOptions::new("", "");
+    plan_options.options.clone_from(&options.options);
+    if !options.file_per_tensor {
+        return Ok(match format.arrange(from.manifest(), &plan_options)? {
+            Some(arranged) => (from.with_manifest(arranged.manifest), arranged.losses),
+            None => (from.clone(), Vec::new()),
+        });
+    }
+    let mut all = from.manifest().clone();
+    let mut losses = Vec::new();
+    for tensor in core::mem::take(&mut all.tensors) {
+        let alone = alone(from.manifest(), tensor);
+        match format.arrange(&alone, &plan_options)? {
+            Some(arranged) => {
+                all.tensors.extend(arranged.manifest.tensors);
+                losses.extend(arranged.losses);
+            }
+            None => all.tensors.extend(alone.tensors),
+        }
+    }
+    Ok((from.with_manifest(all), losses))
+}
+
+/// A description of one tensor by itself.
+fn alone(what: &Manifest, tensor: TensorInfo) -> Manifest {
+    let mut alone = Manifest::new(what.version.clone());
+    alone.metadata = what.metadata.clone();
+    alone.tensors.push(tensor);
+    alone
 }
 
 /// What survives in a version of a format; one file for every tensor holds any number of them.
@@ -212,6 +251,11 @@ fn check_requests(
 }
 
 impl Conversion {
+    /// How many tensors will be written.
+    pub fn tensors(&self) -> usize {
+        self.adapted.tensors.len()
+    }
+
     /// Refuses what is worse than what was allowed, and says how it could be done.
     pub fn refuse_losses(&self) -> Result<()> {
         let refused: Vec<_> = self
@@ -249,16 +293,21 @@ impl Conversion {
     /// Other versions and formats that could hold everything.
     fn alternatives(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for entry in self
-            .options
-            .registry
-            .entries()
-            .iter()
-            .filter(|entry| entry.codec.is_some())
-        {
+        let mut options = self.options.clone();
+        options.options.clear();
+        for entry in self.options.registry.entries() {
+            let Some(arranged) = entry
+                .codec
+                .map(|format| arrange(&self.from, format, &options))
+            else {
+                continue;
+            };
+            let Ok((from, arranged)) = arranged else {
+                continue;
+            };
             for profile in entry.spec.writes {
-                let (_, losses) = adapt_to(&self.from, profile, &self.options);
-                if severity(&losses).0 < Some(Effect::Impossible) {
+                let (_, losses) = adapt_to(&from, profile, &options);
+                if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
                     let Spec { id, name, .. } = entry.spec;
                     let version = profile.version;
                     found.push(format!("{name} {version} (--to {id} --version {version})"));
@@ -349,9 +398,7 @@ impl Conversion {
         let mut all = Plan::default();
         let mut opened = Vec::new();
         for (index, tensor) in adapted.tensors.iter().enumerate() {
-            let mut alone = Manifest::new(adapted.version.clone());
-            alone.metadata = adapted.metadata.clone();
-            alone.tensors.push(tensor.clone());
+            let alone = alone(adapted, tensor.clone());
             let mut options = options.clone();
             options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
             let mut plan = self.format.plan(&alone, &options)?;

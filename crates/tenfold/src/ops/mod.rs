@@ -1,5 +1,6 @@
 //! Operations on archives. They print nothing.
 
+mod cast;
 mod convert;
 mod dequantize;
 #[cfg(feature = "digest")]
@@ -10,6 +11,7 @@ mod readback;
 mod survey;
 mod verify;
 
+pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
 #[cfg(feature = "digest")]

@@ -78,8 +78,8 @@ impl Readback<'_> {
                 expected.len()
             )));
         }
-        for wanted in expected {
-            let found = counterpart(written, wanted)
+        for (place, wanted) in expected.iter().enumerate() {
+            let found = counterpart(written, place, wanted)
                 .ok_or_else(|| failed(format!("tensor {:?} is missing", wanted.name)))?;
             if let Some(defect) = &found.defect {
                 return Err(failed(format!("tensor {:?}: {defect}", wanted.name)));
@@ -112,8 +112,9 @@ impl Readback<'_> {
             .tensors
             .into_iter()
             .collect();
-        for (wanted, (name, sum)) in expected.iter().zip(before) {
-            let found = counterpart(written, wanted).and_then(|found| after.remove(&found.name));
+        for ((place, wanted), (name, sum)) in expected.iter().enumerate().zip(before) {
+            let found =
+                counterpart(written, place, wanted).and_then(|found| after.remove(&found.name));
             match (found, sum?) {
                 (Some(Ok(found)), sum) if found == sum => {}
                 (Some(Err(error)), _) => return Err(error),
@@ -124,10 +125,14 @@ impl Readback<'_> {
     }
 }
 
-/// The tensor that was written for one that was wanted. An only tensor may have been named by its file.
-fn counterpart<'a>(written: &'a Archive, wanted: &TensorInfo) -> Option<&'a TensorInfo> {
-    match written.manifest().tensors.as_slice() {
-        [only] if only.unnamed => Some(only),
+/// The tensor that was written for one that was wanted. Those that are named by their file are known by their place.
+fn counterpart<'a>(
+    written: &'a Archive,
+    place: usize,
+    wanted: &TensorInfo,
+) -> Option<&'a TensorInfo> {
+    match written.manifest().tensors.get(place) {
+        Some(found) if found.unnamed => Some(found),
         _ => written.get(&wanted.name).map(|found| found.info()),
     }
 }

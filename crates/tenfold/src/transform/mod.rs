@@ -314,6 +314,11 @@ fn overflow(what: &str) -> Error {
     Error::malformed("overflow", format!("{what} does not fit 64 bits"))
 }
 
+/// Refuses a cast that is not known.
+pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {
+    ElementMap::new(from, Endian::Little, to, Endian::Little).map(drop)
+}
+
 /// A length as a size in memory.
 pub(crate) fn as_size(len: u64) -> Result<usize> {
     usize::try_from(len)

@@ -9,3 +9,5 @@
 pub(crate) mod cbor;
 #[cfg(any(feature = "mag", feature = "safetensors"))]
 pub(crate) mod json;
+#[cfg(feature = "primitiv")]
+pub(crate) mod msgpack;

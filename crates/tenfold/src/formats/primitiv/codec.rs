@@ -1,0 +1,318 @@
+//! From what is in the file to the model.
+
+use super::raw::{self, Configs, Header, Key, Parser, Shape};
+use super::values::DataType;
+use super::{MAGIC, SPEC, VERSION, names, write};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
+use crate::io::Source;
+use crate::model::{DType, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value};
+use crate::prelude::*;
+
+/// Reads and writes primitiv files.
+#[derive(Clone, Copy, Debug)]
+pub struct Primitiv;
+
+impl Format for Primitiv {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+        source
+            .read(0..source.len().min(15))
+            .map(|head| likeness(&head))
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let mut described = Described::new(cx);
+        described.file(cx)?;
+        Ok(described.manifest)
+    }
+
+    fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
+        write::arrange(what, options).map(Some)
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// How much the first 15 bytes look like a primitiv file, or like one that its reader refuses and that should be told why.
+fn likeness(head: &[u8]) -> Confidence {
+    const UINT_32: Option<&u8> = Some(&0xce);
+    if head.starts_with(MAGIC) {
+        return Confidence::Certain;
+    }
+    let cut = !head.is_empty() && MAGIC.starts_with(head);
+    let other_numbers = [0, 5, 10].iter().all(|&at| head.get(at) == UINT_32);
+    // A whole file as one array: behind the head of a short one, and of longer ones.
+    let wrapped = |marker: u8, len: usize| {
+        let first = head
+            .first()
+            .is_some_and(|&first| first & 0xf0 == 0x90 || first == marker);
+        first && head.get(len..).is_some_and(|rest| rest.starts_with(MAGIC))
+    };
+    // The same numbers from an encoder that takes the shortest form of each.
+    let short = matches!(
+        head,
+        [0, 1, 0xce, 0, 0, 0..=4, 0, ..] | [0, 1, 0xcd, 1..=4, 0, ..]
+    );
+    match head.len() {
+        _ if other_numbers || wrapped(0x90, 1) || wrapped(0xdc, 3) || wrapped(0xdd, 5) => {
+            Confidence::Likely
+        }
+        5.. if cut => Confidence::Likely,
+        _ if cut || short => Confidence::Possible,
+        _ => Confidence::No,
+    }
+}
+
+/// A file while it is described.
+struct Described<'a> {
+    parser: Parser<'a>,
+    manifest: Manifest,
+    /// Where each tensor begins, its key or name included.
+    starts: Vec<u64>,
+    /// Where the last data ends.
+    claimed: u64,
+    /// Tensors before the first parameter that is not whole.
+    complete: usize,
+    /// How many parameters, or tensors of one parameter, should be there.
+    announced: Option<u64>,
+}
+
+impl<'a> Described<'a> {
+    fn new(cx: &Context<'a>) -> Self {
+        Self {
+            parser: Parser::new(cx.source(), cx.limits()),
+            manifest: Manifest::new(VERSION),
+            starts: Vec::new(),
+            claimed: 0,
+            complete: 0,
+            announced: None,
+        }
+    }
+
+    fn file(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        let data_type = Header::parse(&mut self.parser)?;
+        let name = data_type.name().to_owned();
+        self.manifest.metadata.push("data_type", Value::Str(name));
+        let read = self.object(cx.stem(), data_type);
+        if let Err(error) = read.and_then(|()| self.parser.end()) {
+            self.salvage(cx, error)?;
+        }
+        self.unique_names()?;
+        if data_type == DataType::Model {
+            self.warn_about_prefixes(cx)?;
+        }
+        let end = cx.source().len();
+        self.manifest.region(self.claimed..end, "header");
+        Ok(())
+    }
+
+    fn object(&mut self, stem: &str, data_type: DataType) -> Result<()> {
+        match data_type {
+            DataType::Shape => self.shape(),
+            DataType::Tensor => {
+                let at = self.parser.pos();
+                let tensor = raw::Tensor::parse(&mut self.parser);
+                let tensor = tensor.map_err(|error| error.in_tensor(stem))?;
+                self.tensor(at, stem.to_owned(), tensor, Address::default());
+                Ok(())
+            }
+            DataType::Parameter => self.parameter(self.parser.pos(), stem, None),
+            DataType::Model => self.model(),
+            DataType::Optimizer => self.optimizer(),
+        }
+    }
+
+    fn shape(&mut self) -> Result<()> {
+        let Shape { dims, batch } = Shape::parse(&mut self.parser)?;
+        let dims = dims.into_iter().map(Value::U32).collect();
+        self.manifest.metadata.push("dims", Value::List(dims));
+        self.manifest.metadata.push("batch", Value::U32(batch));
+        Ok(())
+    }
+
+    fn optimizer(&mut self) -> Result<()> {
+        let configs = Configs::parse(&mut self.parser)?;
+        let uints = configs.uint_configs.into_iter();
+        let uints = uints.map(|(name, value)| (name, Value::U32(value)));
+        let metadata = &mut self.manifest.metadata;
+        metadata.push("uint_configs", Value::Map(uints.collect()));
+        let floats = configs.float_configs.into_iter();
+        let floats = floats.map(|(name, value)| (name, Value::F32(value)));
+        metadata.push("float_configs", Value::Map(floats.collect()));
+        Ok(())
+    }
+
+    fn model(&mut self) -> Result<()> {
+        let count = self.parser.count("the number of parameters")?;
+        self.announced = Some(count.into());
+        for _ in 0..count {
+            let at = self.parser.pos();
+            let key = Key::parse(&mut self.parser)?;
+            self.parameter(at, &names::join(&key), Some(&key))?;
+            self.complete = self.manifest.tensors.len();
+        }
+        Ok(())
+    }
+
+    /// A value and its statistics. Only a parameter that is a file by itself may be complete in parts.
+    fn parameter(&mut self, at: u64, name: &str, key: Option<&[String]>) -> Result<()> {
+        let value = raw::Value::parse(&mut self.parser);
+        let (value, stats) = value.map_err(|error| error.in_tensor(name))?;
+        self.tensor(at, name.to_owned(), value, Address { key, stat: None });
+        if key.is_none() {
+            self.announced = Some(1 + u64::from(stats));
+        }
+        for _ in 0..stats {
+            let at = self.parser.pos();
+            let stat = raw::parse_stat_name(&mut self.parser);
+            let stat = stat.map_err(|error| error.in_tensor(name))?;
+            let name = names::statistic(name, &stat);
+            let tensor = raw::Tensor::parse(&mut self.parser);
+            let tensor = tensor.map_err(|error| error.in_tensor(&name))?;
+            self.tensor(
+                at,
+                name,
+                tensor,
+                Address {
+                    key,
+                    stat: Some(stat),
+                },
+            );
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self, at: u64, name: String, tensor: raw::Tensor, address: Address<'_>) {
+        let raw::Tensor { shape, data } = tensor;
+        let batch = (shape.batch > 1).then_some(shape.batch);
+        let shape = shape.dims.into_iter().chain(batch).map(u64::from);
+        let mut info = TensorInfo::new(name, DType::F32, shape.collect(), Layout::ColumnMajor);
+        info.unnamed = address.key.is_none();
+        info.derived = &["role", "stat", "key"];
+        self.manifest.region(self.claimed..data.start, "header");
+        self.claimed = data.end;
+        let payload = Payload::main(data);
+        info.parts
+            .push(Part::new(Role::Values, DType::F32, payload));
+        if address.key.is_none() {
+            self.complete = self.manifest.tensors.len() + 1;
+        }
+        info.metadata = address.metadata(batch);
+        self.manifest.tensors.push(info);
+        self.starts.push(at);
+    }
+
+    /// Leaves what is whole of a damaged file, with a warning, where that is wanted; else an error that names it.
+    fn salvage(&mut self, cx: &mut Context<'_>, error: Error) -> Result<()> {
+        let Some(announced) = self
+            .announced
+            .filter(|_| error.kind() == ErrorKind::Malformed)
+        else {
+            return Err(error);
+        };
+        self.manifest.tensors.truncate(self.complete);
+        let error = error.adding(&self.summary(announced));
+        if !cx.salvages() || self.complete == 0 {
+            return Err(error);
+        }
+        let rest = self.claimed..cx.source().len();
+        let at = error.range().map_or(rest, |(_, range)| range);
+        let tensor = error.tensor().map(|name| format!("tensor {name:?}: "));
+        let message = tensor.unwrap_or_default() + error.message();
+        cx.warn("primitiv.salvaged", at, message)
+    }
+
+    /// `; 1 of 3 parameters is complete: "a"`
+    fn summary(&self, announced: u64) -> String {
+        const SHOWN: usize = 10;
+        let of_a_model = |tensor: &&TensorInfo| !tensor.unnamed;
+        let tensors = &self.manifest.tensors;
+        let is_model = tensors.first().as_ref().is_none_or(of_a_model);
+        let is_value = |tensor: &&TensorInfo| tensor.metadata.get("stat").is_none();
+        let complete: Vec<&str> = tensors
+            .iter()
+            .filter(|tensor| !is_model || is_value(tensor))
+            .map(|tensor| tensor.name.as_str())
+            .collect();
+        let what = if is_model { "parameters" } else { "tensors" };
+        let verb = if complete.len() == 1 { "is" } else { "are" };
+        let mut text = format!("; {} of {announced} {what} {verb} complete", complete.len());
+        for (index, name) in complete.iter().take(SHOWN).enumerate() {
+            text += if index == 0 { ": " } else { ", " };
+            text += &format!("{name:?}");
+        }
+        if complete.len() > SHOWN {
+            text += &format!(" and {} more", complete.len() - SHOWN);
+        }
+        text
+    }
+
+    fn unique_names(&self) -> Result<()> {
+        let mut known = LookupMap::default();
+        for (tensor, &at) in self.manifest.tensors.iter().zip(&self.starts) {
+            if known.insert(tensor.name.as_str(), ()).is_some() {
+                let message = match tensor.metadata.get("stat") {
+                    Some(_) => "the parameter has this statistic twice",
+                    None => "there are two parameters with this key",
+                };
+                let error = Error::malformed("primitiv.duplicate", message);
+                return Err(error.at(at..at + 1).in_tensor(&tensor.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// A key is the way through models in models: what is a parameter is no model that has others.
+    fn warn_about_prefixes(&self, cx: &mut Context<'_>) -> Result<()> {
+        let values = self.manifest.tensors.iter().zip(&self.starts);
+        let mut keys: Vec<_> = values
+            .filter_map(|(tensor, &at)| Some((names::Address::parse(&tensor.name).ok()?, at)))
+            .filter(|(address, _)| address.stat.is_none())
+            .collect();
+        keys.sort();
+        for ((short, _), (long, at)) in keys.iter().zip(keys.iter().skip(1)) {
+            if long.key.starts_with(&short.key) {
+                let (short, long) = (names::join(&short.key), names::join(&long.key));
+                let message = format!(
+                    "{short:?} is a parameter, and {long:?} is inside of it: no model can hold both"
+                );
+                cx.warn("primitiv.prefix", *at..*at + 1, message)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a tensor is in its file.
+#[derive(Default)]
+struct Address<'k> {
+    /// The key of its parameter; `None` where the file is the parameter.
+    key: Option<&'k [String]>,
+    stat: Option<String>,
+}
+
+impl Address<'_> {
+    fn metadata(self, batch: Option<u32>) -> Metadata {
+        let text = |text: &str| Value::Str(text.to_owned());
+        let mut metadata = Metadata::new();
+        let role = if self.stat.is_some() { "stat" } else { "value" };
+        metadata.push("role", text(role));
+        if let Some(stat) = self.stat {
+            metadata.push("stat", Value::Str(stat));
+        }
+        if let Some(key) = self.key {
+            let parts = key.iter().map(|part| text(part)).collect();
+            metadata.push("key", Value::List(parts));
+        }
+        if let Some(batch) = batch {
+            metadata.push("batch", Value::U32(batch));
+        }
+        metadata
+    }
+}
