@@ -34,7 +34,8 @@ def canonical(layout, shape, parts):
     and its bytes.
     """
     layout = layout.removeprefix("zt.").removesuffix("/1")
-    if layout == "dense":
+    # Blocks of quantized values count as their bytes.
+    if layout == "dense" or layout.startswith("gguf."):
         return parts["data"].data
     if layout == "sparse_csr":
         rows = integers(parts["indptr"])
