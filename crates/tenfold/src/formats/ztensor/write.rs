@@ -50,6 +50,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let target = Target::new(options)?;
     let mut known = LookupMap::default();
     let mut objects = Vec::new();
+    known.reserve(what.tensors.len());
+    objects.reserve(what.tensors.len());
     for (index, info) in what.tensors.iter().enumerate() {
         let within = |error: Error| error.in_tensor(&info.name);
         if known.insert(info.name.as_str(), ()).is_some() {
@@ -65,6 +67,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     };
     let blobs = share(&mut objects, &order);
     let mut segments = vec![Segment::Bytes(target.magic().to_vec())];
+    segments.reserve(2 * blobs.len() + 2);
     for blob in &blobs {
         segments.push(Segment::Align {
             to: target.align,
