@@ -37,13 +37,13 @@ struct Target {
     kinds: &'static [DigestKind],
 }
 
-/// Canonical files store equal data once: for that it must be known by its hash.
+/// Generation 2 wants sorted rows. Canonical files store equal data once: for that it must be known by its hash.
 pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
-    let mut survey = Survey::default();
-    if Target::new(options)?.canonical {
-        survey.digest = Some(DigestKind::Sha256);
-    }
-    Ok(survey)
+    let target = Target::new(options)?;
+    Ok(Survey {
+        digest: target.canonical.then_some(DigestKind::Sha256),
+        rising_columns: target.generation == Generation::V2,
+    })
 }
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
