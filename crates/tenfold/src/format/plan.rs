@@ -156,10 +156,11 @@ pub enum Checksums {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Parts with equal bytes are found, and described as one range.
-    pub share_equal: bool,
-    /// This checksum over the decoded bytes of every part is computed.
+    /// This checksum over the decoded, little-endian bytes of every part is computed, and takes the place of the one
+    /// that the part has.
     pub digest: Option<DigestKind>,
+    /// Sparse matrices by rows whose columns do not rise are refused.
+    pub rising_columns: bool,
 }
 
 /// How a file is to be written.

@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
-    Profile, Registry, Segment, Spec, Survey, Written, adapt, execute,
+    Profile, Registry, Segment, Spec, Written, adapt, execute,
 };
 use crate::io::Output;
 use crate::model::{Manifest, TensorInfo};
@@ -333,11 +333,10 @@ impl Conversion {
         let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
         let from = survey(&self.from, wanted, &options.execute)?;
-        // The survey changes where parts are and what they hash to: what is planned must say the same.
-        let surveyed = match wanted == Survey::default() {
-            true => None,
-            false => Some(adapt_to(&from, self.profile, options).0),
-        };
+        // The survey changes what parts are said to hash to: what is planned must say the same.
+        let surveyed = wanted
+            .digest
+            .map(|_| adapt_to(&from, self.profile, options).0);
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self
             .plan(adapted, &plan_options)

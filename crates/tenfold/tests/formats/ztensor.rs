@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use tenfold::format::{Checksums, Compression, Effect, Registry, Severity};
 use tenfold::io::MemoryOutput;
-use tenfold::model::{DType, DigestKind, Endian, Layout, Over, Payload, Role, Value};
+use tenfold::model::{
+    DType, DigestKind, Endian, Layout, Over, Part, Payload, Role, TensorInfo, Value,
+};
 use tenfold::ops::{self, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
 
@@ -426,6 +428,32 @@ fn sparse_tensors_stay_sparse_where_they_can() {
 }
 
 #[test]
+fn unsorted_rows_are_not_written_to_2_which_forbids_them() {
+    let number =
+        |values: &[u64]| -> Bytes { values.iter().flat_map(|n| n.to_le_bytes()).collect() };
+    let part = |role, dtype, bytes| Part::new(role, dtype, Payload::Inline(bytes));
+    let mut info = TensorInfo::new("m", DType::U8, vec![1, 3], Layout::Csr { nnz: 2 });
+    info.parts = vec![
+        part(Role::Values, DType::U8, Bytes::from_static(&[5, 6])),
+        part(Role::Indices, DType::U64, number(&[2, 0])),
+        part(Role::Indptr, DType::U64, number(&[0, 2])),
+    ];
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).unwrap();
+    let archive = builder.finish();
+    let tensor = rewrite(&archive, &options("1.2", &[]));
+    assert_eq!(
+        tensor.get("m").unwrap().canonical().unwrap(),
+        [6, 0, 5].as_slice()
+    );
+    let error = write(&tensor, &options("2", &[])).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.rule()),
+        (ErrorKind::Unsupported, "ztensor.sparse".into())
+    );
+}
+
+#[test]
 fn opaque_layouts_and_blocks_are_passed_on() {
     for (name, version) in [
         ("v12_quantized", "2"),
@@ -546,7 +574,7 @@ fn metadata_of_every_kind_survives() {
 fn reserved_names_are_no_custom_fields_of_0_1() {
     let mut builder = ArchiveBuilder::new();
     let payload = Payload::Inline(Bytes::from_static(&[7]));
-    let mut info = tenfold::model::TensorInfo::dense("a", DType::U8, vec![1], payload);
+    let mut info = TensorInfo::dense("a", DType::U8, vec![1], payload);
     info.metadata.push("offset", Value::U8(1));
     info.metadata.push("mine", Value::U8(2));
     builder.push_info(info).unwrap();

@@ -37,19 +37,21 @@ struct Target {
     kinds: &'static [DigestKind],
 }
 
-/// Canonical files store equal data once: for that it must be known by its hash.
+/// Generation 2 wants sorted rows. Canonical files store equal data once: for that it must be known by its hash.
 pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
-    let mut survey = Survey::default();
-    if Target::new(options)?.canonical {
-        survey.digest = Some(DigestKind::Sha256);
-    }
-    Ok(survey)
+    let target = Target::new(options)?;
+    Ok(Survey {
+        digest: target.canonical.then_some(DigestKind::Sha256),
+        rising_columns: target.generation == Generation::V2,
+    })
 }
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let target = Target::new(options)?;
     let mut known = LookupMap::default();
     let mut objects = Vec::new();
+    known.reserve(what.tensors.len());
+    objects.reserve(what.tensors.len());
     for (index, info) in what.tensors.iter().enumerate() {
         let within = |error: Error| error.in_tensor(&info.name);
         if known.insert(info.name.as_str(), ()).is_some() {
@@ -65,6 +67,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     };
     let blobs = share(&mut objects, &order);
     let mut segments = vec![Segment::Bytes(target.magic().to_vec())];
+    segments.reserve(2 * blobs.len() + 2);
     for blob in &blobs {
         segments.push(Segment::Align {
             to: target.align,

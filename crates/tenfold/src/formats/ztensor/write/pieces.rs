@@ -38,7 +38,8 @@ pub(super) struct Piece {
     pub(super) carried: Option<Checksum>,
     /// Which of the stored pieces of data it is.
     pub(super) blob: usize,
-    request: Request,
+    /// What to store for it, until it is known who else wants the same.
+    request: Option<Request>,
 }
 
 /// Data to be stored.
@@ -60,15 +61,19 @@ enum Identity {
     /// The same stored bytes, as they are.
     Stored(u32, Range<u64>),
     /// The same stored bytes, changed in the same way.
-    Changed {
-        stored: (u32, Range<u64>, Option<Codec>),
-        from: (DType, Endian),
-        /// The arrangement, where it changes.
-        arrangement: Option<(Layout, Vec<u64>)>,
-        to: (DType, Endian, Option<Codec>),
-    },
+    Changed(Box<Change>),
     /// Bytes with the same SHA-256, and what their numbers are turned into.
     Content(Bytes, u64, Option<DType>),
+}
+
+/// Stored bytes, and what becomes of them.
+#[derive(Clone, Eq, Hash, PartialEq)]
+struct Change {
+    stored: (u32, Range<u64>, Option<Codec>),
+    from: (DType, Endian),
+    /// The arrangement, where it changes.
+    arrangement: Option<(Layout, Vec<u64>)>,
+    to: (DType, Endian, Option<Codec>),
 }
 
 impl Request {
@@ -230,14 +235,14 @@ impl Maker<'_> {
             len,
             carried,
             blob: 0,
-            request: Request {
+            request: Some(Request {
                 index,
                 part,
                 want,
                 codec,
                 digest,
                 identity,
-            },
+            }),
         })
     }
 
@@ -357,12 +362,12 @@ impl Maker<'_> {
             _ => None,
         };
         let rearranged = self.info.layout == Layout::ColumnMajor;
-        Some(Identity::Changed {
+        Some(Identity::Changed(Box::new(Change {
             stored: (source.0, range, packed),
             from: (stored.dtype, stored.endian),
             arrangement: rearranged.then(|| (self.info.layout.clone(), self.info.shape.clone())),
             to,
-        })
+        })))
     }
 }
 
@@ -397,26 +402,32 @@ pub(super) fn canonical_order(objects: &[Object]) -> Result<Vec<(usize, usize)>>
 
 /// Gives every piece its data, each only once, in the order of the pieces.
 pub(super) fn share(objects: &mut [Object], order: &[(usize, usize)]) -> Vec<Request> {
-    let mut blobs = Vec::new();
+    let mut blobs: Vec<Request> = Vec::new();
     let mut known = LookupMap::default();
+    blobs.reserve(order.len());
+    known.reserve(order.len());
     for &(n, p) in order {
-        let Some(piece) = objects
+        let piece = objects
             .get_mut(n)
-            .and_then(|object| object.pieces.get_mut(p))
-        else {
+            .and_then(|object| object.pieces.get_mut(p));
+        let Some((piece, mut request)) = piece.and_then(|piece| {
+            let request = piece.request.take()?;
+            Some((piece, request))
+        }) else {
             continue;
         };
         let next = blobs.len();
-        piece.blob = match piece.request.identity.take() {
+        piece.blob = match request.identity.take() {
             Some(identity) => *known.entry(identity).or_insert(next),
             None => next,
         };
-        if piece.blob == next {
-            blobs.push(piece.request.clone());
-        } else if let (Some(blob), Some(kind)) = (blobs.get_mut(piece.blob), piece.request.digest) {
+        match (blobs.get_mut(piece.blob), request.digest) {
+            (None, _) => blobs.push(request),
             // One of those who share wants a hash that the first did not.
-            let blob: &mut Request = blob;
-            blob.digest.get_or_insert(kind);
+            (Some(blob), Some(kind)) => {
+                blob.digest.get_or_insert(kind);
+            }
+            (Some(_), None) => {}
         }
     }
     blobs
