@@ -43,6 +43,12 @@ pub fn profiles() -> Vec<(Entry, &'static Profile)> {
     handled().into_iter().flat_map(all).collect()
 }
 
+/// The first choice of every format that is written: for tests of what all versions share.
+pub fn first_choices() -> Vec<(Entry, &'static Profile)> {
+    let first = |entry: Entry| Some((entry, entry.spec.writes.first()?));
+    handled().into_iter().filter_map(first).collect()
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     Valid,

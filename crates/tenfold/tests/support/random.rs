@@ -46,10 +46,10 @@ impl Rng {
     }
 
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = (0..len.div_ceil(8))
-            .flat_map(|_| self.next().to_le_bytes())
-            .collect();
-        bytes.truncate(len);
+        let mut bytes = vec![0; len];
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
         bytes
     }
 }

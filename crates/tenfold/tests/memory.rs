@@ -1,0 +1,351 @@
+//! Promises about memory: opening costs in proportion to the tensors, converting the same whatever the size, and
+//! reading what is mapped costs nothing.
+
+mod support;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use support::memory::{Counting, on_all_threads, on_this_thread};
+use support::random::{Rng, common_dtype};
+use support::{
+    InMemory, Kind, cases, file_name, first_choices, options_for, profiles, write_to_memory,
+};
+use tempfile::TempDir;
+use tenfold::format::{Compression, Entry, Profile};
+use tenfold::io::{AtomicOutput, Output, Sink, Source};
+use tenfold::model::{DType, Endian, Layout, Part, Payload, Role, SourceId, TensorInfo};
+use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The counters are those of the whole process: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Bytes that are made when they are read.
+struct Made(u64);
+
+impl Source for Made {
+    fn len(&self) -> u64 {
+        self.0
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap()];
+        self.read_into(range.start, &mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        // Runs of a length that divides nothing, so that whatever is misplaced shows.
+        const RUN: u64 = 251;
+        let mut done = 0;
+        while done < buffer.len() {
+            let place = at + done as u64;
+            let run = usize::try_from(RUN - place % RUN).unwrap();
+            let end = buffer.len().min(done + run);
+            buffer[done..end].fill((place / RUN * 37).to_le_bytes()[0]);
+            done = end;
+        }
+        Ok(())
+    }
+}
+
+/// A stream that keeps nothing.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn write(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for Nowhere {
+    fn create(&mut self, _: &str, _: Option<u64>) -> Result<Box<dyn Sink + '_>> {
+        Ok(Box::new(Nowhere))
+    }
+
+    fn written(&self, _: &str) -> Result<Option<Arc<dyn Source>>> {
+        Ok(None)
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// How a tensor of some size is stored before it is converted.
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Raw,
+    BigEndian,
+    ColumnMajor,
+    Sparse,
+}
+
+/// One tensor of `len` bytes.
+fn made(dtype: DType, len: u64, stored: Stored) -> Archive {
+    let width = dtype.width().unwrap() as u64;
+    // Rows that divide no power of two.
+    let columns = 3 * 1024;
+    let rows = len / width / columns;
+    let len = rows * columns * width;
+    let shape = vec![rows, columns];
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("holder", DType::U8, &[len], Made(len))
+        .unwrap();
+    let payload = Payload::Raw {
+        source: SourceId::MAIN,
+        range: 0..len,
+    };
+    let mut info = TensorInfo::dense("t", dtype, shape.clone(), payload);
+    match stored {
+        Stored::Raw => {}
+        Stored::BigEndian => info.parts[0].endian = Endian::Big,
+        Stored::ColumnMajor => info.layout = Layout::ColumnMajor,
+        Stored::Sparse => {
+            // As many entries whatever the size.
+            let nnz = 1000;
+            let at = |dim: u64| (0..nnz).map(move |n| n * dim / nnz);
+            let coords: Vec<u8> = (at(rows).chain(at(columns)))
+                .flat_map(u64::to_le_bytes)
+                .collect();
+            let values = Bytes::from(vec![1; usize::try_from(nnz * width).unwrap()]);
+            info = TensorInfo::new("t", dtype, shape, Layout::Coo { nnz });
+            info.parts = vec![
+                Part::new(Role::Values, dtype, Payload::Inline(values)),
+                Part::new(Role::Coords, DType::U64, Payload::Inline(coords.into())),
+            ];
+        }
+    }
+    builder.push_info(info).unwrap();
+    builder.finish().select(|tensor| tensor.name != "holder")
+}
+
+/// On two threads, so that the bound is the same on every machine.
+fn two_threads(profile: &Profile) -> ConvertOptions {
+    let mut options = options_for(profile);
+    options.execute.threads = 2;
+    options
+}
+
+fn to_file(from: &Archive, entry: &Entry, options: &ConvertOptions, dir: &TempDir) -> Archive {
+    let path = dir.path().join(file_name(entry));
+    let out = AtomicOutput::file(&path).unwrap().sync(false).force(true);
+    prepare(from, entry, options)
+        .unwrap()
+        .write(&file_name(entry), Box::new(out))
+        .unwrap();
+    OpenOptions::new().mmap(false).open(&path).unwrap()
+}
+
+const SMALL: u64 = 8 << 20;
+/// More than what one worker takes of a tensor at once.
+const LARGE: u64 = 72 << 20;
+/// What a conversion may hold on two threads.
+const BOUND: usize = 40 << 20;
+
+#[test]
+fn converting_holds_pieces_whatever_the_size() {
+    let _alone = alone();
+    for (entry, profile) in first_choices() {
+        let dtype = common_dtype(&profile.can);
+        for stored in [
+            Stored::Raw,
+            Stored::BigEndian,
+            Stored::ColumnMajor,
+            Stored::Sparse,
+        ] {
+            let what = format!("{stored:?} to {} {}", entry.spec.id, profile.version);
+            let options = two_threads(profile);
+            let peak = |len: u64| {
+                let dir = TempDir::new().unwrap();
+                let from = made(dtype, len, stored);
+                let (written, file) = on_all_threads(|| to_file(&from, &entry, &options, &dir));
+                if len == LARGE {
+                    let same = ops::digest(&from, 2).content == ops::digest(&written, 2).content;
+                    assert!(same, "{what}: the content differs");
+                }
+                let (_, stream) = on_all_threads(|| {
+                    let conversion = prepare(&from, &entry, &options).unwrap();
+                    conversion.write("stream", Box::new(Nowhere)).unwrap()
+                });
+                file.max(stream)
+            };
+            assert_bounded(&what, peak(SMALL), peak(LARGE));
+        }
+    }
+}
+
+#[test]
+fn compressing_and_decompressing_hold_pieces_whatever_the_size() {
+    let _alone = alone();
+    for (entry, profile) in profiles().into_iter().filter(|(_, to)| to.can.zstd) {
+        let dtype = common_dtype(&profile.can);
+        let mut zstd = two_threads(profile);
+        zstd.compression = Arc::new(|_| Compression::Zstd(1));
+        let mut raw = two_threads(profile);
+        raw.compression = Arc::new(|_| Compression::Raw);
+        let peaks = |len: u64| {
+            let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+            let from = made(dtype, len, Stored::Raw);
+            let (packed, pack) = on_all_threads(|| to_file(&from, &entry, &zstd, &dir));
+            let (unpacked, unpack) = on_all_threads(|| to_file(&packed, &entry, &raw, &other));
+            let same = ops::digest(&from, 2).content == ops::digest(&unpacked, 2).content;
+            assert!(same, "the content differs");
+            (pack, unpack)
+        };
+        let what = format!("{} {}", entry.spec.id, profile.version);
+        let (small, large) = (peaks(SMALL), peaks(LARGE));
+        assert_bounded(&format!("compressing to {what}"), small.0, large.0);
+        assert_bounded(&format!("decompressing from {what}"), small.1, large.1);
+    }
+}
+
+fn assert_bounded(what: &str, small: usize, large: usize) {
+    println!("{what}: {small} bytes for 8 MiB, {large} for 72 MiB");
+    assert!(large <= BOUND, "{what}: {large} bytes at once");
+    // 8 MiB are two pieces of 4 MiB; of more, a few more are under way at once.
+    assert!(
+        large <= small + (16 << 20),
+        "{what}: {small} bytes for 8 MiB, {large} for 72 MiB"
+    );
+}
+
+#[test]
+fn digesting_and_verifying_hold_pieces_whatever_the_size() {
+    let _alone = alone();
+    for stored in [Stored::Raw, Stored::BigEndian, Stored::ColumnMajor] {
+        let from = made(DType::F32, LARGE, stored);
+        let (_, peak) = on_all_threads(|| {
+            ops::digest(&from, 2);
+            ops::verify(&from, 2);
+        });
+        assert!(peak <= 24 << 20, "{stored:?}: {peak} bytes at once");
+    }
+}
+
+#[test]
+fn opening_costs_in_proportion_to_the_tensors() {
+    let _alone = alone();
+    for (entry, profile) in profiles() {
+        let what = format!("{} {}", entry.spec.id, profile.version);
+        let mut costs = Vec::new();
+        for count in [1_000, 10_000] {
+            if profile.can.max_tensors < count {
+                continue;
+            }
+            let dtype = common_dtype(&profile.can);
+            let width = dtype.width().unwrap();
+            let mut builder = ArchiveBuilder::new();
+            for n in 0..count {
+                let name = format!("model.layers.{n}.mlp.weight");
+                let data = Bytes::from(vec![1; 2 * width]);
+                builder.push(name, dtype, &[2, 1], data).unwrap();
+            }
+            let files = write_to_memory(&builder.finish(), &entry, &options_for(profile)).unwrap();
+            let file = InMemory::written(files, &file_name(&entry));
+            let (archive, used) = on_this_thread(|| file.open().unwrap());
+            assert_eq!(archive.tensors().len() as u64, count, "{what}");
+            let each = |n: usize| n / usize::try_from(count).unwrap();
+            println!(
+                "{what}: {count} tensors: each {} allocations, {} bytes kept, {} at once",
+                each(used.allocations),
+                each(used.kept),
+                each(used.peak)
+            );
+            assert!(each(used.allocations) <= 12, "{what}: {used:?}");
+            assert!(each(used.kept) <= 1024, "{what}: {used:?}");
+            assert!(each(used.peak) <= 1536, "{what}: {used:?}");
+            costs.push(used.allocations as u64 / count);
+        }
+        assert!(
+            costs.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{what}: {costs:?} allocations for each"
+        );
+    }
+}
+
+/// Where bytes are in memory.
+fn place(bytes: &[u8]) -> Range<usize> {
+    let start = bytes.as_ptr() as usize;
+    start..start + bytes.len()
+}
+
+#[test]
+fn stored_bytes_are_those_of_the_source_and_outlive_the_archive() {
+    let _alone = alone();
+    let mut shared = 0;
+    for case in cases(Kind::Valid) {
+        let Some(file) = case.file() else { continue };
+        let archive = file.open().unwrap();
+        let whole = place(&file.bytes);
+        for info in &archive.manifest().tensors {
+            let part = info.parts.first().filter(|_| info.defect.is_none());
+            let Some((SourceId::MAIN, range)) = part.and_then(|part| part.payload.stored()) else {
+                continue;
+            };
+            let tensor = archive.tensor(&info.name).unwrap();
+            let (stored, used) = on_this_thread(|| tensor.stored().unwrap());
+            let what = format!("{}: {:?}", case.title(), info.name);
+            assert!(used.total < 1024, "{what}: {used:?}");
+            if range.is_empty() {
+                continue;
+            }
+            let at = whole.start + usize::try_from(range.start).unwrap();
+            assert_eq!(place(&stored), at..at + stored.len(), "{what}");
+            shared += 1;
+        }
+    }
+    assert!(shared > 50, "only {shared} tensors");
+}
+
+#[cfg(feature = "mmap")]
+#[test]
+fn a_mapped_file_is_shared_and_stays_mapped_as_long_as_it_is_used() {
+    let _alone = alone();
+    for (entry, profile) in profiles() {
+        let dtype = common_dtype(&profile.can);
+        let width = dtype.width().unwrap();
+        let mut data = Rng::new(1).bytes(100_000 * width);
+        data.iter_mut().for_each(|byte| *byte &= 1);
+        let mut builder = ArchiveBuilder::new();
+        let bytes = Bytes::from(data);
+        builder.push("t", dtype, &[100_000], bytes.clone()).unwrap();
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join(file_name(&entry));
+        let out = AtomicOutput::file(&path).unwrap().sync(false);
+        prepare(&builder.finish(), &entry, &options_for(profile))
+            .unwrap()
+            .write(&file_name(&entry), Box::new(out))
+            .unwrap();
+
+        let archive = Archive::open(&path).unwrap();
+        let source = archive.source(SourceId::MAIN).unwrap();
+        let whole = place(&source.read(0..source.len()).unwrap());
+        let tensor = archive.tensors().next().unwrap();
+        let ((stored, canonical), used) =
+            on_this_thread(|| (tensor.stored().unwrap(), tensor.canonical().unwrap()));
+        assert!(used.total < 2048, "{used:?}");
+        for found in [place(&stored), place(&canonical)] {
+            assert!(
+                whole.start <= found.start && found.end <= whole.end,
+                "{} {}: a copy",
+                entry.spec.id,
+                profile.version
+            );
+        }
+        drop(archive);
+        std::fs::remove_file(&path).unwrap();
+        assert!(canonical == bytes);
+        assert!(stored == bytes);
+    }
+}

@@ -1,0 +1,190 @@
+//! Random archives that fit what a version can hold: written to memory and to a file, on one thread and on several, they
+//! are the same bytes, and they read back as they were.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use support::random::{self, Rng};
+use support::values::are_kept;
+use support::{InMemory, errors, file_name, first_choices, options_for, profiles, write_to_memory};
+use tempfile::TempDir;
+use tenfold::format::{Checksums, Compression, Effect, Entry, Profile};
+use tenfold::io::AtomicOutput;
+use tenfold::model::{Endian, Layout, Payload, TensorInfo};
+use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::{Archive, ArchiveBuilder, OpenOptions, Tensor};
+
+/// Archives for each version.
+const ROUNDS: u64 = if cfg!(debug_assertions) { 25 } else { 300 };
+
+#[test]
+fn random_archives_read_back_as_they_were() {
+    let mut tensors = 0;
+    for (entry, profile) in profiles() {
+        for round in 0..ROUNDS {
+            let mut rng = Rng::new(round);
+            let archive = random::archive(&mut rng, &profile.can);
+            let options = random_options(&mut rng, profile);
+            let what = format!("{} {} round {round}", entry.spec.id, profile.version);
+            tensors += archive.tensors().len();
+            round_trip(&archive, &entry, &options).unwrap_or_else(|why| panic!("{what}: {why}"));
+        }
+    }
+    let floor = profiles().len() as u64 * ROUNDS / 2;
+    assert!(tensors as u64 > floor, "only {tensors} tensors");
+}
+
+#[test]
+fn large_tensors_are_the_same_bytes_on_every_way_to_a_file() {
+    for (entry, profile) in first_choices() {
+        let dtype = random::common_dtype(&profile.can);
+        let width = dtype.width().unwrap();
+        let mut rng = Rng::new(7);
+        let mut tensors = Vec::new();
+        // Around what is gathered, what is a piece, and with rows that divide neither.
+        for (n, [rows, columns]) in [[3, 5], [217, 301], [2, 40_000], [1531, 701]]
+            .into_iter()
+            .enumerate()
+        {
+            for (layout, endian) in [
+                (Layout::RowMajor, Endian::Little),
+                (Layout::RowMajor, Endian::Big),
+                (Layout::ColumnMajor, Endian::Little),
+                (Layout::ColumnMajor, Endian::Big),
+            ] {
+                let payload = Payload::Inline(rng.bytes(rows * columns * width).into());
+                let name = format!("{n}-{}-{endian}", layout.name());
+                let shape = vec![rows as u64, columns as u64];
+                let mut info = TensorInfo::dense(name, dtype, shape, payload);
+                info.layout = layout;
+                info.parts[0].endian = endian;
+                tensors.push(info);
+            }
+        }
+        tensors.truncate(usize::try_from(profile.can.max_tensors).unwrap_or(usize::MAX));
+        let mut builder = ArchiveBuilder::new();
+        for info in tensors {
+            builder.push_info(info).unwrap();
+        }
+        let archive = builder.finish();
+        let mut ways = vec![options_for(profile)];
+        if profile.can.zstd {
+            let mut zstd = options_for(profile);
+            zstd.compression = Arc::new(|_| Compression::Zstd(1));
+            ways.push(zstd);
+        }
+        for options in ways {
+            round_trip(&archive, &entry, &options)
+                .unwrap_or_else(|why| panic!("{} {}: {why}", entry.spec.id, profile.version));
+        }
+    }
+}
+
+/// What a version can do beyond holding tensors, some of it.
+fn random_options(rng: &mut Rng, profile: &Profile) -> ConvertOptions {
+    let mut options = options_for(profile);
+    options.allow = Effect::Rearranged;
+    options.check = rng.one_in(2);
+    if profile.can.zstd && rng.one_in(2) {
+        let seed = rng.next();
+        // Some tensors compressed, some not.
+        options.compression = Arc::new(move |tensor| match (tensor.name.len() as u64 ^ seed) % 3 {
+            0 => Compression::Raw,
+            level => Compression::Zstd(i32::try_from(level).unwrap() * 3),
+        });
+    }
+    if !profile.can.checksums.is_empty() && rng.one_in(2) {
+        options.checksums = Checksums::With(*rng.pick(profile.can.checksums));
+    }
+    options
+}
+
+fn round_trip(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> Result<(), String> {
+    let text = |error: tenfold::Error| error.to_string();
+    let files = write_to_memory(archive, entry, options).map_err(text)?;
+    for threads in [1, 4] {
+        let mut options = options.clone();
+        options.execute.threads = threads;
+        if write_to_memory(archive, entry, &options).map_err(text)? != files {
+            return Err(format!("{threads} threads write other bytes to memory"));
+        }
+        if write_to_disk(archive, entry, &options)? != files {
+            return Err(format!("{threads} threads write other bytes to a file"));
+        }
+    }
+    let written = InMemory::written(files, &file_name(entry))
+        .open()
+        .map_err(text)?;
+    compare(archive, &written)?;
+    let findings = ops::verify(&written, 1);
+    match errors(&findings).as_slice() {
+        [] => Ok(()),
+        errors => Err(format!("does not verify: {errors:?}")),
+    }
+}
+
+/// The files that a conversion to a directory makes, after a look at them as a user has it.
+fn write_to_disk(
+    archive: &Archive,
+    entry: &Entry,
+    options: &ConvertOptions,
+) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let text = |error: tenfold::Error| error.to_string();
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join(file_name(entry));
+    let out = AtomicOutput::file(&path).map_err(text)?.sync(false);
+    let conversion = prepare(archive, entry, options).map_err(text)?;
+    conversion
+        .write(&file_name(entry), Box::new(out))
+        .map_err(text)?;
+    for mmap in [true, false] {
+        let opened = OpenOptions::new().mmap(mmap).open(&path).map_err(text)?;
+        compare(archive, &opened)?;
+    }
+    let files = fs::read_dir(dir.path()).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read(&path).unwrap())
+    });
+    Ok(files.collect())
+}
+
+/// The same tensors, by name, with the same metadata.
+fn compare(before: &Archive, after: &Archive) -> Result<(), String> {
+    let (count, found) = (before.tensors().len(), after.tensors().len());
+    if count != found {
+        return Err(format!("{count} tensors became {found}"));
+    }
+    are_kept(before.metadata(), after.metadata()).map_err(|why| format!("file: {why}"))?;
+    for tensor in before.tensors() {
+        let found = match after.manifest().tensors.as_slice() {
+            [only] if only.unnamed => after.tensors().next(),
+            _ => after.get(tensor.name()),
+        };
+        let found = found.ok_or_else(|| format!("{:?} is missing", tensor.name()))?;
+        compare_tensors(&tensor, &found).map_err(|why| format!("{:?}: {why}", tensor.name()))?;
+    }
+    Ok(())
+}
+
+fn compare_tensors(before: &Tensor<'_>, after: &Tensor<'_>) -> Result<(), String> {
+    let (a, b) = (before.info(), after.info());
+    if a.dtype != b.dtype || a.shape != b.shape {
+        return Err(format!(
+            "{} {:?} became {} {:?}",
+            a.dtype, a.shape, b.dtype, b.shape
+        ));
+    }
+    are_kept(&a.metadata, &b.metadata)?;
+    let bytes = |tensor: &Tensor<'_>| tensor.canonical().map_err(|error| error.to_string());
+    match bytes(before)? == bytes(after)? {
+        true => Ok(()),
+        false => Err(format!(
+            "{} {:?} {:?}: its bytes differ",
+            a.dtype, a.shape, a.layout
+        )),
+    }
+}
