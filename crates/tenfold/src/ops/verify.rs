@@ -4,10 +4,10 @@ use crate::archive::{Archive, Tensor};
 use crate::digest::{Hasher, hex};
 use crate::error::{Error, Result};
 use crate::format::{Finding, Form, Severity};
-use crate::model::{Checksum, Layout, Over, Part, SourceId};
+use crate::model::{Checksum, DType, Layout, Over, Part, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{Input, PIECE, Scatter, View, as_size, check_content};
+use crate::transform::{Input, PIECE, Scatter, View, as_size, check_bools, check_content};
 
 /// Everything that is worth telling about a file: what describing it noticed, what its checksums and its content say, and
 /// bytes that belong to nothing. Uses `threads` threads; 0 is one for every core.
@@ -134,8 +134,12 @@ impl Checked {
         Sum::compare(stored_sum).map_err(at)?;
 
         let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
-        let wanted = tensor.info().dtype;
-        let has_content = check_content(part.dtype, wanted, &[0xff; 4], true, 1).is_some();
+        let is_bool = tensor.info().dtype == DType::BOOL && part.dtype != DType::BOOL;
+        let check = |bytes: &[u8], last, elements| match is_bool {
+            true => check_bools(part.dtype, bytes),
+            false => check_content(part.dtype, bytes, last, elements),
+        };
+        let has_content = check(&[0xff; 4], true, 1).is_some();
         let mut wrong = None;
         // Raw bytes that nothing is said about need not be read.
         let view = View::decoded(archive.data(), &part.payload)?;
@@ -154,7 +158,7 @@ impl Checked {
                 left -= piece.len() as u64;
                 Sum::update(&mut decoded_sum, &piece);
                 if wrong.is_none() {
-                    wrong = check_content(part.dtype, wanted, &piece, left == 0, elements);
+                    wrong = check(&piece, left == 0, elements);
                 }
             }
         }

@@ -119,12 +119,23 @@ impl ElementMap {
     }
 }
 
+/// What is wrong with numbers that are read as bools.
+pub(crate) fn check_bools(dtype: DType, bytes: &[u8]) -> Option<String> {
+    let word = |bytes: &[u8]| bytes.first_chunk().map(|word| u32::from_le_bytes(*word));
+    match dtype {
+        DType::U32 => {
+            let bad = bytes.chunks(4).filter_map(word).find(|&word| word > 1)?;
+            Some(format!("a bool is stored as {bad}, 0 and 1 are its values"))
+        }
+        _ => None,
+    }
+}
+
 /// What is wrong with the content of decoded bytes of a type: bytes that are no value of it.
 ///
-/// `wanted` is the type as which they are read; `last` says that these bytes end the part, and `elements` how many elements the whole part has.
+/// `last` says that these bytes end the part, and `elements` how many elements the whole part has.
 pub(crate) fn check_content(
     dtype: DType,
-    wanted: DType,
     bytes: &[u8],
     last: bool,
     elements: u64,
@@ -135,11 +146,6 @@ pub(crate) fn check_content(
             Some(format!(
                 "a bool is stored as byte {bad}, 0 and 1 are its values"
             ))
-        }
-        DType::U32 if wanted == DType::BOOL => {
-            let word = |bytes: &[u8]| bytes.first_chunk().map(|word| u32::from_le_bytes(*word));
-            let bad = bytes.chunks(4).filter_map(word).find(|&word| word > 1)?;
-            Some(format!("a bool is stored as {bad}, 0 and 1 are its values"))
         }
         DType::Number(scalar, Lanes::Real) if scalar.bits() < 8 && last => {
             let used = elements % 8 * u64::from(scalar.bits()) % 8;

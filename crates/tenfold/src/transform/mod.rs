@@ -19,7 +19,7 @@ mod sparse;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
 pub(crate) use codec::{encode, seek_table};
-pub(crate) use elements::check_content;
+pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
 pub(crate) use sparse::Scatter;
 

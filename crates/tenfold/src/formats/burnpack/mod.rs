@@ -186,19 +186,15 @@ fn as_text(value: &Value) -> Fit {
     Fit::As(Value::Str(text))
 }
 
-/// Scalars are signed or unsigned numbers, floating-point numbers, true or false, each in its widest form.
+/// Scalars are numbers of up to 64 bits, true or false. Their widths are not kept: Burn has one of each kind.
 fn scalars_fit(scalars: &Metadata) -> Fit {
-    let widest = |value: &Value| match value {
-        Value::Bool(_) | Value::I64(_) | Value::U64(_) | Value::F64(_) => Some(value.clone()),
-        Value::F32(value) => Some(Value::F64((*value).into())),
-        Value::I8(_) | Value::I16(_) | Value::I32(_) => value.as_i64().map(Value::I64),
-        value => value.as_u64().map(Value::U64),
+    let fits = |value: &Value| match value {
+        Value::Bool(_) | Value::F32(_) | Value::F64(_) => true,
+        value => value.as_u64().is_some() || value.as_i64().is_some(),
     };
-    let widened = scalars.filter_map(|_, value| widest(value));
-    match widened.len() == scalars.len() && !scalars.is_empty() {
+    match !scalars.is_empty() && scalars.iter().all(|(_, value)| fits(value)) {
+        true => Fit::Exact,
         false => Fit::No,
-        true if widened == *scalars => Fit::Exact,
-        true => Fit::As(Value::Map(widened)),
     }
 }
 
