@@ -188,9 +188,23 @@ fn back(original: &Archive, written: &Archive) -> Result<(), String> {
 
 /// The same names, types, shapes and bytes, in any order.
 fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
+    // Names that come from the file are others in another file.
+    let unnamed = after.tensors().all(|tensor| tensor.info().unnamed);
     let (before, after) = (ops::digest(before, 1), ops::digest(after, 1));
     if before.content.is_some() && before.content == after.content {
         return Ok(());
+    }
+    if unnamed {
+        let sums = |digests: ops::Digests| {
+            let sums = digests.tensors.into_iter().map(|(_, sum)| sum.ok());
+            let mut sums: Vec<_> = sums.collect();
+            sums.sort();
+            sums
+        };
+        return match sums(before) == sums(after) {
+            true => Ok(()),
+            false => Err("the content of the unnamed tensors differs".to_owned()),
+        };
     }
     for (name, digest) in &before.tensors {
         let found = after.tensors.iter().find(|(found, _)| found == name);
