@@ -23,13 +23,22 @@ fn encode(write: impl FnOnce(&mut Encoder)) -> Vec<u8> {
 #[test]
 fn numbers_have_one_form() {
     for value in [0, 1, 0x0102_0304, u32::MAX] {
-        let bytes = encode(|e| drop(e.u32(value)));
+        let bytes = encode(|e| {
+            e.u32(value);
+        });
         assert_eq!(bytes.len(), 5);
         assert_eq!(decode(&bytes, |d| d.u32("n")).unwrap(), value);
     }
-    assert_eq!(encode(|e| drop(e.u32(0x0102_0304))), [0xce, 1, 2, 3, 4]);
+    assert_eq!(
+        encode(|e| {
+            e.u32(0x0102_0304);
+        }),
+        [0xce, 1, 2, 3, 4]
+    );
     let nan = f32::from_bits(0xffa5_5a01);
-    let bytes = encode(|e| drop(e.f32(nan)));
+    let bytes = encode(|e| {
+        e.f32(nan);
+    });
     assert_eq!(bytes, [0xca, 0xff, 0xa5, 0x5a, 1]);
     assert_eq!(
         decode(&bytes, |d| d.f32("x")).unwrap().to_bits(),
@@ -63,8 +72,12 @@ fn other_forms_of_a_number_are_refused_by_name() {
 #[test]
 fn lengths_are_written_shortest_and_read_in_any_form() {
     for len in [0, 15, 16, 65535, 65536] {
-        let array = encode(|e| drop(e.array(len).unwrap()));
-        let map = encode(|e| drop(e.map(len).unwrap()));
+        let array = encode(|e| {
+            e.array(len).unwrap();
+        });
+        let map = encode(|e| {
+            e.map(len).unwrap();
+        });
         let wanted = match len {
             0..16 => 1,
             16..65536 => 3,
@@ -76,7 +89,9 @@ fn lengths_are_written_shortest_and_read_in_any_form() {
     }
     for len in [0, 31, 32, 255, 256, 65535, 65536] {
         let text = "x".repeat(len);
-        let bytes = encode(|e| drop(e.text(&text).unwrap()));
+        let bytes = encode(|e| {
+            e.text(&text).unwrap();
+        });
         let head = match len {
             0..32 => 1,
             32..256 => 2,
@@ -94,7 +109,9 @@ fn lengths_are_written_shortest_and_read_in_any_form() {
         (65536, 5),
         (u64::from(u32::MAX), 5),
     ] {
-        let bytes = encode(|e| drop(e.bin(len).unwrap()));
+        let bytes = encode(|e| {
+            e.bin(len).unwrap();
+        });
         assert_eq!(bytes.len(), head, "{len}");
         assert_eq!(u64::from(decode(&bytes, |d| d.bin("b")).unwrap()), len);
     }
