@@ -59,6 +59,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("convert", Bench::convert),
     ("small", Bench::small),
     ("verify", Bench::verify),
+    ("burnpack", Bench::burnpack),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.
@@ -237,6 +238,56 @@ impl Bench {
             &theirs,
             goal,
         )
+    }
+
+    /// Opening many tensors of a Burnpack file, and reading all of a large one, beside Burn's own crate and beside a copy
+    /// in memory.
+    fn burnpack(&self) -> Result<()> {
+        let theirs = self.burn_pack()?;
+        let example = |name: &str| -> Result<PathBuf> {
+            let what = ["--package", "tenfold", "--example", name, "--all-features"];
+            self.project.build(&what)?;
+            Ok(self.project.target.join("release/examples").join(name))
+        };
+        let count = 20_000;
+        let many = self.input(&format!("many-{count}.bpk"), |file| {
+            project::output(
+                theirs
+                    .command()
+                    .args(["make", &count.to_string()])
+                    .arg(file),
+            )
+        })?;
+        let ours = Runner::new("tenfold", example("open")?);
+        let goal = Some(Goal {
+            ratio: 1.0 / 3.0,
+            peak: None,
+        });
+        self.row(
+            &[(
+                format!("open Burnpack, {count} tensors"),
+                ours.args(["50"]).args([&many]).prints_time(),
+            )],
+            &theirs
+                .runner()
+                .args(["open", "50"])
+                .args([&many])
+                .prints_time(),
+            goal,
+        )?;
+        let mib = if self.quick { 64 } else { 1024 };
+        let big = self.input(&format!("big-{mib}.bpk"), |file| {
+            project::output(theirs.command().args(["big", &mib.to_string()]).arg(file))
+        })?;
+        let read = example("read")?;
+        for (job, name) in [("read", "burn-pack 0.23"), ("copy", "memcpy")] {
+            let ours = Runner::new("tenfold", &read).args(["3"]).args([&big]);
+            let mut theirs = theirs.runner().args([job, "3"]).args([&big]).prints_time();
+            theirs.name = name.into();
+            let what = format!("read all of {mib} MiB of Burnpack");
+            self.row(&[(what, ours.prints_time())], &theirs, None)?;
+        }
+        Ok(())
     }
 
     /// Measures several of ours beside one of theirs and prints a line for each.

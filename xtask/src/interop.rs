@@ -7,10 +7,14 @@
 //!   that this package reads; the package must load the same tensors;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
+//! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
+//! not part of the others.
+//!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
 
+mod burn;
 mod packages;
 
 use crate::Result;
@@ -24,13 +28,17 @@ use std::process::Command;
 
 /// Runs the exchanges of the packages whose format is named, or of all.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
+    if args == ["burn"] {
+        return burn::run();
+    }
     if let Some(unknown) = args
         .iter()
         .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
     {
-        return Err(
-            format!("no package here for {unknown:?}; there are `mag` and `ztensor`").into(),
-        );
+        return Err(format!(
+            "no package here for {unknown:?}; there are `mag` and `ztensor`, and, alone, `burn`"
+        )
+        .into());
     }
     let project = Project::find()?;
     let files = project.target.join("interop/files");

@@ -66,7 +66,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "interop",
         args: "[FORMAT…]",
-        what: "exchanges files with the real packages, in both directions",
+        what: "exchanges files with the real packages, in both directions; `burn` alone compiles Burn",
         run: interop::run,
     },
     Task {

@@ -132,7 +132,9 @@ fn write_and_compare(
         .map_err(|error| format!("does not open: {error}"))?;
     // A file without tensors may be of several versions at once.
     let version = options.version.as_deref().unwrap_or_default();
-    if written.version() != version && written.tensors().len() > 0 {
+    // Some formats call what they write by the programs that read it, which the file itself does not say.
+    let is_said = entry.spec.reads.contains(&version);
+    if is_said && written.version() != version && written.tensors().len() > 0 {
         return Err(format!("it became version {}", written.version()));
     }
     same_content(archive, &written)?;

@@ -53,10 +53,18 @@ impl Bench {
         })
     }
 
-    /// The `ztensor` crate, built apart from our workspace.
     pub(super) fn ztensor_2(&self) -> Result<Contestant> {
-        let target = self.folder.join("ztensor2");
-        let manifest = self.project.root.join("xtask/bench/ztensor2/Cargo.toml");
+        self.built("ztensor 2.1.1", "ztensor2")
+    }
+
+    pub(super) fn burn_pack(&self) -> Result<Contestant> {
+        self.built("burn-pack 0.23", "burnpack")
+    }
+
+    /// A crate, built apart from our workspace.
+    fn built(&self, name: &'static str, folder: &str) -> Result<Contestant> {
+        let target = self.folder.join(folder);
+        let manifest = self.project.root.join("xtask/bench").join(folder);
         let mut build = project::cargo(&self.project.root);
         build
             .args([
@@ -66,11 +74,11 @@ impl Bench {
                 "--locked",
                 "--manifest-path",
             ])
-            .arg(manifest);
+            .arg(manifest.join("Cargo.toml"));
         project::status(build.arg("--target-dir").arg(&target))?;
         Ok(Contestant {
-            name: "ztensor 2.1.1",
-            program: target.join("release/ztensor2"),
+            name,
+            program: target.join("release").join(folder),
             script: None,
         })
     }
