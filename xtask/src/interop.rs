@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
     {
         return Err(format!(
-            "no package here for {unknown:?}; there are `mag` and `ztensor`, and, alone, `burn`"
+            "no package here for {unknown:?}; there are `mag`, `primitiv` and `ztensor`, and, alone, `burn`"
         )
         .into());
     }
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         .iter()
         .filter(|p| args.is_empty() || args.iter().any(|a| a == p.format))
     {
-        match project.environment(package.installs) {
+        match project.environment(package.installs, package.build) {
             Ok(python) => ready.push((package, python)),
             Err(why) => exchange.row(package, "install", "NOT INSTALLED", Err(why)),
         }
@@ -138,7 +138,7 @@ impl Exchange {
     fn load_ours(&mut self, package: &Package, python: &Path, written: &[Written]) {
         for file in written {
             let own = std::ptr::eq(file.package, package);
-            if !own && file.kind != "basic" {
+            if !own && (file.kind != "basic" || package.f32_only) {
                 continue;
             }
             for version in package.loads {
@@ -218,12 +218,16 @@ impl Exchange {
         };
         let label = format!("{} to {version} {what}", stem(from));
         let label = label.trim_end().to_owned();
-        let to = self.files.join(format!(
-            "for-{}-{}.{}",
+        let folder = self.files.join(format!(
+            "for-{}-{}",
             package.release().replace(' ', "-"),
             label.replace([' ', '='], "-"),
-            package.extension
         ));
+        // The same name: some formats have no other for their tensors.
+        let to = folder.join(stem(from)).with_extension(package.extension);
+        if let Err(error) = fs::create_dir_all(&folder) {
+            return self.row(package, "it loads", &label, Err(error.into()));
+        }
         let result = self
             .convert(package, version, options, from, &to)
             .and_then(|()| {
@@ -233,7 +237,7 @@ impl Exchange {
             .and_then(|said| Held::parse(&said))
             .and_then(|got| {
                 let mut want = holds.clone();
-                if WITHOUT_METADATA.contains(&version) {
+                if WITHOUT_METADATA.contains(&(package.format, version)) {
                     want.metadata = None;
                 }
                 if package.metadata_only {
@@ -259,7 +263,7 @@ impl Exchange {
         command
             .args(["--to", package.format, "--version", version])
             .args(options.split_whitespace());
-        if WITHOUT_METADATA.contains(&version) {
+        if WITHOUT_METADATA.contains(&(package.format, version)) {
             command.args(["--allow", "dropped"]);
         }
         project::output(command.arg(from).arg(to))?;

@@ -6,6 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// What it takes to make a package from sources that are older than today's tools.
+pub(crate) struct Build {
+    /// What is installed before it, because the sources do not say so.
+    pub(crate) requires: &'static [&'static str],
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+}
+
 /// The repository and the directory that cargo builds into.
 pub(crate) struct Project {
     pub(crate) root: PathBuf,
@@ -72,8 +79,8 @@ impl Project {
 
     /// A virtual environment with `packages`, as pip names them, made once and used again.
     ///
-    /// Returns its Python. The name of the environment is that of the first package.
-    pub(crate) fn environment(&self, packages: &[&str]) -> Result<PathBuf> {
+    /// Returns its Python. What has a build of its own is made from its sources. The name of the environment is that of the first package.
+    pub(crate) fn environment(&self, packages: &[&str], build: Option<&Build>) -> Result<PathBuf> {
         let name = packages.first().ok_or("an environment needs a package")?;
         let at = self.target.join("interop").join(name.replace("==", "-"));
         let python = at.join("bin/python");
@@ -96,7 +103,17 @@ impl Project {
             "--quiet",
             "--disable-pip-version-check",
         ];
-        output(Command::new(&python).args(pip).args(packages))?;
+        let mut install = Command::new(&python);
+        install.args(pip).args(packages);
+        if let Some(build) = build {
+            output(Command::new(&python).args(pip).args(build.requires))?;
+            let path = std::env::var("PATH").unwrap_or_default();
+            install
+                .args(["--no-build-isolation", "--no-deps"])
+                .envs(build.environment.iter().copied())
+                .env("PATH", format!("{}:{path}", at.join("bin").display()));
+        }
+        output(&mut install)?;
         fs::write(&note, wanted)?;
         Ok(python)
     }

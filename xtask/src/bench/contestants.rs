@@ -48,7 +48,7 @@ impl Bench {
     fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
         Ok(Contestant {
             name,
-            program: self.project.environment(installs)?,
+            program: self.project.environment(installs, None)?,
             script: Some(self.project.root.join("xtask/bench").join(program)),
         })
     }

@@ -1,5 +1,7 @@
 //! The releases that files are exchanged with.
 
+use crate::project::Build;
+
 /// A release of a real package, and what it can be asked to do.
 pub(super) struct Package {
     pub(super) format: &'static str,
@@ -17,6 +19,10 @@ pub(super) struct Package {
     pub(super) options: &'static [&'static str],
     /// Fixtures that it must load once converted: how their names start.
     pub(super) fixtures: &'static [&'static str],
+    /// Has no other type, so that the files of other packages are not for it.
+    pub(super) f32_only: bool,
+    /// How it is made from its sources, where pip alone does not know.
+    pub(super) build: Option<&'static Build>,
     /// Those of them that it does not load, and why.
     pub(super) except: &'static [(&'static str, &'static str)],
 }
@@ -45,6 +51,8 @@ pub(super) static PACKAGES: &[Package] = &[
         metadata_only: true,
         options: &[],
         fixtures: &["archive_", "spec_metadata_"],
+        f32_only: false,
+        build: None,
         except: &[],
     },
     Package {
@@ -57,6 +65,8 @@ pub(super) static PACKAGES: &[Package] = &[
         metadata_only: false,
         options: &[],
         fixtures: &["snap010_"],
+        f32_only: false,
+        build: None,
         except: &[],
     },
     Package {
@@ -69,6 +79,8 @@ pub(super) static PACKAGES: &[Package] = &[
         metadata_only: false,
         options: &[],
         fixtures: &["snap020_"],
+        f32_only: false,
+        build: None,
         except: &[(
             "snap020_zero_dim_real_reader_refuses",
             "its reader refuses dimensions of 0",
@@ -84,6 +96,8 @@ pub(super) static PACKAGES: &[Package] = &[
         metadata_only: false,
         options: &[],
         fixtures: &["snap030_", "spec_"],
+        f32_only: false,
+        build: None,
         except: &[],
     },
     Package {
@@ -101,6 +115,8 @@ pub(super) static PACKAGES: &[Package] = &[
             "--zstd 19 --checksum crc32c",
         ],
         fixtures: &["v01_"],
+        f32_only: false,
+        build: None,
         except: &[
             ("v01_hand_unknown_dtype", "a tensor of it cannot be read"),
             ("v01_hand_unknown_encoding", "a tensor of it cannot be read"),
@@ -139,6 +155,8 @@ pub(super) static PACKAGES: &[Package] = &[
             "--zstd 19 --checksum sha256",
         ],
         fixtures: &["v10_", "v11_", "v12_"],
+        f32_only: false,
+        build: None,
         except: &[],
     },
     Package {
@@ -167,9 +185,65 @@ pub(super) static PACKAGES: &[Package] = &[
             "--zstd 19 --checksum xxh3 -O align=4096",
         ],
         fixtures: &["v2_"],
+        f32_only: false,
+        build: None,
         except: &[("v2_unknown_type", "a tensor of it cannot be read")],
+    },
+    Package {
+        format: "primitiv",
+        extension: "primitiv",
+        installs: &["primitiv==0.3.0.83"],
+        program: "primitiv_0.py",
+        writes: &["model", "model-stats", "parameter", "optimizer"],
+        loads: &["0.1"],
+        metadata_only: false,
+        options: &["--check"],
+        fixtures: &[
+            "model_",
+            "param_",
+            "py_",
+            "optimizer_",
+            "hand_model",
+            "hand_param",
+        ],
+        f32_only: true,
+        build: Some(&Build {
+            requires: &[
+                "cmake<4",
+                "cython<3",
+                "ninja",
+                "numpy<2",
+                "scikit-build==0.6.1",
+                "setuptools<60",
+                "wheel",
+            ],
+            environment: &[
+                // Part of the version, which pip compares.
+                ("PRIMITIV_PYTHON_BUILD_NUMBER", "83"),
+                ("CMAKE_GENERATOR", "Ninja"),
+                // Its build takes warnings for errors, and today's compilers have more of them.
+                (
+                    "CXXFLAGS",
+                    "-Wno-catch-value -Wno-parentheses -Wno-range-loop-construct",
+                ),
+            ],
+        }),
+        except: &[
+            (
+                "hand_param_trailing_ones",
+                "it drops dimensions of 1 at the end",
+            ),
+            (
+                "optimizer_custom_many",
+                "no optimizer of its own has these settings",
+            ),
+        ],
     },
 ];
 
 /// Versions without a place for the metadata of a file: dropping it is what the user of such a file asks for.
-pub(super) const WITHOUT_METADATA: &[&str] = &["snapshot-0.1.0", "snapshot-0.2.0", "0.1"];
+pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[
+    ("mag", "snapshot-0.1.0"),
+    ("mag", "snapshot-0.2.0"),
+    ("ztensor", "0.1"),
+];

@@ -207,14 +207,8 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
         }
     }
     if !(can.dtype)(tensor.dtype) {
-        let why = match tensor.dtype {
-            DType::Number(..) if tensor.layout.is_dense() => {
-                "it cannot be held; --cast writes another type"
-            }
-            _ => "it cannot be held",
-        };
         let what = format!("dtype {}", tensor.dtype);
-        lose(what, why.into(), Effect::Impossible);
+        lose(what, "it cannot be held".into(), Effect::Impossible);
     }
     if tensor
         .parts

@@ -7,7 +7,7 @@ use crate::format::{
     Profile, Registry, Segment, Spec, Written, adapt, execute,
 };
 use crate::io::Output;
-use crate::model::{Manifest, TensorInfo};
+use crate::model::{DType, Manifest, TensorInfo};
 use crate::ops::readback::{Opened, Readback};
 use crate::ops::survey;
 use crate::prelude::*;
@@ -269,11 +269,15 @@ impl Conversion {
         let target = format!("{} {}", self.format.spec().name, self.profile.version);
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
+            let cast = match self.is_cast_enough(worst) {
+                true => "; --cast writes another type",
+                false => "",
+            };
             let hint = match alternatives.is_empty() {
                 true => String::new(),
                 false => format!("; it can be held by {}", alternatives.join(", ")),
             };
-            format!("{target} cannot hold this: {worst}{hint}")
+            format!("{target} cannot hold this: {worst}{cast}{hint}")
         } else {
             let count = refused.len();
             let entries = if count == 1 { "entry" } else { "entries" };
@@ -288,6 +292,17 @@ impl Conversion {
             )
         };
         Err(Error::new(ErrorKind::Lossy, "loss", message))
+    }
+
+    /// Whether it is the type of a tensor's numbers that does not fit, which could be another one.
+    fn is_cast_enough(&self, loss: &Loss) -> bool {
+        let named = |tensor: &&TensorInfo| Some(&tensor.name) == loss.tensor.as_ref();
+        let tensor = self.adapted.tensors.iter().find(named);
+        tensor.is_some_and(|tensor| {
+            matches!(tensor.dtype, DType::Number(..))
+                && tensor.layout.is_dense()
+                && loss.what == format!("dtype {}", tensor.dtype)
+        })
     }
 
     /// Other versions and formats that could hold everything.

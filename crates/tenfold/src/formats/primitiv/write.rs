@@ -267,7 +267,7 @@ impl Contents {
                     .strip_prefix(value)
                     .and_then(|rest| rest.strip_prefix('@'));
                 stat.map(ToOwned::to_owned).ok_or_else(|| {
-                    format!("a file of kind Parameter holds one value, {value:?}, and its statistics, {value:?}@…")
+                    "a file of kind Parameter holds one value and its statistics".to_owned()
                 })
             }),
             DataType::Model => Self::of_model(what),
