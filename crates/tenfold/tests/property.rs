@@ -13,7 +13,7 @@ use support::{InMemory, errors, file_name, first_choices, options_for, profiles,
 use tempfile::TempDir;
 use tenfold::format::{Checksums, Compression, Effect, Entry, Profile};
 use tenfold::io::AtomicOutput;
-use tenfold::model::{Endian, Layout, Payload, TensorInfo};
+use tenfold::model::{DType, Endian, Layout, Payload, TensorInfo};
 use tenfold::ops::{self, ConvertOptions, prepare};
 use tenfold::{Archive, ArchiveBuilder, OpenOptions, Tensor};
 
@@ -97,6 +97,53 @@ fn large_tensors_are_the_same_bytes_on_every_way_to_a_file() {
             round_trip(&archive, &entry, &options)
                 .unwrap_or_else(|why| panic!("{} {}: {why}", entry.spec.id, profile.version));
         }
+    }
+}
+
+#[test]
+fn tensors_that_become_equal_when_they_are_read_are_not_mixed_up() {
+    let inline = |bytes: &'static [u8]| Payload::Inline(bytes.into());
+    for (entry, profile) in profiles() {
+        let mut tensors = Vec::new();
+        let mut push = |dtype: DType, shape: &[u64], endian: Endian, bytes: &'static [u8]| {
+            let name = format!("t{}", tensors.len());
+            let mut info = TensorInfo::dense(name, dtype, shape.to_vec(), inline(bytes));
+            info.parts[0].endian = endian;
+            tensors.push(info);
+        };
+        // The same numbers in both byte orders, and the same stored bytes with different numbers.
+        push(
+            DType::F32,
+            &[2],
+            Endian::Big,
+            &[0x3f, 0x80, 0, 0, 0x40, 0, 0, 0],
+        );
+        push(
+            DType::F32,
+            &[2],
+            Endian::Little,
+            &[0, 0, 0x80, 0x3f, 0, 0, 0, 0x40],
+        );
+        push(
+            DType::F32,
+            &[2],
+            Endian::Little,
+            &[0x3f, 0x80, 0, 0, 0x40, 0, 0, 0],
+        );
+        // True is 1 when it is read, whatever it was; the same byte as a number is not.
+        push(DType::BOOL, &[2], Endian::Little, &[2, 0]);
+        push(DType::U8, &[2], Endian::Little, &[1, 0]);
+        push(DType::U8, &[2], Endian::Little, &[2, 0]);
+        push(DType::BOOL, &[2], Endian::Little, &[1, 0]);
+        tensors.retain(|info| (profile.can.dtype)(info.dtype));
+        tensors.truncate(usize::try_from(profile.can.max_tensors).unwrap_or(usize::MAX));
+        let mut builder = ArchiveBuilder::new();
+        for info in tensors {
+            builder.push_info(info).unwrap();
+        }
+        let archive = builder.finish();
+        round_trip(&archive, &entry, &options_for(profile))
+            .unwrap_or_else(|why| panic!("{} {}: {why}", entry.spec.id, profile.version));
     }
 }
 
