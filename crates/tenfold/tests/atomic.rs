@@ -3,6 +3,14 @@
 #![cfg(unix)]
 // These tests play the other programs that write to the same directory.
 #![allow(clippy::disallowed_methods)]
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod support;
 

@@ -3,6 +3,15 @@
 //! A valid file gives the tensors, types, shapes, metadata and contents that are known of it, and verifies. A file to be
 //! refused is refused under exactly the rule that its JSON names, and where only a tensor of it is bad, the others read.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::process::ExitCode;

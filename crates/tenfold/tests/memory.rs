@@ -1,6 +1,15 @@
 //! Promises about memory: opening costs in proportion to the tensors, converting the same whatever the size, and
 //! reading what is mapped costs nothing.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::ops::Range;

@@ -1,5 +1,14 @@
 //! Every golden file to every version of every format, and back: the same content, the same bytes every time.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::process::ExitCode;

@@ -1,6 +1,15 @@
 //! Random archives that fit what a version can hold: written to memory and to a file, on one thread and on several, they
 //! are the same bytes, and they read back as they were.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,14 @@
 //! What is found in a file does not depend on how much of it is fetched at once, and opening reads no tensor data.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::ops::Range;
