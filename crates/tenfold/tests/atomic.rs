@@ -1,14 +1,29 @@
 //! Outputs appear whole or not at all, and leave nothing behind.
 
 #![cfg(unix)]
+// These tests play the other programs that write to the same directory.
+#![allow(clippy::disallowed_methods)]
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use support::random::common_dtype;
+use support::{file_name, options_for, profiles};
 use tempfile::TempDir;
-use tenfold::ErrorKind;
 use tenfold::io::{AtomicOutput, Output};
+use tenfold::ops::prepare;
+use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
 
 /// The names in a directory, sorted.
 fn names(directory: &Path) -> Vec<String> {
@@ -266,6 +281,55 @@ fn a_directory_that_a_dead_process_left_is_removed() {
     assert_eq!(names(dir.path()).len(), 2);
     drop((first, second));
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn work_that_was_stopped_leaves_nothing() {
+    for (entry, profile) in profiles() {
+        let dtype = common_dtype(&profile.can);
+        let mut builder = ArchiveBuilder::new();
+        let data = Bytes::from(vec![1; 3_000_000 * dtype.width().unwrap()]);
+        builder.push("t", dtype, &[3_000_000], data).unwrap();
+        let archive = builder.finish();
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join(file_name(&entry));
+
+        // Stopped before it began, on one thread and on several.
+        for threads in [1, 3] {
+            let mut options = options_for(profile);
+            options.execute.threads = threads;
+            options.execute.control.cancel();
+            let out = AtomicOutput::file(&path).unwrap();
+            let conversion = prepare(&archive, &entry, &options).unwrap();
+            let error = conversion
+                .write(&file_name(&entry), Box::new(out))
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
+            assert_eq!(names(dir.path()), [""; 0]);
+        }
+
+        // Stopped in the middle: whether in time or not, there is a whole file or none.
+        let mut options = options_for(profile);
+        options.execute.threads = 2;
+        let control = options.execute.control.clone();
+        let conversion = prepare(&archive, &entry, &options).unwrap();
+        let out = AtomicOutput::file(&path).unwrap().sync(false);
+        let stopper = std::thread::spawn(move || {
+            while control.done() == 0 {
+                std::thread::yield_now();
+            }
+            control.cancel();
+        });
+        let written = conversion.write(&file_name(&entry), Box::new(out));
+        stopper.join().unwrap();
+        match written {
+            Ok(_) => assert_eq!(names(dir.path()), [file_name(&entry)]),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
+                assert_eq!(names(dir.path()), [""; 0]);
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,15 @@
 //! A valid file gives the tensors, types, shapes, metadata and contents that are known of it, and verifies. A file to be
 //! refused is refused under exactly the rule that its JSON names, and where only a tensor of it is bad, the others read.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::process::ExitCode;
@@ -84,6 +93,7 @@ fn check_tensor(tensor: &Tensor<'_>, expected: &Json) -> Result<(), String> {
     }
 }
 
+/// Everything that is known is there. A format may say more under keys of its own.
 fn check_metadata(of: &str, found: &Metadata, expected: &Json) -> Result<(), String> {
     let expected = expected.as_object().expect("metadata is an object");
     for (key, value) in expected {
@@ -96,10 +106,7 @@ fn check_metadata(of: &str, found: &Metadata, expected: &Json) -> Result<(), Str
             }
         }
     }
-    match found.iter().find(|(key, _)| !expected.contains_key(*key)) {
-        Some((key, value)) => Err(format!("{of} metadata {key:?} is not known: {value:?}")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The SHA-256 of the canonical bytes, by reading them whole and by streaming them.

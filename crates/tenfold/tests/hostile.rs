@@ -3,6 +3,15 @@
 //!
 //! Exhaustive for files up to 4 KiB, a thousand sampled places in larger ones; in a debug build only a sample of both.
 
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -102,7 +102,10 @@ fn tensor(rng: &mut Rng, can: &Capabilities, index: usize) -> TensorInfo {
             info.layout = Layout::ColumnMajor;
             info
         }
-        1 if dtype.width().is_some() && elements > 0 => sparse(rng, &name, dtype, &shape),
+        // A scalar has no coordinates.
+        1 if dtype.width().is_some() && elements > 0 && !shape.is_empty() => {
+            sparse(rng, &name, dtype, &shape)
+        }
         _ => dense(rng),
     };
     if rng.one_in(4) {

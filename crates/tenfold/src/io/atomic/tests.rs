@@ -1,5 +1,11 @@
 //! The way of systems without files that have no name; the other one is tested from outside.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)] // a test may panic
+
 use super::*;
 
 /// A directory of its own, gone in the end.

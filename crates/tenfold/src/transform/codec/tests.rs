@@ -1,5 +1,7 @@
 //! Streams of declared length, and frames with a table of them.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use bytes::Bytes;
 
 use super::*;
@@ -9,7 +11,7 @@ use crate::transform::{Data, View};
 
 fn sample(len: u32) -> Vec<u8> {
     (0..len)
-        .map(|n| (n / 5 ^ n >> 8).to_le_bytes()[0])
+        .map(|n| ((n / 5) ^ (n >> 8)).to_le_bytes()[0])
         .collect()
 }
 

@@ -1,5 +1,7 @@
 //! Sparse tensors against the dense ones that they stand for.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use super::*;
 use crate::format::Want;
 use crate::io::Limits;

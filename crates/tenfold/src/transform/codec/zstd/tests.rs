@@ -1,5 +1,7 @@
 //! Both decoders against the same streams: what one reads the other reads, what one refuses the other refuses.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use bytes::Bytes;
 
 use super::*;
@@ -33,7 +35,7 @@ fn drain(step: usize, mut read: impl FnMut(&mut [u8]) -> Result<usize>) -> Resul
 /// Compressible, and different everywhere.
 fn sample(len: u32) -> Vec<u8> {
     (0..len)
-        .map(|n| (n / 7 ^ n >> 9).to_le_bytes()[0])
+        .map(|n| ((n / 7) ^ (n >> 9)).to_le_bytes()[0])
         .collect()
 }
 
