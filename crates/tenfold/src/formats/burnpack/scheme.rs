@@ -3,6 +3,10 @@
 //! Burn 0.20 and 0.21 say `{value, param, store, level, mode}`, Burn 0.22 and later `{value, store, mode, tensor, block}`.
 //! The newer one says everything that the older one does, so that is what a scheme is held as.
 
+mod arrangement;
+
+pub(super) use arrangement::{Arrangement, dims};
+
 use crate::model::{Metadata, Value};
 use crate::prelude::*;
 
@@ -348,121 +352,6 @@ impl Block {
             ("len", Value::U64(self.size.len() as u64)),
         ])
     }
-}
-
-/// How the codes of a tensor lie in its bytes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Arrangement {
-    /// One after the other, and the end filled up to 4 bytes: Burn 0.20 and 0.21, where it makes a difference.
-    OneRun,
-    /// Each line along the packed axis in whole words: Burn 0.22 and later.
-    Rows,
-    /// Neither has as many bytes.
-    Unknown,
-}
-
-impl Scheme {
-    /// How codes lie in `len` bytes.
-    pub(super) fn arrangement(&self, shape: &[u64], len: u64) -> Arrangement {
-        if self.rows_len(shape) == Some(len) {
-            Arrangement::Rows
-        } else if self.one_run_len(shape) == Some(len) {
-            Arrangement::OneRun
-        } else {
-            Arrangement::Unknown
-        }
-    }
-
-    /// Bytes of a tensor whose lines begin with a word; `None` where that is not defined.
-    fn rows_len(&self, shape: &[u64]) -> Option<u64> {
-        self.row_codes_len(shape)?
-            .checked_add(self.scales_len(shape)?)
-    }
-
-    /// Bytes of a tensor in one run; `None` where that is not defined.
-    pub(super) fn one_run_len(&self, shape: &[u64]) -> Option<u64> {
-        self.run_codes_len(shape)?
-            .checked_add(self.scales_len(shape)?)
-    }
-
-    /// Bytes of the codes in lines.
-    pub(super) fn row_codes_len(&self, shape: &[u64]) -> Option<u64> {
-        let dims = dims(shape);
-        let line = *dims.get(self.packed_axis(dims.len())?)?;
-        let lines = product(&dims)?.checked_div(line).unwrap_or(0);
-        lines.checked_mul(self.line_len(line)?)
-    }
-
-    /// Bytes of the codes in one run.
-    pub(super) fn run_codes_len(&self, shape: &[u64]) -> Option<u64> {
-        let dims = dims(shape);
-        self.packed_axis(dims.len())?;
-        self.line_len(product(&dims)?)?.checked_next_multiple_of(4)
-    }
-
-    /// Bytes of as many codes behind each other, in whole words.
-    pub(super) fn line_len(&self, codes: u64) -> Option<u64> {
-        let (word, per_word) = match self.store {
-            Store::Native => (1, 1),
-            Store::PackedU32(_) => (4, u64::from(32 / self.value.bits())),
-            // Burn packs these alone into bytes.
-            Store::PackedNative(_) if self.value == ValueType::E2M1 => (1, 2),
-            Store::PackedNative(_) => return None,
-        };
-        codes.div_ceil(per_word).checked_mul(word)
-    }
-
-    /// The axis along which codes are packed.
-    pub(super) fn packed_axis(&self, rank: usize) -> Option<usize> {
-        rank.checked_sub(1)?
-            .checked_sub(usize::try_from(self.store.axis()).ok()?)
-    }
-
-    /// Bytes of all scales.
-    pub(super) fn scales_len(&self, shape: &[u64]) -> Option<u64> {
-        let Some(block) = &self.block else {
-            return Some(self.tensor.unwrap_or(Scale::F32).bytes());
-        };
-        let blocks = product(&self.grid(shape)?)?.checked_mul(block.dtype.bytes())?;
-        // The scale above blocks is an F32, whatever its type is said to be.
-        blocks.checked_add(if self.tensor.is_some() {
-            Scale::F32.bytes()
-        } else {
-            0
-        })
-    }
-
-    /// The size of blocks along every axis.
-    pub(super) fn block_sizes(&self, rank: usize) -> Option<Vec<u64>> {
-        let size = &self.block.as_ref()?.size;
-        let ones = rank.checked_sub(size.len())?;
-        let ones = core::iter::repeat_n(1, ones);
-        Some(ones.chain(size.iter().map(|&size| size.into())).collect())
-    }
-
-    /// How many blocks there are along every axis.
-    pub(super) fn grid(&self, shape: &[u64]) -> Option<Vec<u64>> {
-        let dims = dims(shape);
-        let sizes = self.block_sizes(dims.len())?;
-        Some(
-            dims.iter()
-                .zip(sizes)
-                .map(|(dim, size)| dim.div_ceil(size))
-                .collect(),
-        )
-    }
-}
-
-/// A shape with at least one axis.
-pub(super) fn dims(shape: &[u64]) -> Vec<u64> {
-    match shape {
-        [] => vec![1],
-        shape => shape.to_vec(),
-    }
-}
-
-fn product(dims: &[u64]) -> Option<u64> {
-    crate::model::element_count(dims)
 }
 
 fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {

@@ -71,7 +71,7 @@ fn is_packed(root: &Root, by_place: &[&Descriptor]) -> bool {
     if root.scalars.is_some() || root.tensors.iter().any(|tensor| tensor.dtype.is_map()) {
         return false;
     }
-    let unaligned = |tensor: &&Descriptor| tensor.data_offsets.start % ALIGN != 0;
+    let unaligned = |tensor: &&Descriptor| !tensor.data_offsets.start.is_multiple_of(ALIGN);
     if by_place.iter().any(unaligned) {
         return true;
     }
@@ -113,7 +113,7 @@ fn check_overlap(by_place: &[&Descriptor]) -> Result<()> {
 fn check_alignment(cx: &mut Context<'_>, by_place: &[&Descriptor]) -> Result<()> {
     let mut unaligned = by_place
         .iter()
-        .filter(|tensor| tensor.data_offsets.start % ALIGN != 0);
+        .filter(|tensor| !tensor.data_offsets.start.is_multiple_of(ALIGN));
     let Some(first) = unaligned.next() else {
         return Ok(());
     };
