@@ -19,7 +19,8 @@ primitiv.Device.set_default(DEVICE)
 
 def write(kind, path):
     if kind == "optimizer":
-        optimizers.Adam(0.5, 0.25, 0.75, 1e-5).save(path)
+        # Settings that are spelled alike with 32 and with 64 bits.
+        optimizers.Adam(0.5, 0.25, 0.75, 2.0**-10).save(path)
     elif kind == "parameter":
         parameter = random([7, 1, 3])
         optimizers.MomentumSGD().add(parameter)

@@ -224,7 +224,7 @@ impl Exchange {
             label.replace([' ', '='], "-"),
         ));
         // The same name: some formats have no other for their tensors.
-        let to = folder.join(stem(from)).with_extension(package.extension);
+        let to = folder.join(format!("{}.{}", stem(from), package.extension));
         if let Err(error) = fs::create_dir_all(&folder) {
             return self.row(package, "it loads", &label, Err(error.into()));
         }

@@ -229,6 +229,7 @@ pub(super) static PACKAGES: &[Package] = &[
             ],
         }),
         except: &[
+            ("hand_model_unsorted", "it drops dimensions of 1 at the end"),
             (
                 "hand_param_trailing_ones",
                 "it drops dimensions of 1 at the end",

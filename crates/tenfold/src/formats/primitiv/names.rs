@@ -41,6 +41,7 @@ impl Address {
 }
 
 /// The flat name of a parameter.
+#[cfg(any(feature = "primitiv", test))]
 pub(super) fn join<S: AsRef<str>>(key: &[S]) -> String {
     let mut name = String::new();
     for (index, part) in key.iter().enumerate() {
