@@ -68,7 +68,8 @@ impl TensorInfo {
     /// A dense row-major tensor with one part.
     pub fn dense(name: impl Into<String>, dtype: DType, shape: Vec<u64>, payload: Payload) -> Self {
         let mut info = Self::new(name, dtype, shape, Layout::RowMajor);
-        info.parts.push(Part::new(Role::Values, dtype, payload));
+        // Room for exactly one: a list that grows by itself takes room for four.
+        info.parts = vec![Part::new(Role::Values, dtype, payload)];
         info
     }
 
