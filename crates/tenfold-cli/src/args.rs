@@ -44,6 +44,8 @@ Examples:
   tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
   tenfold convert cut.primitiv whole.primitiv --salvage
   tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
+  tenfold convert model.zt model.safetensors --shard-size 5GB
+  tenfold convert model-0000*.safetensors whole.safetensors
   tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
 
@@ -171,11 +173,11 @@ pub(crate) struct DigestArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertArgs {
-    /// The file to read, or a directory of files as one archive
-    #[arg(value_name = "IN")]
-    pub(crate) input: PathBuf,
-    /// The file to write; with a / at the end, a new directory with a file for every tensor
-    #[arg(value_name = "OUT")]
+    /// The file to read, or a directory of files as one archive; several are read as one
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    #[arg(value_name = "OUT", required = true)]
     pub(crate) output: PathBuf,
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
@@ -209,6 +211,9 @@ pub(crate) struct ConvertArgs {
     /// Which checksums the tensors get
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,
+    /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) shard_size: Option<u64>,
     /// Which losses of metadata to accept; `dropped` includes `changed`
     #[arg(long, value_enum, value_name = "LOSS")]
     pub(crate) allow: Option<Allow>,
@@ -286,6 +291,32 @@ fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
     }
 }
 
+/// A number of bytes with a unit: of 1000 (5GB) or of 1024 (5GiB).
+fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("", 1),
+        ("b", 1),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+    ];
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = text.get(digits.len()..).unwrap_or_default().trim();
+    let unit = UNITS
+        .iter()
+        .find(|(name, _)| unit.eq_ignore_ascii_case(name));
+    let number: Option<u64> = digits.parse().ok();
+    match unit.and_then(|(_, unit)| number?.checked_mul(*unit)) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("a number of bytes is expected, such as 5GB, 500MB or 2GiB".into()),
+    }
+}
+
 fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
     let (level, glob) = match text.split_once(':') {
         Some((level, glob)) => (level, Some(glob.to_owned())),
@@ -304,5 +335,16 @@ mod tests {
     #[test]
     fn the_definitions_agree_with_each_other() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units_of_1000_and_of_1024() {
+        let read = |text| super::bytes(text).ok();
+        assert_eq!(read("5GB"), Some(5_000_000_000));
+        assert_eq!(read("5 gib"), Some(5 << 30));
+        assert_eq!(read("123"), Some(123));
+        for wrong in ["", "0", "GB", "1.5GB", "-1", "5G5", "99999999999TB"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 }

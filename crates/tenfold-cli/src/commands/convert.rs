@@ -1,7 +1,7 @@
 //! `tenfold convert`: the same tensors in another file.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tenfold::ops::{self, Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, open, salvage};
+use crate::commands::{Names, globs, named, open, salvage};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -28,22 +28,21 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let registry = Registry::standard();
     let target = target(args, &registry)?;
     check_output(args)?;
-    let about_input = |error: Error| Failure::about(&args.input, &error);
-    let archive = open_input(args).map_err(about_input)?;
-    refuse_input_as_output(args, &archive)?;
+    let (archive, files) = open_all(args)?;
     let archive = select(args, archive)?;
     let archive = match args.dequantize {
-        true => ops::dequantize(&archive).map_err(about_input)?,
+        true => ops::dequantize(&archive).map_err(|error| about(args, &error))?,
         false => archive,
     };
     let archive = cast(args, &archive)?;
     let options = options(args)?;
-    let conversion = prepare(&archive, target, &options).map_err(about_input)?;
+    let conversion = prepare(&archive, target, &options).map_err(|error| about(args, &error))?;
     announce(args, target, &conversion)?;
-    let summary = Summary::new(args, target, &conversion);
+    let shards = check_shards(args, target, &conversion, &files)?;
+    let summary = Summary::new(args, target, shards, &conversion);
     let report = match args.dry_run {
         true => None,
-        false => Some(write(args, conversion, &options.execute.control)?),
+        false => Some(write(args, target, conversion, &options.execute.control)?),
     };
     if !args.quiet {
         summary.say(report.as_ref(), started.elapsed());
@@ -52,6 +51,41 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
         summary.write_json(report.as_ref(), started.elapsed(), out)?;
     }
     Ok(Exit::Done)
+}
+
+/// A failure that says which input it is about.
+fn about(args: &ConvertArgs, error: &Error) -> Failure {
+    Failure::about(&title(args), error)
+}
+
+/// What was given, as one name.
+fn title(args: &ConvertArgs) -> PathBuf {
+    match args.inputs.as_slice() {
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()).into(),
+        [] => PathBuf::new(),
+    }
+}
+
+/// The inputs as one archive, and the paths of the files that it consists of.
+fn open_all(args: &ConvertArgs) -> Result<(Archive, Vec<PathBuf>)> {
+    let mut archives = Vec::new();
+    let mut files = Vec::new();
+    for input in &args.inputs {
+        let archive = open_input(args, input).map_err(|error| Failure::about(input, &error))?;
+        let directory = match input.is_dir() {
+            true => input.as_path(),
+            false => input.parent().unwrap_or(Path::new("")),
+        };
+        let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
+        files.extend(names.map(|name| directory.join(name)));
+        archives.push(archive);
+    }
+    // An archive may consist of several files: none of them may be the output.
+    for file in &files {
+        refuse_same(file, &args.output)?;
+    }
+    Ok((ops::join(&archives, true)?, files))
 }
 
 /// The format to write.
@@ -92,7 +126,9 @@ fn is_directory(path: &Path) -> bool {
 fn check_output(args: &ConvertArgs) -> Result<()> {
     let output = &args.output;
     let shown = output.display();
-    refuse_same(&args.input, output)?;
+    for input in &args.inputs {
+        refuse_same(input, output)?;
+    }
     let parent = output
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
@@ -103,6 +139,8 @@ fn check_output(args: &ConvertArgs) -> Result<()> {
         (Ok(_), _) if output.is_dir() => format!(
             "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"
         ),
+        // The files that are written have other names.
+        (Ok(_), _) if args.shard_size.is_some() => return Ok(()),
         (Ok(_), _) if !args.force => format!("{shown} exists already; pass --force to replace it"),
         (_, Some(parent)) if !parent.is_dir() => {
             format!("there is no directory {}", parent.display())
@@ -112,16 +150,41 @@ fn check_output(args: &ConvertArgs) -> Result<()> {
     Err(Failure::Message(problem))
 }
 
-/// An archive may consist of several files: none of them may be the output.
-fn refuse_input_as_output(args: &ConvertArgs, archive: &Archive) -> Result<()> {
-    let directory = match args.input.is_dir() {
-        true => args.input.as_path(),
-        false => args.input.parent().unwrap_or(Path::new("")),
-    };
-    for name in (0u32..).map_while(|id| archive.source_name(SourceId(id))) {
-        refuse_same(&directory.join(name), &args.output)?;
+/// The shards that will be written and their index, which comes first. None of them may exist or be an input.
+fn check_shards(
+    args: &ConvertArgs,
+    target: &Entry,
+    conversion: &Conversion,
+    inputs: &[PathBuf],
+) -> Result<Vec<PathBuf>> {
+    if args.shard_size.is_none() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let directory = match is_directory(&args.output) {
+        true => args.output.as_path(),
+        false => args.output.parent().unwrap_or(Path::new("")),
+    };
+    let names = conversion.file_names(&shard_name(args, target))?;
+    let paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
+    for path in &paths {
+        for input in inputs {
+            refuse_same(input, path)?;
+        }
+        if !args.force && path.symlink_metadata().is_ok() {
+            let shown = path.display();
+            let problem = format!("{shown} exists already; pass --force to replace it");
+            return Err(Failure::Message(problem));
+        }
+    }
+    Ok(paths)
+}
+
+/// The name that those of shards are made from.
+fn shard_name(args: &ConvertArgs, target: &Entry) -> String {
+    match args.output.file_name() {
+        Some(name) if !is_directory(&args.output) => name.to_string_lossy().into_owned(),
+        _ => format!("model.{}", target.spec.extensions.first().unwrap_or(&"bin")),
+    }
 }
 
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
@@ -137,15 +200,15 @@ fn refuse_same(input: &Path, output: &Path) -> Result<()> {
 }
 
 /// The file, or what is whole of it: then the reason why that is not everything is said.
-fn open_input(args: &ConvertArgs) -> tenfold::Result<Archive> {
+fn open_input(args: &ConvertArgs, input: &Path) -> tenfold::Result<Archive> {
     let from = args.from.as_deref();
     if !args.salvage {
-        return open(&args.input, from);
+        return open(input, from);
     }
-    let archive = salvage(&args.input, from)?;
+    let archive = salvage(input, from)?;
     for finding in archive.findings() {
         if finding.severity > Severity::Note && !args.quiet {
-            let input = show_path(&args.input);
+            let input = show_path(input);
             say(format_args!("{input}: {}", Clean(&finding.message)));
         }
     }
@@ -166,7 +229,7 @@ fn cast(args: &ConvertArgs, archive: &Archive) -> Result<Archive> {
         let rule = rules.iter().find(|(_, set)| matches(set));
         rule.map(|(dtype, _)| *dtype)
     };
-    let cast = ops::cast(archive, to).map_err(|error| Failure::about(&args.input, &error))?;
+    let cast = ops::cast(archive, to).map_err(|error| about(args, &error))?;
     if !args.quiet {
         say_roundings(archive, &cast);
     }
@@ -201,7 +264,8 @@ fn select(args: &ConvertArgs, archive: Archive) -> Result<Archive> {
     let selected = archive.select(|info| names.contains(&info.name));
     if selected.manifest().tensors.is_empty() {
         let all = archive.manifest().tensors.len();
-        let input = args.input.display();
+        let input = title(args);
+        let input = input.display();
         return Err(Failure::Message(format!(
             "{input}: --include and --exclude leave none of {}",
             count(all, "tensor")
@@ -228,7 +292,8 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
         Some(Allow::Dropped) => Effect::Dropped,
     };
     options.check = args.check;
-    options.file_per_tensor = is_directory(&args.output);
+    options.shard_size = args.shard_size;
+    options.file_per_tensor = is_directory(&args.output) && args.shard_size.is_none();
     options.execute.threads = args.threads.map_or(0, usize::from);
     options.timestamp = timestamp()?;
     Ok(options)
@@ -287,7 +352,7 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
         let version = conversion.profile.version;
         say(format_args!(
             "{} is chosen: {because}",
-            named(target, version)
+            named(target.spec, version)
         ));
     }
     let losses = &conversion.losses;
@@ -299,25 +364,29 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
     if losses.len() > LISTED && listed {
         say(format_args!("and {} more", losses.len() - LISTED));
     }
-    refusal.map_err(|error| Failure::about(&args.input, &error))
+    refusal.map_err(|error| about(args, &error))
 }
 
-fn write(args: &ConvertArgs, conversion: Conversion, control: &Arc<Control>) -> Result<Report> {
+fn write(
+    args: &ConvertArgs,
+    target: &Entry,
+    conversion: Conversion,
+    control: &Arc<Control>,
+) -> Result<Report> {
     let output = match is_directory(&args.output) {
         true => AtomicOutput::directory(&args.output)?,
         false => AtomicOutput::file(&args.output)?.force(args.force),
     }
     .sync(!args.no_sync);
-    let name = output.main_name().to_owned();
+    let name = match args.shard_size {
+        Some(_) => shard_name(args, target),
+        None => output.main_name().to_owned(),
+    };
     cancel_on_signal(control.clone())?;
     let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control.clone()));
     let result = conversion.write(&name, Box::new(output));
     drop(bar);
-    result.map_err(|error| Failure::about(&args.input, &error))
-}
-
-fn named(target: &Entry, version: &str) -> String {
-    format!("{} {version}", target.spec.name)
+    result.map_err(|error| about(args, &error))
 }
 
 /// What was or would be done.
@@ -329,10 +398,17 @@ struct Summary<'a> {
     because: Option<String>,
     losses: Vec<Loss>,
     tensors: usize,
+    /// The index and what it names; empty for one file.
+    shards: Vec<PathBuf>,
 }
 
 impl<'a> Summary<'a> {
-    fn new(args: &'a ConvertArgs, target: &'a Entry, conversion: &Conversion) -> Self {
+    fn new(
+        args: &'a ConvertArgs,
+        target: &'a Entry,
+        shards: Vec<PathBuf>,
+        conversion: &Conversion,
+    ) -> Self {
         Self {
             args,
             target,
@@ -341,12 +417,23 @@ impl<'a> Summary<'a> {
             because: conversion.because.clone(),
             losses: conversion.losses.clone(),
             tensors: conversion.tensors(),
+            shards,
+        }
+    }
+
+    /// What is written, for people.
+    fn output(&self) -> String {
+        match self.shards.as_slice() {
+            [index, shards @ ..] if !shards.is_empty() => {
+                format!("{} and {}", show_path(index), count(shards.len(), "shard"))
+            }
+            _ => show_path(&self.args.output).to_string(),
         }
     }
 
     fn say(&self, report: Option<&Report>, took: Duration) {
-        let output = show_path(&self.args.output);
-        let what = named(self.target, self.version);
+        let output = self.output();
+        let what = named(self.target.spec, self.version);
         let tensors = count(self.tensors, "tensor");
         match report {
             None => say(format_args!(
@@ -378,8 +465,17 @@ impl<'a> Summary<'a> {
     ) -> io::Result<()> {
         Json::new(out).object(|json| {
             json.text("schema", Some("tenfold.convert/1"))?;
-            json.text("input", Some(&self.args.input.to_string_lossy()))?;
+            match self.args.inputs.as_slice() {
+                [only] => json.text("input", Some(&only.to_string_lossy()))?,
+                several => {
+                    json.texts("inputs", several.iter().map(|path| path.to_string_lossy()))?
+                }
+            }
             json.text("output", Some(&self.args.output.to_string_lossy()))?;
+            if !self.shards.is_empty() {
+                let shards = self.shards.iter();
+                json.texts("files", shards.map(|path| path.to_string_lossy()))?;
+            }
             json.text("format", Some(self.target.spec.id))?;
             json.text("version", Some(self.version))?;
             json.text("because", self.because.as_deref())?;

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use tenfold::format::Spec;
 use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
 
@@ -26,8 +27,16 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 /// The format's name and version, for people.
 pub(crate) fn format_name(archive: &Archive) -> String {
     match archive.format() {
-        Some(spec) => format!("{} {}", spec.name, archive.version()),
+        Some(spec) => named(spec, archive.version()),
         None => "several formats".into(),
+    }
+}
+
+/// A format and its version; one that has only one has no name for it.
+pub(crate) fn named(spec: &Spec, version: &str) -> String {
+    match version {
+        "-" => spec.name.to_owned(),
+        _ => format!("{} {version}", spec.name),
     }
 }
 

@@ -1,29 +1,96 @@
 //! That the tensors cover the data, each byte once, and that each has the bytes its shape says.
 
 use super::dtypes::{self, NoSize};
+use super::raw::{self, Entry};
 use crate::error::{Error, Result};
-use crate::model::{Payload, TensorInfo};
+use crate::model::{Payload, SourceId, TensorInfo};
 use crate::prelude::*;
 
-/// The tensors of a header, with the places of their entries.
-#[derive(Default)]
+/// The tensors of a header.
 pub(super) struct Tensors {
     pub(super) infos: Vec<TensorInfo>,
-    places: Vec<u64>,
+    /// What is checked of each of them, apart: it is a tenth of what there is to look through.
+    rows: Vec<Row>,
+    /// Data comes in the order of the entries.
+    in_order: bool,
+    /// Names rise, so that none is there twice.
+    rising: bool,
+    /// How many begin where their numbers cannot be used in place.
+    pub(super) misaligned: usize,
+    /// Where the data begins.
+    data: u64,
+}
+
+struct Row {
+    /// Where the entry is.
+    at: u64,
+    /// Where the data is, from its beginning.
+    offsets: [u64; 2],
+    /// The bytes that type and shape make.
+    size: Result<u64, NoSize>,
 }
 
 impl Tensors {
-    pub(super) fn push(&mut self, info: TensorInfo, at: u64) {
+    pub(super) fn new(data: u64) -> Self {
+        Self {
+            infos: Vec::new(),
+            rows: Vec::new(),
+            in_order: true,
+            rising: true,
+            misaligned: 0,
+            data,
+        }
+    }
+
+    /// Adds the tensor of an entry, whose data is in a file.
+    pub(super) fn push(&mut self, entry: Entry<'_>, source: SourceId) {
+        let Entry {
+            name,
+            at,
+            dtype,
+            shape,
+            data_offsets,
+        } = entry;
+        self.grow(at);
+        let row = Row {
+            at,
+            offsets: data_offsets,
+            size: dtypes::bytes(dtype, &shape),
+        };
+        self.in_order &= (self.rows.last()).is_none_or(|last| last.offsets <= row.offsets);
+        self.rising &= (self.infos.last()).is_none_or(|last| *last.name < *name);
+        self.rows.push(row);
+        // What does not fit is refused by `cover`.
+        let [start, end] = data_offsets.map(|offset| self.data.saturating_add(offset));
+        let range = start..end;
+        let width = dtype.swap_width() as u64;
+        let odd = !range.is_empty() && !start.is_multiple_of(width);
+        self.misaligned += usize::from(odd);
+        let payload = Payload::Raw { source, range };
+        let info = TensorInfo::dense(name, dtype, shape, payload);
         self.infos.push(info);
-        self.places.push(at);
+    }
+
+    /// Makes room for as many more as the rest of the header can have, if they are like those before.
+    fn grow(&mut self, at: u64) {
+        let count = self.infos.len();
+        if count == self.infos.capacity() && count > 0 {
+            let average = (at / count as u64).max(1);
+            let more = usize::try_from(self.data.saturating_sub(at) / average).unwrap_or(0) + 1;
+            self.infos.reserve(more);
+            self.rows.reserve(more);
+        }
     }
 
     /// Refuses names that are there twice.
     pub(super) fn unique_names(&self) -> Result<()> {
+        if self.rising {
+            return Ok(());
+        }
         let mut seen = LookupMap::with_capacity(self.infos.len());
-        for (info, &at) in self.infos.iter().zip(&self.places) {
+        for (info, row) in self.infos.iter().zip(&self.rows) {
             if seen.insert(info.name.as_str(), ()).is_some() {
-                let error = super::raw::twice("there are two tensors of this name", at);
+                let error = raw::twice("there are two tensors of this name", row.at);
                 return Err(error.in_tensor(&info.name));
             }
         }
@@ -32,47 +99,52 @@ impl Tensors {
 
     /// Puts the tensors into the order of their data; those at the same place keep the order of the header.
     pub(super) fn sort(&mut self) {
-        let key = |info: &TensorInfo| {
-            let range = extent(info);
-            (range.start, range.end)
-        };
-        if self.infos.is_sorted_by_key(key) {
+        if self.in_order {
             return;
         }
-        let mut order: Vec<_> = self.infos.iter().map(key).zip(0usize..).collect();
-        // Together with the place it is a total order, so that an unstable sort is stable.
-        order.sort_unstable();
-        let infos = core::mem::take(&mut self.infos);
-        let mut slots: Vec<_> = infos.into_iter().map(Some).collect();
-        let from = order.iter().map(|(_, from)| *from);
-        self.infos = from
-            .clone()
-            .filter_map(|from| slots.get_mut(from)?.take())
+        let (infos, rows) = (
+            core::mem::take(&mut self.infos),
+            core::mem::take(&mut self.rows),
+        );
+        let mut all: Vec<_> = rows
+            .into_iter()
+            .zip(infos.into_iter().map(Box::new))
             .collect();
-        self.places = from
-            .filter_map(|from| self.places.get(from).copied())
-            .collect();
+        all.sort_by_key(|(row, _)| row.offsets);
+        for (row, info) in all {
+            self.rows.push(row);
+            self.infos.push(*info);
+        }
     }
 
-    /// Walks the sorted tensors over the data of a file, which begins at `begin`.
-    pub(super) fn cover(&self, begin: u64, file: u64) -> Result<()> {
-        let mut end = begin;
-        let mut before: Option<&TensorInfo> = None;
-        for (info, &at) in self.infos.iter().zip(&self.places) {
-            let range = extent(info);
-            follow(&range, end, begin, before)
-                .and_then(|()| size(info, &range))
-                .map_err(|error| error.at(at..at + 1).in_tensor(&info.name))?;
-            end = range.end;
-            before = Some(info);
+    /// Walks the sorted tensors over the data of a file of `file` bytes.
+    pub(super) fn cover(&self, file: u64) -> Result<()> {
+        let mut end = 0;
+        for (place, row) in self.rows.iter().enumerate() {
+            if row.offsets[0] == end
+                && row
+                    .size
+                    .is_ok_and(|size| end.checked_add(size) == Some(row.offsets[1]))
+            {
+                end = row.offsets[1];
+                continue;
+            }
+            let before = place.checked_sub(1).and_then(|place| self.infos.get(place));
+            if let Some(info) = self.infos.get(place) {
+                follow(row, end, before)
+                    .and_then(|()| size(info, row))
+                    .map_err(|error| error.at(row.at..row.at + 1).in_tensor(&info.name))?;
+            }
         }
-        match end.cmp(&file) {
-            core::cmp::Ordering::Equal => Ok(()),
-            core::cmp::Ordering::Greater => Err(self.truncated(file, end)),
-            core::cmp::Ordering::Less => {
+        // The header lies inside of the file.
+        let len = file - self.data;
+        match len.checked_sub(end) {
+            Some(0) => Ok(()),
+            None => Err(self.truncated(len, end)),
+            Some(rest) => {
+                let end = self.data + end;
                 let message = format!(
-                    "{} bytes behind the last tensor, which ends at byte {end}; the file has {file}",
-                    file - end
+                    "{rest} bytes behind the last tensor, which ends at byte {end}; the file has {file}"
                 );
                 Err(Error::malformed("safetensors.trailing", message).at(end..file))
             }
@@ -80,38 +152,31 @@ impl Tensors {
     }
 
     /// The data ends before the last tensor does: says what is complete.
-    fn truncated(&self, file: u64, end: u64) -> Error {
+    fn truncated(&self, len: u64, end: u64) -> Error {
         const SHOWN: usize = 3;
-        let whole = |info: &&TensorInfo| extent(info).end <= file;
-        let complete = self.infos.iter().filter(whole);
+        let rows = self.rows.iter().zip(&self.infos);
+        let complete = rows.filter(|(row, _)| row.offsets[1] <= len);
         let names: Vec<_> = complete
             .clone()
             .take(SHOWN)
-            .map(|info| format!("{:?}", info.name))
+            .map(|(_, info)| format!("{:?}", info.name))
             .collect();
         let complete = complete.count();
         let more = if complete > SHOWN { ", …" } else { "" };
         let colon = if complete > 0 { ": " } else { "" };
+        let [file, need] = [len, end].map(|end| self.data.saturating_add(end));
         let message = format!(
-            "truncated: the file has {file} bytes, its tensors need {end}; {complete} of {} tensors are complete{colon}{}{more}",
+            "truncated: the file has {file} bytes, its tensors need {need}; {complete} of {} tensors are complete{colon}{}{more}",
             self.infos.len(),
             names.join(", ")
         );
-        Error::malformed("safetensors.truncated", message).at(file..end)
+        Error::malformed("safetensors.truncated", message).at(file..need)
     }
 }
 
-/// Where a tensor's data is; a tensor that was just parsed has one raw part.
-fn extent(info: &TensorInfo) -> Range<u64> {
-    match info.parts.first().map(|part| &part.payload) {
-        Some(Payload::Raw { range, .. }) => range.clone(),
-        _ => 0..0,
-    }
-}
-
-/// Data begins where that before it ends. Messages count from the beginning of the data, as the header does.
-fn follow(range: &Range<u64>, end: u64, begin: u64, before: Option<&TensorInfo>) -> Result<()> {
-    let [from, to, end] = [range.start, range.end, end].map(|at| at.saturating_sub(begin));
+/// Data begins where that before it ends.
+fn follow(row: &Row, end: u64, before: Option<&TensorInfo>) -> Result<()> {
+    let [from, to] = row.offsets;
     if to < from {
         let message = format!("data_offsets [{from}, {to}] end before they begin");
         return Err(Error::malformed("safetensors.offsets", message));
@@ -120,44 +185,37 @@ fn follow(range: &Range<u64>, end: u64, begin: u64, before: Option<&TensorInfo>)
         Some(info) => format!("{:?} before it ends at {end}", info.name),
         None => "the data begins at 0".to_owned(),
     };
-    match from.cmp(&end) {
-        core::cmp::Ordering::Equal => Ok(()),
-        core::cmp::Ordering::Greater => {
-            let hole = from - end;
-            let message = format!(
-                "its data begins at offset {from}, {previous}: {hole} bytes between belong to nothing"
-            );
-            Err(Error::malformed("safetensors.hole", message))
-        }
-        core::cmp::Ordering::Less => {
-            let message = format!("its data begins at offset {from}, {previous}: they overlap");
-            Err(Error::malformed("safetensors.overlap", message))
-        }
-    }
+    let (rule, what) = match from.checked_sub(end) {
+        Some(0) => return Ok(()),
+        Some(hole) => (
+            "safetensors.hole",
+            format!("{hole} bytes between belong to nothing"),
+        ),
+        None => ("safetensors.overlap", "they overlap".to_owned()),
+    };
+    let message = format!("its data begins at offset {from}, {previous}: {what}");
+    Err(Error::malformed(rule, message))
 }
 
 /// The data has as many bytes as the shape and the type say.
-fn size(info: &TensorInfo, range: &Range<u64>) -> Result<()> {
+fn size(info: &TensorInfo, row: &Row) -> Result<()> {
     let TensorInfo { dtype, shape, .. } = info;
-    let found = range.end - range.start;
-    match dtypes::bytes(*dtype, shape) {
-        Ok(bytes) if bytes == found => Ok(()),
-        Ok(bytes) => {
-            let message = format!(
-                "data_offsets span {found} bytes, shape {shape:?} of {dtype} needs {bytes}"
-            );
-            Err(Error::malformed("safetensors.size", message))
-        }
-        Err(NoSize::Overflow) => {
-            let message =
-                format!("shape {shape:?} of {dtype} has more bits than 64 bits can count");
-            Err(Error::malformed("safetensors.overflow", message))
-        }
-        Err(NoSize::Bits(bits)) => {
-            let message = format!(
+    let found = row.offsets[1] - row.offsets[0];
+    let (rule, message) = match row.size {
+        Ok(bytes) => (
+            "safetensors.size",
+            format!("data_offsets span {found} bytes, shape {shape:?} of {dtype} needs {bytes}"),
+        ),
+        Err(NoSize::Overflow) => (
+            "safetensors.overflow",
+            format!("shape {shape:?} of {dtype} has more bits than 64 bits can count"),
+        ),
+        Err(NoSize::Bits(bits)) => (
+            "safetensors.bits",
+            format!(
                 "shape {shape:?} of {dtype} has {bits} bits, which are not a whole number of bytes"
-            );
-            Err(Error::malformed("safetensors.bits", message))
-        }
-    }
+            ),
+        ),
+    };
+    Err(Error::malformed(rule, message))
 }

@@ -6,7 +6,7 @@ use super::{FILE, MAX_RANK, SPEC, index, shards, write};
 use crate::error::{Error, Result};
 use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
-use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo};
+use crate::model::{Manifest, Metadata, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// Reads and writes safetensors.
@@ -80,30 +80,13 @@ pub(super) fn describe_file(
     source: &dyn Source,
 ) -> Result<File> {
     let (header, data) = header(cx, source)?;
-    let mut tensors = Tensors::default();
-    let mut outside = None;
+    let mut tensors = Tensors::new(data);
     let max_rank = cx.limits().rank.min(MAX_RANK);
-    let rest = raw::parse(&header, max_rank, &mut |entry| {
-        let [from, to] = entry.data_offsets.map(|offset| data.checked_add(offset));
-        let range = match (from, to) {
-            (Some(from), Some(to)) => from..to,
-            _ => {
-                outside.get_or_insert_with(|| (entry.name.to_string(), entry.at));
-                0..0
-            }
-        };
-        let payload = Payload::Raw { source: id, range };
-        let info = TensorInfo::dense(entry.name, entry.dtype, entry.shape, payload);
-        tensors.push(info, entry.at);
-    })?;
-    if let Some((name, at)) = outside {
-        let error = Error::malformed("safetensors.offsets", "data_offsets past any end of a file");
-        return Err(error.at(at..at + 1).in_tensor(&name));
-    }
+    let rest = raw::parse(&header, max_rank, &mut |entry| tensors.push(entry, id))?;
     tensors.unique_names()?;
     tensors.sort();
-    tensors.cover(data, source.len())?;
-    report(cx, id, &rest, &tensors.infos, data)?;
+    tensors.cover(source.len())?;
+    report(cx, id, &rest, &tensors, data)?;
     Ok(File {
         metadata: rest.metadata,
         tensors: tensors.infos,
@@ -144,7 +127,7 @@ fn report(
     cx: &mut Context<'_>,
     id: SourceId,
     rest: &raw::Rest,
-    tensors: &[TensorInfo],
+    tensors: &Tensors,
     data: u64,
 ) -> Result<()> {
     if let Some(unknown) = &rest.unknown {
@@ -165,16 +148,11 @@ fn report(
         let message = "the header is padded with something other than spaces";
         cx.warn_in(id, "safetensors.padding", at..data, message)?;
     }
-    let misaligned = |info: &&TensorInfo| {
-        let at = info.parts.first().and_then(|part| part.payload.stored());
-        let width = info.dtype.swap_width() as u64;
-        at.is_some_and(|(_, range)| !range.is_empty() && range.start % width != 0)
-    };
-    let count = tensors.iter().filter(misaligned).count();
+    let count = tensors.misaligned;
     if count > 0 {
         let message = format!(
             "{count} of {} tensors are not aligned to their numbers, and are copied to be used",
-            tensors.len()
+            tensors.infos.len()
         );
         cx.note_in(id, "safetensors.alignment", data..data, message);
     }

@@ -210,6 +210,9 @@ impl<'a> Json<'a> {
     pub(crate) fn unsigned(&mut self, what: &str) -> Result<u64> {
         self.space();
         let begin = self.pos;
+        if let Some(number) = self.short_unsigned() {
+            return Ok(number);
+        }
         let digits = self.whole(what)?;
         digits.parse().map_err(|cause| {
             let message = format!("{what} must be from 0 to 2^64 - 1, found {digits}");

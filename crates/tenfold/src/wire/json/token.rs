@@ -53,6 +53,27 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// A whole number of at most 18 digits, read in one go; nothing is read of anything else.
+    #[cfg(feature = "safetensors")]
+    pub(super) fn short_unsigned(&mut self) -> Option<u64> {
+        let mut number = 0;
+        let mut count = 0;
+        for byte in self.rest() {
+            match byte {
+                b'0'..=b'9' if count < 18 => number = number * 10 + u64::from(byte - b'0'),
+                b'0'..=b'9' | b'.' | b'e' | b'E' => return None,
+                _ => break,
+            }
+            count += 1;
+        }
+        let leading_zero = count > 1 && self.peek() == Some(b'0');
+        if count == 0 || leading_zero {
+            return None;
+        }
+        self.pos += count;
+        Some(number)
+    }
+
     /// One of the words that Python writes for numbers that JSON does not have.
     fn not_finite(&mut self) -> Option<f64> {
         if matches!(self.peek(), Some(b'0'..=b'9')) || !self.not_finite {
