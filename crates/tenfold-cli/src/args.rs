@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tenfold::model::DType;
+use tenfold::model::{BlockSpec, DType};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -197,6 +197,12 @@ pub(crate) struct ConvertArgs {
     /// Write numbers as this type, all tensors or those that match; the last match counts
     #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
+    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
+    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
+    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
+    /// Several files with at most this many bytes of tensors each, such as 5GB or 500MiB, where the format has that
+    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    pub(crate) shard_size: Option<u64>,
     /// Write the tensors that are whole in a damaged file, where its format lets them be found
     #[arg(long)]
     pub(crate) salvage: bool,
@@ -286,6 +292,49 @@ fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
     }
 }
 
+fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<String>), String> {
+    let (name, glob) = match text.split_once(':') {
+        Some((name, glob)) => (name, Some(glob.to_owned())),
+        None => (text, None),
+    };
+    match BlockSpec::from_name(name) {
+        Some(spec) => Ok((spec, glob)),
+        None => Err("a type is expected, such as Q8_0 or Q4_0:*.weight".into()),
+    }
+}
+
+/// A number of bytes with an optional unit: 1000s as in `5GB` and `5G`, 1024s as in `5GiB`.
+fn byte_size(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("K", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+        ("B", 1),
+        ("", 1),
+    ];
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    let size = unit
+        .zip(digits.parse::<u64>().ok())
+        .and_then(|((_, factor), number)| number.checked_mul(*factor));
+    size.filter(|&size| size > 0)
+        .ok_or_else(|| "a number of bytes is expected, such as 5GB or 500MiB".into())
+}
+
 fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
     let (level, glob) = match text.split_once(':') {
         Some((level, glob)) => (level, Some(glob.to_owned())),
@@ -300,6 +349,17 @@ fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_have_units_of_both_kinds() {
+        assert_eq!(super::byte_size("5GB"), Ok(5_000_000_000));
+        assert_eq!(super::byte_size("2G"), Ok(2_000_000_000));
+        assert_eq!(super::byte_size("500MiB"), Ok(500 << 20));
+        assert_eq!(super::byte_size("17"), Ok(17));
+        for wrong in ["", "GB", "0", "-1", "1.5GB", "5XB", "99999999TB"] {
+            assert!(super::byte_size(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_definitions_agree_with_each_other() {
