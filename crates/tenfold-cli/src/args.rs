@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tenfold::model::DType;
+use tenfold::model::{BlockSpec, DType};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -199,6 +199,9 @@ pub(crate) struct ConvertArgs {
     /// Write numbers as this type, all tensors or those that match; the last match counts
     #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
+    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
+    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
+    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
     /// Write the tensors that are whole in a damaged file, where its format lets them be found
     #[arg(long)]
     pub(crate) salvage: bool,
@@ -296,9 +299,13 @@ fn bytes(text: &str) -> Result<u64, String> {
     const UNITS: &[(&str, u64)] = &[
         ("", 1),
         ("b", 1),
+        ("k", 1_000),
         ("kb", 1_000),
+        ("m", 1_000_000),
         ("mb", 1_000_000),
+        ("g", 1_000_000_000),
         ("gb", 1_000_000_000),
+        ("t", 1_000_000_000_000),
         ("tb", 1_000_000_000_000),
         ("kib", 1 << 10),
         ("mib", 1 << 20),
@@ -317,6 +324,17 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<String>), String> {
+    let (name, glob) = match text.split_once(':') {
+        Some((name, glob)) => (name, Some(glob.to_owned())),
+        None => (text, None),
+    };
+    match BlockSpec::from_name(name) {
+        Some(spec) => Ok((spec, glob)),
+        None => Err("a type is expected, such as Q8_0 or Q4_0:*.weight".into()),
+    }
+}
+
 fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
     let (level, glob) = match text.split_once(':') {
         Some((level, glob)) => (level, Some(glob.to_owned())),
@@ -331,6 +349,17 @@ fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_have_units_of_both_kinds() {
+        assert_eq!(super::bytes("5GB"), Ok(5_000_000_000));
+        assert_eq!(super::bytes("2G"), Ok(2_000_000_000));
+        assert_eq!(super::bytes("500MiB"), Ok(500 << 20));
+        assert_eq!(super::bytes("17"), Ok(17));
+        for wrong in ["", "GB", "0", "-1", "1.5GB", "5XB", "99999999TB"] {
+            assert!(super::bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_definitions_agree_with_each_other() {

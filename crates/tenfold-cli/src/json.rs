@@ -180,6 +180,11 @@ impl<'a> Json<'a> {
                     .iter()
                     .try_for_each(|item| json.entry()?.value(item, full))
             }),
+            Value::Empty(_) => self.array(|_| Ok(())),
+            Value::Elsewhere(list) => self.object(|json| {
+                json.number("$array", Some(list.count))?;
+                json.text("of", Some(list.kind.name()))
+            }),
             Value::Map(entries) => self.metadata(entries, full),
             Value::Encoded { encoding, bytes } => {
                 self.object(|json| json.text(&format!("${encoding}"), Some(&hex(bytes))))
@@ -230,7 +235,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
         Value::Integer(_) => "integer",
         Value::Str(_) => "string",
         Value::Bytes(_) => "bytes",
-        Value::List(_) => "list",
+        Value::List(_) | Value::Empty(_) | Value::Elsewhere(_) => "list",
         Value::Map(_) => "map",
         _ => "encoded",
     }

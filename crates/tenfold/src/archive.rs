@@ -10,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::error::{Error, Result};
 use crate::format::{Context, Finding, Form, Registry, Spec, Want};
 use crate::io::{Limits, Siblings, Source};
-use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo};
+use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 use crate::transform::{Data, View};
 use crate::typed::{Element, Typed};
@@ -319,6 +319,41 @@ impl Archive {
     /// What the file says about itself.
     pub fn metadata(&self) -> &Metadata {
         &self.0.manifest.metadata
+    }
+
+    /// What the file says about itself, with the long lists that were not loaded when it was opened.
+    pub fn load_metadata(&self) -> Result<Metadata> {
+        let load = |value: &Value| match value {
+            Value::Elsewhere(list) => {
+                let payload = Payload::Raw {
+                    source: list.source,
+                    range: list.range.clone(),
+                };
+                let len = list.range.end.saturating_sub(list.range.start);
+                let bytes = self.data().input(&payload)?.read(0, len)?;
+                Ok(Value::List(list.loader.load(list, &bytes)?))
+            }
+            value => Ok(value.clone()),
+        };
+        let entries = self.metadata().iter();
+        entries
+            .map(|(key, value)| Ok((key.to_owned(), load(value)?)))
+            .collect::<Result<Metadata>>()
+            .map_err(|error| match self.0.spec {
+                Some(spec) => error.in_format(spec.id),
+                None => error,
+            })
+    }
+
+    /// The archive with its long lists loaded.
+    pub(crate) fn loaded(&self) -> Result<Self> {
+        let is_elsewhere = |(_, value): (&str, &Value)| matches!(value, Value::Elsewhere(_));
+        if !self.metadata().iter().any(is_elsewhere) {
+            return Ok(self.clone());
+        }
+        let mut manifest = self.0.manifest.clone();
+        manifest.metadata = self.load_metadata()?;
+        Ok(self.with_manifest(manifest))
     }
 
     /// The tensors in file order.

@@ -51,7 +51,8 @@ fn check_valid(case: &Case) -> Result<(), String> {
     let expected_names: Vec<_> = expected.iter().map(name).collect();
     same("names", &names, &expected_names)?;
     if let Some(metadata) = case.expected.get("metadata") {
-        check_metadata("file", archive.metadata(), metadata)?;
+        let found = archive.load_metadata().map_err(|error| error.to_string())?;
+        check_metadata("file", &found, metadata)?;
     }
     for (tensor, expected) in archive.tensors().zip(expected) {
         check_tensor(&tensor, expected)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry, Severity};
 use tenfold::io::AtomicOutput;
-use tenfold::model::{DType, DigestKind, SourceId, TensorInfo};
+use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, TensorInfo};
 use tenfold::ops::{self, Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error};
 
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
         false => archive,
     };
     let archive = cast(args, &archive)?;
+    let archive = quantize(args, &archive)?;
     let options = options(args)?;
     let conversion = prepare(&archive, target, &options).map_err(|error| about(args, &error))?;
     announce(args, target, &conversion)?;
@@ -234,6 +235,42 @@ fn cast(args: &ConvertArgs, archive: &Archive) -> Result<Archive> {
         say_roundings(archive, &cast);
     }
     Ok(cast)
+}
+
+/// The last of the `--quantize` rules that matches a tensor says which blocks it gets. A rule without a pattern is about
+/// the tensors that it can be about: matrices of floats whose rows are whole blocks.
+fn quantize(args: &ConvertArgs, archive: &Archive) -> Result<Archive> {
+    let mut rules: Vec<(&'static BlockSpec, Option<GlobSet>)> = Vec::new();
+    for (spec, pattern) in args.quantize.iter().rev() {
+        rules.push((spec, globs(pattern.as_slice())?));
+    }
+    if rules.is_empty() {
+        return Ok(archive.clone());
+    }
+    let fits = |info: &TensorInfo, spec: &BlockSpec| {
+        let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
+        let whole = |row: &u64| row.is_multiple_of(spec.elements.into());
+        floats.contains(&info.dtype) && info.shape.len() > 1 && info.shape.last().is_some_and(whole)
+    };
+    let to = |info: &TensorInfo| {
+        let rule = rules.iter().find(|(spec, set)| match set {
+            Some(set) => set.is_match(&info.name),
+            None => fits(info, spec),
+        });
+        rule.map(|(spec, _)| *spec)
+    };
+    let quantized = ops::quantize(archive, to).map_err(|error| about(args, &error))?;
+    if !args.quiet {
+        let changed = archive
+            .tensors()
+            .filter(|tensor| to(tensor.info()).is_some());
+        let (n, all) = (changed.count(), archive.tensors().len());
+        say(format_args!(
+            "quantized, which does not hold every value: {n} of {}",
+            count(all, "tensor")
+        ));
+    }
+    Ok(quantized)
 }
 
 /// Says between which types values may change.

@@ -20,13 +20,22 @@ const LONG_VALUE: usize = 100;
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        open(path, args.inputs.from.as_deref()).map_err(|error| Failure::about(path, &error))
+        let opened = open(path, args.inputs.from.as_deref()).and_then(|archive| {
+            // Long lists are loaded only to show all of them.
+            let metadata = match args.full {
+                true => archive.load_metadata()?,
+                false => archive.metadata().clone(),
+            };
+            Ok((archive, metadata))
+        });
+        opened.map_err(|error| Failure::about(path, &error))
     };
     if args.inputs.json {
         return json_for_each_file(&args.inputs, out, |path, json| {
-            let archive = open(path)?;
+            let (archive, metadata) = open(path)?;
             write_json(
                 &archive,
+                &metadata,
                 path,
                 &choose(&archive, &names, args.sort),
                 args.full,
@@ -37,12 +46,13 @@ pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     }
     let mut first = true;
     for_each_file(&args.inputs, out, |path, out| {
-        let archive = open(path)?;
+        let (archive, metadata) = open(path)?;
         if !std::mem::replace(&mut first, false) {
             writeln!(out)?;
         }
         write_text(
             &archive,
+            &metadata,
             path,
             &choose(&archive, &names, args.sort),
             args,
@@ -119,15 +129,16 @@ fn rest(text: &str) -> &str {
 
 fn write_text(
     archive: &Archive,
+    metadata: &Metadata,
     path: &Path,
     tensors: &[&TensorInfo],
     args: &InspectArgs,
     out: &mut Out<'_>,
 ) -> io::Result<()> {
     write_head(archive, path, tensors, args.bytes, out)?;
-    if !archive.metadata().is_empty() {
+    if !metadata.is_empty() {
         writeln!(out, "{}", out.paint(DIM, "metadata"))?;
-        write_metadata(archive.metadata(), args.full, out)?;
+        write_metadata(metadata, args.full, out)?;
     }
     if tensors.is_empty() {
         return Ok(());
@@ -272,6 +283,7 @@ fn write_metadata(metadata: &Metadata, full: bool, out: &mut Out<'_>) -> io::Res
 
 fn write_json(
     archive: &Archive,
+    metadata: &Metadata,
     path: &Path,
     tensors: &[&TensorInfo],
     full: bool,
@@ -283,7 +295,7 @@ fn write_json(
         json.text("format", archive.format().map(|spec| spec.id))?;
         json.text("version", Some(archive.version()))?;
         json.number("bytes", Some(len_bytes(path, archive)))?;
-        json.key("metadata")?.metadata(archive.metadata(), full)?;
+        json.key("metadata")?.metadata(metadata, full)?;
         json.key("tensors")?.array(|json| {
             tensors
                 .iter()

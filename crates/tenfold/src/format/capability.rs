@@ -213,7 +213,7 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     if tensor
         .parts
         .iter()
-        .any(|part| part.endian == Endian::Big && part.dtype.swap_width() > 1)
+        .any(|part| part.endian == Endian::Big && part.dtype.is_ordered())
     {
         lose(
             "big-endian numbers".into(),

@@ -8,6 +8,8 @@ use crate::prelude::*;
 /// Bytes that are looked at.
 const HEAD: u64 = 4096;
 
+const OLD_GGML: &str = "a GGML file, from before GGUF; convert it with the llama.cpp of its time";
+
 /// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
 const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
     (
@@ -59,6 +61,14 @@ const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
         b"\x04\x22\x4d\x18",
         "an lz4 file; decompress it first (lz4 -d)",
     ),
+    ("file.ggml", 0, b"ggml", OLD_GGML),
+    ("file.ggml", 0, b"lmgg", OLD_GGML),
+    ("file.ggml", 0, b"ggmf", OLD_GGML),
+    ("file.ggml", 0, b"fmgg", OLD_GGML),
+    ("file.ggml", 0, b"ggjt", OLD_GGML),
+    ("file.ggml", 0, b"tjgg", OLD_GGML),
+    ("file.ggml", 0, b"ggla", OLD_GGML),
+    ("file.ggml", 0, b"algg", OLD_GGML),
     ("file.pdf", 0, b"%PDF-", "a PDF document, not a tensor file"),
 ];
 

@@ -1,6 +1,7 @@
 //! The formats: a folder each, and one line each in the table.
 
 pub mod burnpack;
+pub mod gguf;
 mod known;
 pub mod mag;
 pub mod primitiv;
@@ -17,7 +18,7 @@ pub static FORMATS: &[Entry] = &[
     primitiv::ENTRY,
     known::TENS,
     safetensors::ENTRY,
-    known::GGUF,
+    gguf::ENTRY,
     known::NPY,
     known::HDF5,
 ];

@@ -139,6 +139,8 @@ pub struct BlockSpec {
     pub elements: u32,
     /// Bytes of one block.
     pub bytes: u32,
+    /// Where numbers of 16 bits are in a block, for the types that occur in big-endian files.
+    pub halves: Option<&'static [usize]>,
 }
 
 const fn block(name: &'static str, elements: u32, bytes: u32) -> BlockSpec {
@@ -146,21 +148,40 @@ const fn block(name: &'static str, elements: u32, bytes: u32) -> BlockSpec {
         name,
         elements,
         bytes,
+        halves: None,
+    }
+}
+
+impl BlockSpec {
+    const fn with_halves(mut self, halves: &'static [usize]) -> Self {
+        self.halves = Some(halves);
+        self
+    }
+
+    /// Turns the numbers of whole blocks into those of the other byte order.
+    pub fn swap(&self, blocks: &mut [u8]) {
+        for block in blocks.chunks_exact_mut(self.bytes as usize) {
+            for &at in self.halves.unwrap_or_default() {
+                if let Some(half) = block.get_mut(at..at + 2) {
+                    half.reverse();
+                }
+            }
+        }
     }
 }
 
 static BLOCKS: &[BlockSpec] = &[
-    block("Q4_0", 32, 18),
+    block("Q4_0", 32, 18).with_halves(&[0]),
     block("Q4_1", 32, 20),
     block("Q5_0", 32, 22),
     block("Q5_1", 32, 24),
-    block("Q8_0", 32, 34),
+    block("Q8_0", 32, 34).with_halves(&[0]),
     block("Q8_1", 32, 36),
     block("Q2_K", 256, 84),
     block("Q3_K", 256, 110),
-    block("Q4_K", 256, 144),
+    block("Q4_K", 256, 144).with_halves(&[0, 2]),
     block("Q5_K", 256, 176),
-    block("Q6_K", 256, 210),
+    block("Q6_K", 256, 210).with_halves(&[208]),
     block("Q8_K", 256, 292),
     block("IQ2_XXS", 256, 66),
     block("IQ2_XS", 256, 74),
@@ -173,8 +194,8 @@ static BLOCKS: &[BlockSpec] = &[
     block("IQ1_M", 256, 56),
     block("TQ1_0", 256, 54),
     block("TQ2_0", 256, 66),
-    block("MXFP4", 32, 17),
-    block("NVFP4", 64, 36),
+    block("MXFP4", 32, 17).with_halves(&[]),
+    block("NVFP4", 64, 36).with_halves(&[]),
     block("Q1_0", 128, 18),
     block("Q2_0", 64, 18),
 ];
@@ -274,6 +295,14 @@ impl DType {
                 (bits % 8 == 0).then_some((bits / 8) as usize)
             }
             DType::Block(_) | DType::Opaque(_) => None,
+        }
+    }
+
+    /// Whether the order of bytes makes a difference.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            DType::Block(spec) => spec.halves.is_none_or(|halves| !halves.is_empty()),
+            _ => self.swap_width() > 1,
         }
     }
 

@@ -1,7 +1,11 @@
 //! Metadata: named values in file order, with the widths that the file gave them.
 
+use core::fmt;
+
 use bytes::Bytes;
 
+use crate::error::Result;
+use crate::model::SourceId;
 use crate::prelude::*;
 
 /// One value of metadata. Widths are kept, so that typed formats survive a round trip.
@@ -26,6 +30,10 @@ pub enum Value {
     Str(String),
     Bytes(Bytes),
     List(Vec<Value>),
+    /// A list without entries, in a format where it says what they would be.
+    Empty(ValueKind),
+    /// A long list that was not loaded.
+    Elsewhere(Elsewhere),
     Map(Metadata),
     /// A value that has no form here (a CBOR tag, a map with keys that are not text), as it is encoded in the file.
     Encoded {
@@ -94,6 +102,97 @@ impl Value {
             _ => None,
         }
     }
+}
+
+/// What the entries of a list are, where they all are the same.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the names say it
+pub enum ValueKind {
+    Bool,
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+    List,
+    /// Text, and strings of bytes that are not.
+    Str,
+}
+
+impl ValueKind {
+    /// The name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueKind::Bool => "bool",
+            ValueKind::U8 => "u8",
+            ValueKind::U16 => "u16",
+            ValueKind::U32 => "u32",
+            ValueKind::U64 => "u64",
+            ValueKind::I8 => "i8",
+            ValueKind::I16 => "i16",
+            ValueKind::I32 => "i32",
+            ValueKind::I64 => "i64",
+            ValueKind::F32 => "f32",
+            ValueKind::F64 => "f64",
+            ValueKind::List => "list",
+            ValueKind::Str => "string",
+        }
+    }
+}
+
+/// A long list that was not loaded: how many entries of which kind, and where they are.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Elsewhere {
+    /// What the entries are.
+    pub kind: ValueKind,
+    /// How many there are.
+    pub count: u64,
+    /// The file.
+    pub source: SourceId,
+    /// The bytes of all entries.
+    pub range: Range<u64>,
+    /// Turns those bytes into entries.
+    pub loader: Arc<dyn Load>,
+}
+
+impl Elsewhere {
+    /// A list of `count` entries in `range`.
+    pub fn new(
+        kind: ValueKind,
+        count: u64,
+        source: SourceId,
+        range: Range<u64>,
+        loader: Arc<dyn Load>,
+    ) -> Self {
+        Self {
+            kind,
+            count,
+            source,
+            range,
+            loader,
+        }
+    }
+}
+
+impl PartialEq for Elsewhere {
+    /// The same bytes of the same file.
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.count, self.source) == (other.kind, other.count, other.source)
+            && self.range == other.range
+    }
+}
+
+/// Turns the bytes of a long list into its entries.
+pub trait Load: fmt::Debug + Send + Sync {
+    /// The entries that `bytes`, which are those of the list's range, stand for.
+    fn load(&self, list: &Elsewhere, bytes: &Bytes) -> Result<Vec<Value>>;
 }
 
 /// Named values in file order.

@@ -9,7 +9,7 @@ mod tensor;
 pub use dtype::{BlockSpec, DType, Lanes, Scalar};
 pub use layout::{Endian, Layout};
 pub use manifest::{Manifest, Region, SealedRange};
-pub use metadata::{Metadata, Value};
+pub use metadata::{Elsewhere, Load, Metadata, Value, ValueKind};
 pub(crate) use tensor::element_count;
 pub use tensor::{
     Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo,

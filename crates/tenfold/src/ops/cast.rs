@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::{DType, Scalar, TensorInfo};
+use crate::model::{DType, Layout, Scalar, TensorInfo};
 use crate::prelude::*;
 use crate::transform::check_cast;
 
@@ -32,6 +32,10 @@ pub fn cast(archive: &Archive, to: impl Fn(&TensorInfo) -> Option<DType>) -> Res
 
 fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     tensor.readable()?;
+    // What is decoded becomes numbers of the decoder's type first.
+    if let (Layout::Decoded, Some(decoder)) = (&tensor.layout, &tensor.decoder) {
+        return check_cast(decoder.dtype(), to);
+    }
     if !tensor.layout.is_dense() {
         let message = format!(
             "its layout is {}, and only dense tensors can be cast",

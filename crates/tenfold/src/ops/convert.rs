@@ -118,7 +118,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         })?],
         None => spec.writes.iter().collect(),
     };
-    let (from, arranged) = arrange(from, format, options)?;
+    let (from, arranged) = arrange(&from.loaded()?, format, options)?;
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
     for profile in candidates {
         let (adapted, losses) = adapt_to(&from, profile, options);

@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::{Manifest, Payload, SourceId};
+use crate::model::{Manifest, Payload, SourceId, Value};
 use crate::prelude::*;
 
 /// The tensors of several archives, in the order given. A name that two of them have is an error that names both.
@@ -25,9 +25,13 @@ pub fn join(archives: &[Archive], prefer_first: bool) -> Result<Archive> {
     for archive in archives {
         let manifest = archive.manifest();
         for (key, value) in manifest.metadata.iter() {
+            let mut value = value.clone();
+            if let Value::Elsewhere(list) = &mut value {
+                list.source.0 += sources;
+            }
             match joined.metadata.get(key) {
-                None => joined.metadata.push(key, value.clone()),
-                Some(known) if known == value || prefer_first => {}
+                None => joined.metadata.push(key, value),
+                Some(known) if *known == value || prefer_first => {}
                 Some(_) => {
                     return Err(Error::argument(format!(
                         "the files disagree about metadata {key:?}"

@@ -7,6 +7,8 @@ mod dequantize;
 mod digest;
 mod join;
 mod parallel;
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+mod quantize;
 mod readback;
 mod survey;
 mod verify;
@@ -17,5 +19,7 @@ pub use dequantize::dequantize;
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
 pub use join::join;
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+pub use quantize::quantize;
 pub use survey::survey;
 pub use verify::verify;

@@ -11,7 +11,8 @@ pub(super) struct Decoded<'a> {
     tensor: TensorInfo,
     /// The decoded bytes of the parts: in the file, or in memory where they were compressed.
     inputs: Vec<Input<'a>>,
-    width: u64,
+    /// Elements that have whole bytes together, and those bytes.
+    unit: (u64, u64),
 }
 
 impl<'a> Decoded<'a> {
@@ -19,10 +20,13 @@ impl<'a> Decoded<'a> {
         let decoder = tensor.decoder.clone().ok_or_else(|| {
             Error::unsupported("dequantize", "how it is quantized is not known here")
         })?;
-        let width = decoder
-            .dtype()
-            .width()
-            .ok_or_else(|| Error::unsupported("dequantize", format!("into {}", decoder.dtype())))?;
+        let unit = match decoder.dtype() {
+            DType::Block(spec) => (spec.elements.into(), spec.bytes.into()),
+            dtype => match dtype.width() {
+                Some(width) => (1, width as u64),
+                None => return Err(Error::unsupported("dequantize", format!("into {dtype}"))),
+            },
+        };
         let input = |payload: &Payload| match payload {
             // It cannot be entered in the middle: held whole.
             Payload::Encoded { .. } => Ok(Input::Memory(
@@ -41,7 +45,7 @@ impl<'a> Decoded<'a> {
             decoder,
             tensor: tensor.clone(),
             inputs,
-            width: width as u64,
+            unit,
         })
     }
 
@@ -51,13 +55,16 @@ impl<'a> Decoded<'a> {
 
     /// Bytes of the elements that are decoded together.
     pub(super) fn step_len(&self) -> u64 {
-        self.decoder.step().max(1).saturating_mul(self.width)
+        let (elements, bytes) = self.unit;
+        let units = self.decoder.step().div_ceil(elements).max(1);
+        units.saturating_mul(bytes)
     }
 
     /// The numbers from a byte on that is a multiple of a step.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let first = at / self.width;
-        let elements = first..first + out.len() as u64 / self.width;
+        let (unit, bytes) = self.unit;
+        let first = at / bytes * unit;
+        let elements = first..first + out.len() as u64 / bytes * unit;
         let read = |part: usize, range: Range<u64>| {
             let input = self
                 .inputs

@@ -1,7 +1,7 @@
 //! What is done to every element by itself: byte order, casts, true and false as 1 and 0.
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Lanes, Scalar};
+use crate::model::{BlockSpec, DType, Endian, Lanes, Scalar};
 use crate::prelude::*;
 use crate::transform::{cast, endian, overflow};
 
@@ -14,6 +14,8 @@ pub(crate) struct ElementMap {
 }
 
 enum Step {
+    /// The numbers in blocks get the other byte order.
+    Blocks(&'static BlockSpec),
     /// Any byte but 0 is true, and true is 1.
     Bool,
     Cast(Scalar, Scalar),
@@ -33,7 +35,13 @@ impl ElementMap {
             let mut map = Self::identity();
             if matches!(from, DType::Number(Scalar::Bool, _)) {
                 map.steps.push(Step::Bool);
-            } else if from_endian != to_endian && from.swap_width() > 1 {
+            } else if from_endian == to_endian {
+                return Ok(map);
+            } else if let DType::Block(spec) = from {
+                map.from_width = spec.bytes as usize;
+                map.to_width = map.from_width;
+                map.steps.push(Step::Blocks(spec));
+            } else if from.swap_width() > 1 {
                 map.from_width = from.swap_width();
                 map.to_width = map.from_width;
                 map.steps.push(Step::Swap(map.from_width));
@@ -81,6 +89,11 @@ impl ElementMap {
         self.steps.is_empty()
     }
 
+    /// Stored bytes that hold whole numbers: `least`, or the next that do.
+    pub(crate) fn whole(&self, least: u64) -> u64 {
+        least.next_multiple_of(self.from_width as u64)
+    }
+
     /// Whether stored bytes hold whole numbers only.
     pub(crate) fn is_whole(&self, stored: u64) -> bool {
         stored.is_multiple_of(self.from_width as u64)
@@ -108,6 +121,7 @@ impl ElementMap {
     pub(crate) fn apply(&self, bytes: &mut Vec<u8>) -> Result<()> {
         for step in &self.steps {
             match *step {
+                Step::Blocks(spec) => spec.swap(bytes),
                 Step::Bool => bytes
                     .iter_mut()
                     .for_each(|byte| *byte = u8::from(*byte != 0)),

@@ -14,6 +14,8 @@ mod elements;
 mod endian;
 mod input;
 mod order;
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+pub(crate) mod quant;
 mod sparse;
 
 #[cfg(feature = "ztensor")]
@@ -211,8 +213,8 @@ impl<'a> View<'a> {
             Body::Frames(frames) => frames.frame_len(),
             Body::Reorder(reorder) => reorder.row_len(),
             Body::Decoded(decoded) => decoded.step_len(),
-            // A multiple of every element's width.
-            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => 128,
+            // A multiple of every element's width, except those of blocks.
+            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => self.map.whole(128),
         };
         self.map.scale(stored.max(1))
     }

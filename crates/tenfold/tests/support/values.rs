@@ -34,6 +34,7 @@ pub fn is_expected(value: &Value, expected: &Json) -> bool {
                 items.len() == expected.len()
                     && items.iter().zip(expected).all(|(a, b)| is_expected(a, b))
             }
+            Value::Empty(_) => expected.is_empty(),
             _ => false,
         },
         Json::Object(expected) => match value {
@@ -78,6 +79,7 @@ pub fn is_kept(before: &Value, after: &Value) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_kept(a, b))
         }
         (Value::Map(a), Value::Map(b)) => a.len() == b.len() && are_kept(a, b).is_ok(),
+        (Value::Empty(_), Value::List(b)) => b.is_empty(),
         _ => match (float(before), float(after)) {
             (Some(a), Some(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
             (None, None) => {

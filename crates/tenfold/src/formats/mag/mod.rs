@@ -241,7 +241,7 @@ fn json_value(_: &str, value: &Value) -> Fit {
     fn fits(value: &Value, levels: usize) -> bool {
         levels > 0
             && match value {
-                Value::Bytes(_) | Value::Encoded { .. } => false,
+                Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
                 Value::List(items) => items.iter().all(|item| fits(item, levels - 1)),
                 Value::Map(entries) => entries.iter().all(|(_, item)| fits(item, levels - 1)),
                 _ => true,

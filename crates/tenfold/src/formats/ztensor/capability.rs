@@ -151,6 +151,7 @@ fn is_held(value: &Value, depth: usize, deterministic: bool) -> bool {
         }
         #[cfg(not(feature = "ztensor"))]
         Value::Encoded { .. } => false,
+        Value::Elsewhere(_) => false,
         _ => true,
     }
 }

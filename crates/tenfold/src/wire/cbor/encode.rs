@@ -80,6 +80,8 @@ impl Encoder {
                 }
                 self
             }
+            // What is not loaded is refused before anything is encoded.
+            Value::Empty(_) | Value::Elsewhere(_) => self.array(0),
             Value::Map(entries) => self.entries(entries),
             Value::Encoded { bytes, .. } => {
                 self.inner.writer_mut().extend_from_slice(bytes);

@@ -34,6 +34,7 @@ pub(crate) fn encode(value: &Value, out: &mut String) -> Result<()> {
             }
             out.push('}');
         }
+        Value::Empty(_) => out.push_str("[]"),
         Value::Bytes(_) | Value::Encoded { .. } => {
             return Err(Error::argument("JSON cannot hold bytes"));
         }

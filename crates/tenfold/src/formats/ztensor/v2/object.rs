@@ -9,9 +9,11 @@ use crate::formats::ztensor::v2::ALIGN;
 use crate::formats::ztensor::v2::raw::{Object, RawPart, checksum};
 use crate::formats::ztensor::v2::shards::Shards;
 use crate::model::{
-    BlockSpec, Codec, DType, Layout, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
+    BlockSpec, Codec, DType, Endian, Layout, Metadata, Part, Payload, Role, SourceId, TensorInfo,
+    Value,
 };
 use crate::prelude::*;
+use crate::transform::quant;
 
 pub(in crate::formats::ztensor) const CSR: &str = "zt.sparse_csr/1";
 pub(in crate::formats::ztensor) const COO: &str = "zt.sparse_coo/1";
@@ -89,6 +91,10 @@ impl Reading<'_, '_> {
         if let Some(assembly) = assembly {
             (info.dtype, info.layout) = (assembly.dtype, assembly.layout);
             info.parts = assembly.parts;
+            if let DType::Block(spec) = info.dtype {
+                info.decoder = quant::decoder(spec, Endian::Little);
+                info.derived = &[ELEMS_PER_BLOCK, BLOCK_BYTES];
+            }
         }
         // Data of a file that is not there has no place.
         info.parts.retain(|part| {

@@ -191,7 +191,7 @@ impl Maker<'_> {
         let level = self.level(stored, len);
         let big = target.big && level.is_none() && dtype.swap_width() > 1;
         let endian = if big { Endian::Big } else { Endian::Little };
-        let same_order = stored.endian == endian || dtype.swap_width() == 1;
+        let same_order = stored.endian == endian || !dtype.is_ordered();
         let unchanged = stored.dtype == dtype
             && dtype != DType::BOOL
             && same_order

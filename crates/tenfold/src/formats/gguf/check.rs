@@ -1,0 +1,118 @@
+//! Where the data of the tensors is, and that no byte belongs to two of them.
+
+use super::raw::TensorRecord;
+use super::types;
+use crate::error::{Error, Result};
+use crate::model::element_count;
+use crate::prelude::*;
+
+/// The data of a file.
+pub(super) struct Layout {
+    /// Where each tensor is.
+    pub(super) ranges: Vec<Range<u64>>,
+    /// Where the last of them ends, with its padding.
+    pub(super) end: u64,
+    /// The first tensor that is not where ggml wants it, and where that would be.
+    pub(super) out_of_order: Option<(usize, u64)>,
+}
+
+/// Finds the tensors of a file of `file` bytes whose data begins at `begin`.
+pub(super) fn layout(
+    records: &[TensorRecord],
+    begin: u64,
+    align: u64,
+    file: u64,
+) -> Result<Layout> {
+    let mut layout = Layout {
+        ranges: Vec::new(),
+        end: begin,
+        out_of_order: None,
+    };
+    let mut expected = Some(0u64);
+    for (place, record) in records.iter().enumerate() {
+        let blame = |error: Error| match error.range() {
+            Some(_) => error.in_tensor(&record.name),
+            None => error.at(record.at.clone()).in_tensor(&record.name),
+        };
+        let size = size(record).map_err(blame)?;
+        let range = range(record, size, begin, align, file).map_err(blame)?;
+        if let Some(expected) = expected.filter(|&expected| expected != record.offset) {
+            layout.out_of_order.get_or_insert((place, expected));
+        }
+        expected = size
+            .checked_next_multiple_of(align)
+            .and_then(|padded| expected?.checked_add(padded));
+        let padded = range.end.checked_next_multiple_of(align);
+        layout.end = layout.end.max(padded.unwrap_or(range.end));
+        layout.ranges.push(range);
+    }
+    overlap(records, &layout.ranges)?;
+    Ok(layout)
+}
+
+/// Bytes of a tensor.
+fn size(record: &TensorRecord) -> Result<u64> {
+    let TensorRecord { shape, dtype, .. } = record;
+    types::check_row(*dtype, shape).map_err(|why| Error::malformed("gguf.block", why))?;
+    // Signed, as ggml counts.
+    let elements = element_count(shape).filter(|&count| i64::try_from(count).is_ok());
+    elements
+        .and_then(|elements| dtype.bytes_for(elements))
+        .ok_or_else(|| {
+            let message = format!("shape {shape:?} of {dtype} has more than 63 bits can count");
+            Error::malformed("gguf.overflow", message)
+        })
+}
+
+fn range(
+    record: &TensorRecord,
+    size: u64,
+    begin: u64,
+    align: u64,
+    file: u64,
+) -> Result<Range<u64>> {
+    let offset = record.offset;
+    if offset % align != 0 {
+        let message = format!("its offset {offset} is not a multiple of the alignment {align}");
+        return Err(Error::malformed("gguf.offset", message));
+    }
+    if size == 0 && offset <= file.saturating_sub(begin) {
+        // The padding before the data may be missing where there is no data.
+        let at = begin.saturating_add(offset).min(file);
+        return Ok(at..at);
+    }
+    let start = begin.checked_add(offset);
+    let end = start.and_then(|start| start.checked_add(size));
+    match (start, end) {
+        (Some(start), Some(end)) if end <= file => Ok(start..end),
+        (_, end) => {
+            let end = end.map_or("past any end".to_owned(), |end| format!("at byte {end}"));
+            let message = format!(
+                "its {size} bytes at offset {offset} end {end}, the file has {file}: truncated or damaged"
+            );
+            Err(Error::malformed("gguf.bounds", message))
+        }
+    }
+}
+
+fn overlap(records: &[TensorRecord], ranges: &[Range<u64>]) -> Result<()> {
+    let filled = ranges.iter().zip(records).filter(|(r, _)| !r.is_empty());
+    let mut places: Vec<_> = filled.collect();
+    let key = |(range, _): &(&Range<u64>, &TensorRecord)| range.start;
+    if !places.is_sorted_by_key(key) {
+        places.sort_by_key(key);
+    }
+    for pair in places.windows(2) {
+        if let [(first, a), (second, b)] = pair
+            && second.start < first.end
+        {
+            let message = format!(
+                "its data begins at byte {}, that of {:?} ends at {}: they overlap",
+                second.start, a.name, first.end
+            );
+            let error = Error::malformed("gguf.overlap", message).at((*second).clone());
+            return Err(error.in_tensor(&b.name));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Between files and the model.
+
+use super::raw::{Fields, TensorRecord};
+use super::{ALIGNMENT, MAX_WRITTEN_NAME, SPEC, check, split, write};
+use crate::error::{Error, Result};
+use crate::format::{Arranged, Context, Format, Plan, PlanOptions, Spec};
+use crate::io::Source;
+use crate::model::{
+    DType, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo, Value,
+};
+use crate::prelude::*;
+use crate::transform::quant;
+
+/// Reads and writes GGUF.
+#[derive(Clone, Copy, Debug)]
+pub struct Gguf;
+
+impl Format for Gguf {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    /// The first of several parts stands for all of them.
+    fn is_index(&self, name: &str) -> bool {
+        split::Name::parse(name).is_some_and(|name| name.number == 1)
+    }
+
+    fn writes_shards(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        split::describe(cx)
+    }
+
+    fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
+        Ok(split::without_keys(what).map(|manifest| Arranged {
+            manifest,
+            losses: Vec::new(),
+        }))
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// One file, described.
+pub(super) struct File {
+    pub(super) version: u32,
+    pub(super) metadata: Metadata,
+    pub(super) tensors: Vec<TensorInfo>,
+    pub(super) regions: Vec<Region>,
+}
+
+/// Describes one file of perhaps several.
+pub(super) fn describe_file(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+) -> Result<File> {
+    let limit = cx.limits().header_bytes;
+    let (mut fields, header) = Fields::begin(source)?;
+    let pairs = fields.pairs(header.kv_count, id, limit)?;
+    let align = alignment(&pairs.metadata)?;
+    let records = fields.tensors(header.tensor_count, limit)?;
+    unique(&records)?;
+    let header_end = fields.r.pos();
+    let begin = header_end.checked_next_multiple_of(align).ok_or_else(|| {
+        let message = format!("data aligned to {align} would begin past any end of a file");
+        Error::malformed("gguf.alignment", message).at(header_end..header_end)
+    })?;
+    let file = source.len();
+    let layout = check::layout(&records, begin, align, file)?;
+    report(cx, id, &records, &layout)?;
+    if let Some(at) = pairs.nested {
+        let message = "an array of arrays, for which ggml refuses a file";
+        cx.warn_in(id, "gguf.nested", at..at + 4, message)?;
+    }
+    let mut regions = vec![Region {
+        source: id,
+        range: 0..begin.min(file),
+        label: "header",
+    }];
+    if file > layout.end {
+        let message = format!(
+            "{} bytes behind the data, which readers ignore",
+            file - layout.end
+        );
+        cx.warn_in(id, "gguf.trailing", layout.end..file, message)?;
+        regions.push(Region {
+            source: id,
+            range: layout.end..file,
+            label: "trailing",
+        });
+    }
+    let endian = header.dialect.endian;
+    let tensors = records.into_iter().zip(layout.ranges);
+    let tensors = tensors.map(|(record, range)| tensor(record, id, range, endian));
+    Ok(File {
+        version: header.version,
+        metadata: pairs.metadata,
+        tensors: tensors.collect(),
+        regions,
+    })
+}
+
+/// The alignment of a file with this metadata.
+pub(super) fn alignment(metadata: &Metadata) -> Result<u64> {
+    let why = match metadata.get(ALIGNMENT) {
+        None => return Ok(32),
+        Some(Value::U32(align)) if align.is_power_of_two() => return Ok((*align).into()),
+        Some(Value::U32(align)) => format!("{ALIGNMENT} is {align}, a power of two is expected"),
+        Some(value) => format!("{ALIGNMENT} is {value:?}, a u32 is expected"),
+    };
+    Err(Error::malformed("gguf.alignment", why))
+}
+
+fn unique(records: &[TensorRecord]) -> Result<()> {
+    let mut seen = LookupMap::with_capacity(records.len());
+    for record in records {
+        if seen.insert(record.name.as_str(), ()).is_some() {
+            let message = "there are two tensors of this name";
+            let error = Error::malformed("gguf.duplicate", message).at(record.at.clone());
+            return Err(error.in_tensor(&record.name));
+        }
+    }
+    Ok(())
+}
+
+fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: Endian) -> TensorInfo {
+    let TensorRecord {
+        name,
+        shape,
+        dtype,
+        at,
+        ..
+    } = record;
+    let mut info = TensorInfo::dense(name, dtype, shape, Payload::Raw { source, range });
+    if let Some(part) = info.parts.first_mut() {
+        part.endian = endian;
+    }
+    if let DType::Block(spec) = dtype {
+        info.decoder = quant::decoder(spec, endian);
+        if endian == Endian::Big && spec.halves.is_none() {
+            let message = format!("no program writes {} in big-endian files", spec.name);
+            let defect = Error::unsupported("gguf.big-endian", message);
+            info.defect = Some(defect.at_source(source, at));
+        }
+    }
+    info
+}
+
+/// What ggml refuses and others read.
+fn report(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    records: &[TensorRecord],
+    layout: &check::Layout,
+) -> Result<()> {
+    if let Some((place, expected)) = layout.out_of_order
+        && let Some(record) = records.get(place)
+    {
+        let message = format!(
+            "tensor {:?} is at offset {}, not right behind the one before it at {expected}: ggml will refuse this file",
+            record.name, record.offset
+        );
+        cx.warn_in(id, "gguf.gap", record.at.clone(), message)?;
+    }
+    if let Some(record) = records.iter().find(|record| record.shape.len() > 4) {
+        let message = format!(
+            "tensor {:?} has {} dimensions: ggml reads at most 4",
+            record.name,
+            record.shape.len()
+        );
+        cx.warn_in(id, "gguf.rank-over-4", record.at.clone(), message)?;
+    }
+    let long = |record: &&TensorRecord| record.name.len() > MAX_WRITTEN_NAME;
+    if let Some(record) = records.iter().find(long) {
+        let message = format!(
+            "a name of {} bytes: ggml reads at most {MAX_WRITTEN_NAME}",
+            record.name.len()
+        );
+        cx.warn_in(id, "gguf.long-name", record.at.clone(), message)?;
+    }
+    Ok(())
+}

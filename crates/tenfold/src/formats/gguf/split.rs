@@ -1,0 +1,195 @@
+//! Several files that are one model.
+
+use super::codec::{File, describe_file};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::Context;
+use crate::model::{Manifest, Metadata, SourceId, Value};
+use crate::prelude::*;
+
+pub(super) const NUMBER: &str = "split.no";
+pub(super) const COUNT: &str = "split.count";
+pub(super) const TENSORS: &str = "split.tensors.count";
+
+const EXTENSION: &str = ".gguf";
+
+/// The parts of `STEM-00001-of-00003.gguf`.
+pub(super) struct Name<'n> {
+    pub(super) stem: &'n str,
+    /// Counted from 1.
+    pub(super) number: u64,
+    pub(super) count: u64,
+}
+
+impl<'n> Name<'n> {
+    pub(super) fn parse(name: &'n str) -> Option<Self> {
+        let (rest, count) = name.strip_suffix(EXTENSION)?.rsplit_once("-of-")?;
+        let (stem, number) = rest.rsplit_once('-')?;
+        let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = Some(number).filter(|text| digits(text))?;
+        let count = Some(count).filter(|text| digits(text))?;
+        Some(Self {
+            stem,
+            number: number.parse().ok()?,
+            count: count.parse().ok()?,
+        })
+    }
+}
+
+/// The name of a part, counted from 1.
+pub(super) fn name(stem: &str, number: u64, count: u64) -> String {
+    format!("{stem}-{number:05}-of-{count:05}{EXTENSION}")
+}
+
+/// A name without its extension, and without the numbers of a part.
+pub(super) fn stem(name: &str) -> &str {
+    match Name::parse(name) {
+        Some(part) => part.stem,
+        None => name.strip_suffix(EXTENSION).unwrap_or(name),
+    }
+}
+
+/// What a file says about the parts.
+#[derive(Clone, Copy, Eq, PartialEq)]
+struct Split {
+    number: u64,
+    count: u64,
+    tensors: Option<i64>,
+}
+
+impl Split {
+    /// `None` where the file is whole.
+    fn of(metadata: &Metadata) -> Option<Self> {
+        let number = |key| metadata.get(key).and_then(Value::as_u64);
+        Some(Self {
+            number: number(NUMBER)?,
+            count: number(COUNT).filter(|&count| count > 1)?,
+            tensors: metadata.get(TENSORS).and_then(Value::as_i64),
+        })
+    }
+}
+
+/// Describes a file, and the others where it is a part.
+pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
+    let main = describe_file(cx, SourceId::MAIN, cx.source())?;
+    let Some(split) = Split::of(&main.metadata) else {
+        return Ok(manifest(vec![main]));
+    };
+    let Split { number, count, .. } = split;
+    let (Some(file_name), false) = (cx.name(), cx.siblings()?.is_empty()) else {
+        let message = format!(
+            "part {} of {count}, opened without the others",
+            number.saturating_add(1)
+        );
+        cx.warn("gguf.split", 0..4, message)?;
+        return Ok(manifest(vec![main]));
+    };
+    let own = Name::parse(file_name)
+        .filter(|name| Some(name.number) == number.checked_add(1) && name.count == count);
+    let Some(own) = own else {
+        let message = format!(
+            "{COUNT} is {count} and {NUMBER} is {number}, which does not go with the file's name {file_name:?}; {} is expected",
+            name("NAME", number.saturating_add(1), count)
+        );
+        return Err(Error::malformed("gguf.split-name", message));
+    };
+    let mut main = Some(main);
+    let mut files = Vec::new();
+    for part in 1..=count {
+        match main.take_if(|_| part == own.number) {
+            Some(file) => files.push(file),
+            None => files.push(open_part(cx, &name(own.stem, part, count), part, split)?),
+        }
+    }
+    check(&files, split)?;
+    Ok(manifest(files))
+}
+
+fn open_part(cx: &mut Context<'_>, name: &str, part: u64, split: Split) -> Result<File> {
+    let id = cx.sibling(name).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => {
+            let message = format!("{COUNT} is {}, but {name:?} is not there", split.count);
+            Error::new(ErrorKind::NotFound, "gguf.split-missing", message).because(cause)
+        }
+        _ => cause,
+    })?;
+    let source = cx
+        .open(id)
+        .ok_or_else(|| Error::argument(format!("{name:?} was not opened")))?;
+    let file = describe_file(cx, id, &*source).map_err(|error| error.in_file(id, name))?;
+    let found = Split::of(&file.metadata);
+    let expected = Split {
+        number: part - 1,
+        ..split
+    };
+    if found == Some(expected) {
+        return Ok(file);
+    }
+    let what = match found {
+        Some(found) => format!(
+            "it is part {} of {} with {} tensors",
+            found.number.saturating_add(1),
+            found.count,
+            show(found.tensors)
+        ),
+        None => "it says nothing about parts".to_owned(),
+    };
+    let message = format!(
+        "{what}; part {part} of {} with {} tensors is expected",
+        split.count,
+        show(split.tensors)
+    );
+    Err(Error::malformed("gguf.split-number", message).in_file(id, name))
+}
+
+fn show(count: Option<i64>) -> String {
+    count.map_or("an unknown number of".to_owned(), |count| count.to_string())
+}
+
+/// That no tensor is missing or there twice.
+fn check(files: &[File], split: Split) -> Result<()> {
+    let tensors = || files.iter().flat_map(|file| &file.tensors);
+    let found = tensors().count();
+    if let Some(expected) = split.tensors
+        && i64::try_from(found).ok() != Some(expected)
+    {
+        let message = format!("{TENSORS} is {expected}, all parts together have {found}");
+        return Err(Error::malformed("gguf.split-tensors", message));
+    }
+    let mut seen = LookupMap::with_capacity(found);
+    for tensor in tensors() {
+        if seen.insert(tensor.name.as_str(), ()).is_some() {
+            let message = "two parts have a tensor of this name";
+            return Err(Error::malformed("gguf.duplicate", message).in_tensor(&tensor.name));
+        }
+    }
+    Ok(())
+}
+
+/// All parts as one; the first has the metadata of all.
+fn manifest(files: Vec<File>) -> Manifest {
+    let mut manifest = Manifest::default();
+    for (place, file) in files.into_iter().enumerate() {
+        if place == 0 {
+            manifest.version = file.version.to_string();
+            manifest.metadata = file.metadata;
+        }
+        manifest.regions.extend(file.regions);
+        match manifest.tensors.is_empty() {
+            true => manifest.tensors = file.tensors,
+            false => manifest.tensors.extend(file.tensors),
+        }
+    }
+    manifest
+}
+
+/// The description without what it says about parts, which is about its files and not about the model; `None` where it
+/// says nothing.
+pub(super) fn without_keys(what: &Manifest) -> Option<Manifest> {
+    let is_key = |key: &str| matches!(key, NUMBER | COUNT | TENSORS);
+    what.metadata.iter().find(|(key, _)| is_key(key))?;
+    let mut manifest = what.clone();
+    manifest.metadata = what
+        .metadata
+        .filter_map(|key, value| (!is_key(key)).then(|| value.clone()));
+    Some(manifest)
+}

@@ -1,0 +1,248 @@
+//! Laying out one file, or several parts.
+
+use alloc::borrow::Cow;
+
+use super::{
+    ALIGNMENT, ARCHITECTURE, QUANTIZATION_VERSION, codec, is_alignment, raw, split, types,
+};
+use crate::error::{Error, Result};
+use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
+use crate::model::{DType, Manifest, Metadata, TensorInfo, Value, ValueKind};
+use crate::prelude::*;
+
+type Entries<'m> = Vec<(&'m str, Cow<'m, Value>)>;
+
+pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+    let align = alignment(&what.metadata, options)?;
+    let entries = entries(what, options, align);
+    let file_name = &options.file_name;
+    let shards = match options.shard_size {
+        Some(size) => shards(what, size)?,
+        None => Vec::new(),
+    };
+    if shards.len() < 2 {
+        let all = 0..what.tensors.len();
+        return Ok(Plan {
+            files: vec![file(what, all, file_name.clone(), &entries, align)?],
+        });
+    }
+    let count = shards.len() as u64;
+    let stem = split::stem(file_name);
+    let mut files = Vec::new();
+    for (number, places) in (1u64..).zip(shards) {
+        let own = split_entries(number - 1, count, what.tensors.len())?;
+        let name = split::name(stem, number, count);
+        let mut entries = match number {
+            1 => entries.clone(),
+            // Every part is a file of its own, and is read with its own alignment.
+            _ => entries
+                .iter()
+                .filter(|(key, _)| *key == ALIGNMENT)
+                .cloned()
+                .collect(),
+        };
+        entries.extend(own);
+        files.push(file(what, places, name, &entries, align)?);
+    }
+    Ok(Plan { files })
+}
+
+fn alignment(metadata: &Metadata, options: &PlanOptions) -> Result<u64> {
+    match options.number("align")? {
+        None => codec::alignment(metadata),
+        Some(align) if is_alignment(align) => Ok(align),
+        Some(align) => Err(Error::argument(format!(
+            "-O align={align}: a power of two from 8 on is expected"
+        ))),
+    }
+}
+
+/// The metadata of the file: the architecture first, and what readers need at the end.
+fn entries<'m>(what: &'m Manifest, options: &PlanOptions, align: u64) -> Entries<'m> {
+    let metadata = &what.metadata;
+    let architecture = match (options.option("architecture"), metadata.get(ARCHITECTURE)) {
+        (Some(name), _) => Cow::Owned(Value::Str(name.to_owned())),
+        (None, Some(value)) => Cow::Borrowed(value),
+        (None, None) => Cow::Owned(Value::Str("unknown".to_owned())),
+    };
+    let align = Value::U32(u32::try_from(align).unwrap_or(32));
+    let mut entries = vec![(ARCHITECTURE, architecture)];
+    for (key, value) in metadata.iter() {
+        match key {
+            ARCHITECTURE => {}
+            ALIGNMENT => entries.push((key, Cow::Owned(align.clone()))),
+            _ => entries.push((key, Cow::Borrowed(value))),
+        }
+    }
+    if align != Value::U32(32) && metadata.get(ALIGNMENT).is_none() {
+        entries.push((ALIGNMENT, Cow::Owned(align)));
+    }
+    let quantized = |tensor: &TensorInfo| matches!(tensor.dtype, DType::Block(_));
+    if metadata.get(QUANTIZATION_VERSION).is_none() && what.tensors.iter().any(quantized) {
+        entries.push((QUANTIZATION_VERSION, Cow::Owned(Value::U32(2))));
+    }
+    entries
+}
+
+fn split_entries(number: u64, count: u64, tensors: usize) -> Result<Entries<'static>> {
+    let too_many =
+        |cause| Error::argument(format!("{count} parts of {tensors} tensors")).because(cause);
+    let part = |n: u64| u16::try_from(n).map(Value::U16).map_err(too_many);
+    let tensors = i32::try_from(tensors).map(Value::I32).map_err(too_many)?;
+    Ok(vec![
+        (split::NUMBER, Cow::Owned(part(number)?)),
+        (split::COUNT, Cow::Owned(part(count)?)),
+        (split::TENSORS, Cow::Owned(tensors)),
+    ])
+}
+
+/// Which tensors go into which part: a new one whenever the next tensor would make it too large.
+fn shards(what: &Manifest, size: u64) -> Result<Vec<Range<usize>>> {
+    let mut shards: Vec<Range<usize>> = Vec::new();
+    let mut used = 0u64;
+    for (place, tensor) in what.tensors.iter().enumerate() {
+        let len = len(tensor)?;
+        match shards.last_mut() {
+            Some(shard) if len <= size.saturating_sub(used) => {
+                shard.end = place + 1;
+                used += len;
+            }
+            _ => {
+                shards.push(place..place + 1);
+                used = len;
+            }
+        }
+    }
+    Ok(shards)
+}
+
+fn file(
+    what: &Manifest,
+    places: Range<usize>,
+    name: String,
+    entries: &Entries<'_>,
+    align: u64,
+) -> Result<FilePlan> {
+    let tensors = what.tensors.get(places.clone()).unwrap_or_default();
+    let mut out = raw::MAGIC.to_vec();
+    out.extend(3u32.to_le_bytes());
+    put_len(tensors.len(), &mut out);
+    put_len(entries.len(), &mut out);
+    for (key, value) in entries {
+        put_string(key.as_bytes(), &mut out);
+        let kind = kind(value).ok_or_else(|| no_place(key, value))?;
+        put_kind(kind, &mut out);
+        put(value, &mut out).ok_or_else(|| no_place(key, value))?;
+    }
+    let pad = || Segment::Align { to: align, fill: 0 };
+    let mut segments = vec![Segment::Bytes(Vec::new()), pad()];
+    let mut offset = 0u64;
+    for (index, tensor) in places.zip(tensors) {
+        put_tensor(tensor, offset, &mut out);
+        offset = len(tensor)?
+            .checked_next_multiple_of(align)
+            .and_then(|padded| offset.checked_add(padded))
+            .ok_or_else(|| too_large(tensor))?;
+        segments.push(Segment::Tensor {
+            index,
+            part: 0,
+            want: Want::Dense(Form::canonical(tensor.dtype)),
+            codec: None,
+            digest: None,
+        });
+        segments.push(pad());
+    }
+    if let Some(first) = segments.first_mut() {
+        *first = Segment::Bytes(out);
+    }
+    Ok(FilePlan { name, segments })
+}
+
+fn put_tensor(tensor: &TensorInfo, offset: u64, out: &mut Vec<u8>) {
+    put_string(tensor.name.as_bytes(), out);
+    // At most 4, and all types have numbers: the capabilities say so.
+    let rank = u32::try_from(tensor.shape.len()).unwrap_or(u32::MAX);
+    out.extend(rank.to_le_bytes());
+    for dim in tensor.shape.iter().rev() {
+        out.extend(dim.to_le_bytes());
+    }
+    let id = types::id(tensor.dtype).unwrap_or(u32::MAX);
+    out.extend(id.to_le_bytes());
+    out.extend(offset.to_le_bytes());
+}
+
+/// The type of a value.
+fn kind(value: &Value) -> Option<ValueKind> {
+    Some(match value {
+        Value::Bool(_) => ValueKind::Bool,
+        Value::U8(_) => ValueKind::U8,
+        Value::U16(_) => ValueKind::U16,
+        Value::U32(_) => ValueKind::U32,
+        Value::U64(_) => ValueKind::U64,
+        Value::I8(_) => ValueKind::I8,
+        Value::I16(_) => ValueKind::I16,
+        Value::I32(_) => ValueKind::I32,
+        Value::I64(_) => ValueKind::I64,
+        Value::F32(_) => ValueKind::F32,
+        Value::F64(_) => ValueKind::F64,
+        Value::Str(_) | Value::Bytes(_) => ValueKind::Str,
+        Value::List(_) | Value::Empty(_) => ValueKind::List,
+        _ => return None,
+    })
+}
+
+fn put_kind(kind: ValueKind, out: &mut Vec<u8>) {
+    out.extend(raw::kind_id(kind).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+/// A value behind its type; `None` where GGUF has none for it.
+fn put(value: &Value, out: &mut Vec<u8>) -> Option<()> {
+    match value {
+        Value::Bool(value) => out.push((*value).into()),
+        Value::U8(value) => out.push(*value),
+        Value::U16(value) => out.extend(value.to_le_bytes()),
+        Value::U32(value) => out.extend(value.to_le_bytes()),
+        Value::U64(value) => out.extend(value.to_le_bytes()),
+        Value::I8(value) => out.extend(value.to_le_bytes()),
+        Value::I16(value) => out.extend(value.to_le_bytes()),
+        Value::I32(value) => out.extend(value.to_le_bytes()),
+        Value::I64(value) => out.extend(value.to_le_bytes()),
+        Value::F32(value) => out.extend(value.to_le_bytes()),
+        Value::F64(value) => out.extend(value.to_le_bytes()),
+        Value::Str(text) => put_string(text.as_bytes(), out),
+        Value::Bytes(bytes) => put_string(bytes, out),
+        Value::Empty(kind) => {
+            put_kind(*kind, out);
+            put_len(0, out);
+        }
+        Value::List(items) => {
+            put_kind(kind(items.first()?)?, out);
+            put_len(items.len(), out);
+            items.iter().try_for_each(|item| put(item, out))?;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn put_string(bytes: &[u8], out: &mut Vec<u8>) {
+    put_len(bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_len(len: usize, out: &mut Vec<u8>) {
+    out.extend((len as u64).to_le_bytes());
+}
+
+fn len(tensor: &TensorInfo) -> Result<u64> {
+    tensor.dense_len().ok_or_else(|| too_large(tensor))
+}
+
+fn too_large(tensor: &TensorInfo) -> Error {
+    let message = "the file would be larger than 64 bits can count";
+    Error::unsupported("gguf.overflow", message).in_tensor(&tensor.name)
+}
+
+fn no_place(key: &str, value: &Value) -> Error {
+    Error::argument(format!("GGUF has no type for {key:?}: {value:?}"))
+}

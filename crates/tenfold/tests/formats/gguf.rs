@@ -1,0 +1,378 @@
+//! What is special to GGUF: dequantization to the last bit, typed metadata, parts, quantization.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use support::{InMemory, Kind, cases, hex, write_to_memory};
+use tenfold::format::{Effect, Registry, Severity};
+use tenfold::io::MemoryOutput;
+use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, Value, ValueKind};
+use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions};
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/gguf")
+        .join(name)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut hasher = tenfold::digest::Hasher::new(DigestKind::Sha256).unwrap();
+    hasher.update(bytes);
+    hex(&hasher.finish())
+}
+
+fn rewrite(archive: &Archive, options: &ConvertOptions) -> BTreeMap<String, Vec<u8>> {
+    let registry = Registry::standard();
+    write_to_memory(archive, registry.get("gguf").unwrap(), options).unwrap()
+}
+
+fn reopen(files: BTreeMap<String, Vec<u8>>) -> Archive {
+    let name = files.keys().next().unwrap().clone();
+    InMemory::written(files, &name).open().unwrap()
+}
+
+#[test]
+fn every_quantized_fixture_is_dequantized_to_the_last_bit() {
+    let mut types = std::collections::BTreeSet::new();
+    for case in cases(Kind::Valid) {
+        if case.format != "gguf" {
+            continue;
+        }
+        let archive = case.open().unwrap();
+        let numbers = ops::dequantize(&archive).unwrap();
+        let floats = ops::cast(&numbers, |info| {
+            matches!(info.dtype, DType::F16 | DType::BF16).then_some(DType::F32)
+        })
+        .unwrap();
+        for (tensor, expected) in floats.tensors().zip(case.list("tensors")) {
+            let Some(sum) = expected["dequantized_sha256_f32"].as_str() else {
+                continue;
+            };
+            let bytes = tensor.canonical().unwrap();
+            assert_eq!(sha256(&bytes), sum, "{} {}", case.title(), tensor.name());
+            types.insert(expected["dtype"].as_str().unwrap().to_owned());
+        }
+    }
+    // All but those that are internal to ggml.
+    let internal = ["Q8_1", "Q8_K"];
+    let blocks = BlockSpec::all()
+        .iter()
+        .filter(|spec| !internal.contains(&spec.name));
+    let missing: Vec<_> = blocks
+        .map(|spec| format!("gguf:{}", spec.name))
+        .filter(|name| !types.contains(name))
+        .collect();
+    assert!(missing.is_empty(), "no fixture of {missing:?}");
+}
+
+#[test]
+fn dequantized_tensors_can_be_cast_on_top() {
+    let archive = Archive::open(fixture("valid/quant_k.gguf")).unwrap();
+    let numbers = ops::dequantize(&archive).unwrap();
+    let halves = ops::cast(&numbers, |_| Some(DType::F16)).unwrap();
+    for (full, half) in numbers.tensors().zip(halves.tensors()) {
+        let full = full.typed::<f32>().unwrap().to_vec();
+        let half = half.canonical().unwrap();
+        assert_eq!(half.len(), 2 * full.len());
+    }
+}
+
+#[test]
+fn long_arrays_are_counted_not_loaded_and_carried() {
+    let archive = Archive::open(fixture("valid/tokenizer_like.gguf")).unwrap();
+    let long = |archive: &Archive| {
+        let metadata = archive.metadata().clone();
+        let elsewhere = metadata.iter().filter_map(|(key, value)| match value {
+            Value::Elsewhere(list) => Some((key.to_owned(), list.kind, list.count)),
+            _ => None,
+        });
+        elsewhere.collect::<Vec<_>>()
+    };
+    let before = long(&archive);
+    assert!(before.iter().any(|(_, kind, _)| *kind == ValueKind::Str));
+    assert!(before.iter().all(|(_, _, count)| *count > 64));
+    let written = reopen(rewrite(&archive, &ConvertOptions::default()));
+    assert_eq!(long(&written), before);
+    let (before, after) = (
+        archive.load_metadata().unwrap(),
+        written.load_metadata().unwrap(),
+    );
+    for (key, value) in before.iter() {
+        assert_eq!(after.get(key), Some(value), "{key}");
+        assert!(!matches!(value, Value::Elsewhere(_)));
+    }
+}
+
+#[test]
+fn every_type_of_metadata_survives_a_rewrite_as_it_is() {
+    for name in ["valid/kv_no_nested.gguf", "valid/kv_big_endian.gguf"] {
+        let archive = Archive::open(fixture(name)).unwrap();
+        let registry = Registry::standard();
+        let mut options = ConvertOptions::default();
+        options.allow = Effect::Changed;
+        let conversion = prepare(&archive, registry.get("gguf").unwrap(), &options).unwrap();
+        let changed = conversion
+            .losses
+            .iter()
+            .filter(|loss| loss.effect > Effect::Rearranged);
+        let changed: Vec<_> = changed.map(|loss| loss.what.clone()).collect();
+        let written = reopen(rewrite(&archive, &options));
+        for (key, value) in archive.load_metadata().unwrap().iter() {
+            if changed
+                .iter()
+                .any(|what| what.contains(&format!("{key:?}")))
+            {
+                assert!(matches!(value, Value::List(_)), "{key}: {value:?}");
+                continue;
+            }
+            assert_eq!(written.metadata().get(key), Some(value), "{key}");
+        }
+        // Empty arrays keep the type of the entries that they do not have.
+        let empty = |archive: &Archive| {
+            let metadata = archive.metadata().clone();
+            let kinds = metadata.iter().filter_map(|(key, value)| match value {
+                Value::Empty(kind) => Some((key.to_owned(), *kind)),
+                _ => None,
+            });
+            kinds.collect::<Vec<_>>()
+        };
+        assert_eq!(empty(&written), empty(&archive));
+    }
+}
+
+#[test]
+fn arrays_of_arrays_are_read_and_become_text_only_when_allowed() {
+    let archive = Archive::open(fixture("valid/all_kv_types.gguf")).unwrap();
+    let registry = Registry::standard();
+    let entry = registry.get("gguf").unwrap();
+    let conversion = prepare(&archive, entry, &ConvertOptions::default()).unwrap();
+    assert!(conversion.refuse_losses().is_err());
+    let mut options = ConvertOptions::default();
+    options.allow = Effect::Changed;
+    let written = reopen(rewrite(&archive, &options));
+    assert_eq!(written.metadata().len(), archive.metadata().len());
+    let strict = OpenOptions::new()
+        .strict(true)
+        .open(fixture("valid/all_kv_types.gguf"));
+    assert_eq!(strict.map(drop).unwrap_err().rule(), "gguf.nested");
+}
+
+#[test]
+fn a_model_in_parts_is_opened_by_any_of_them_and_by_its_directory() {
+    let first = Archive::open(fixture("valid/split_3/model-00001-of-00003.gguf")).unwrap();
+    let names: Vec<_> = first
+        .tensors()
+        .map(|tensor| tensor.name().to_owned())
+        .collect();
+    for path in ["valid/split_3/model-00002-of-00003.gguf", "valid/split_3"] {
+        let archive = Archive::open(fixture(path)).unwrap();
+        let found: Vec<_> = archive
+            .tensors()
+            .map(|tensor| tensor.name().to_owned())
+            .collect();
+        assert_eq!(found, names, "{path}");
+        assert_eq!(archive.metadata(), first.metadata(), "{path}");
+        let digest = |archive: &Archive| ops::digest(archive, 1).content;
+        assert_eq!(digest(&archive), digest(&first), "{path}");
+    }
+}
+
+#[test]
+fn a_part_without_the_others_is_shown_with_a_warning() {
+    let bytes = std::fs::read(fixture("valid/split_3/model-00002-of-00003.gguf")).unwrap();
+    let archive = Archive::from_bytes(bytes).unwrap();
+    assert_eq!(archive.tensors().len(), 2);
+    let warned = |rule: &str| {
+        archive
+            .findings()
+            .iter()
+            .any(|finding| finding.rule == rule)
+    };
+    assert!(warned("gguf.split"));
+}
+
+#[test]
+fn parts_are_written_and_joined_again() {
+    let archive = Archive::open(fixture("valid/many_tensors.gguf")).unwrap();
+    let mut options = ConvertOptions::default();
+    options.shard_size = Some(200);
+    let registry = Registry::standard();
+    let mut out = MemoryOutput::new();
+    let conversion = prepare(&archive, registry.get("gguf").unwrap(), &options).unwrap();
+    conversion.write("big.gguf", Box::new(&mut out)).unwrap();
+    let files = out.into_files();
+    let count = files.len();
+    assert!(count > 2, "{count}");
+    assert!(files.contains_key(&format!("big-00001-of-{count:05}.gguf")));
+    let parts = reopen(files);
+    assert_eq!(
+        ops::digest(&parts, 1).content,
+        ops::digest(&archive, 1).content
+    );
+    assert_eq!(
+        parts.metadata().get("split.count"),
+        Some(&Value::U16(count as u16))
+    );
+    let total = i32::try_from(archive.tensors().len()).unwrap();
+    assert_eq!(
+        parts.metadata().get("split.tensors.count"),
+        Some(&Value::I32(total))
+    );
+    assert!(parts.source(SourceId(1)).is_some());
+    // Written as one file again, nothing speaks of parts.
+    let one = reopen(rewrite(&parts, &ConvertOptions::default()));
+    assert_eq!(one.metadata().get("split.count"), None);
+    assert_eq!(
+        ops::digest(&one, 1).content,
+        ops::digest(&archive, 1).content
+    );
+}
+
+#[test]
+fn what_readers_need_is_written() {
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("w", DType::F32, &[2, 32], numbers(64))
+        .unwrap();
+    let archive = ops::quantize(&builder.finish(), |_| BlockSpec::from_name("Q8_0")).unwrap();
+    let mut options = ConvertOptions::default();
+    options.options = vec![
+        ("align".into(), "64".into()),
+        ("architecture".into(), "llama".into()),
+    ];
+    let written = reopen(rewrite(&archive, &options));
+    let metadata: Vec<_> = written.metadata().iter().collect();
+    assert_eq!(
+        metadata[0],
+        ("general.architecture", &Value::Str("llama".into()))
+    );
+    let get = |key| written.metadata().get(key);
+    assert_eq!(get("general.alignment"), Some(&Value::U32(64)));
+    assert_eq!(get("general.quantization_version"), Some(&Value::U32(2)));
+    let (_, range) = written.manifest().tensors[0].parts[0]
+        .payload
+        .stored()
+        .unwrap();
+    assert_eq!(range.start % 64, 0);
+    assert_eq!(written.len_bytes() % 64, 0);
+}
+
+/// 0.0, 0.25, -0.5, 0.75 and so on.
+fn numbers(count: u16) -> Bytes {
+    let number = |n: u16| f32::from(n) * if n % 2 == 0 { -0.25 } else { 0.25 };
+    let bytes: Vec<u8> = (0..count).flat_map(|n| number(n).to_le_bytes()).collect();
+    bytes.into()
+}
+
+#[test]
+fn quantizing_what_was_dequantized_gives_the_same_blocks() {
+    let mut seen = 0;
+    for name in ["quant_legacy", "quant_3d"] {
+        let archive = Archive::open(fixture(&format!("valid/{name}.gguf"))).unwrap();
+        for wanted in ["Q8_0", "Q4_0"] {
+            let spec = BlockSpec::from_name(wanted).unwrap();
+            let blocks = archive.select(|info| info.dtype == DType::Block(spec));
+            let numbers = ops::dequantize(&blocks).unwrap();
+            let again = ops::quantize(&numbers, |_| Some(spec)).unwrap();
+            for (before, after) in blocks.tensors().zip(again.tensors()) {
+                let (before, after) = (before.canonical().unwrap(), after.canonical().unwrap());
+                let size = spec.bytes as usize;
+                for (before, after) in before.chunks(size).zip(after.chunks(size)) {
+                    // Scales that are too small for a half are 0, and the codes beside them are lost.
+                    if before[..2] != [0, 0] {
+                        assert_eq!(before, after, "{wanted}");
+                    }
+                }
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 2, "{seen}");
+}
+
+#[test]
+fn halves_are_rounded_away_from_zero_and_codes_are_clamped() {
+    // The largest is 127, so that the scale is 1.
+    let mut values = [0.0f32; 32];
+    values[..5].copy_from_slice(&[127.0, 0.5, -0.5, 1.5, -2.5]);
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("v", DType::F32, &[32], Bytes::from(bytes))
+        .unwrap();
+    let archive = builder.finish();
+    let q8 = ops::quantize(&archive, |_| BlockSpec::from_name("Q8_0")).unwrap();
+    let blocks = q8.tensor("v").unwrap().canonical().unwrap();
+    assert_eq!(blocks[..7], [0x00, 0x3c, 127, 1, 0xff, 2, 0xfd]);
+    // The largest becomes -8 times the scale, and what would be 16 becomes 15.
+    let q4 = ops::quantize(&archive, |_| BlockSpec::from_name("Q4_0")).unwrap();
+    let blocks = q4.tensor("v").unwrap().canonical().unwrap();
+    assert_eq!(blocks[2] & 15, 0);
+    assert_eq!(blocks[3] & 15, 8);
+    let error = ops::quantize(&archive, |_| BlockSpec::from_name("Q4_K")).map(drop);
+    assert_eq!(error.unwrap_err().rule(), "file.quantize");
+}
+
+#[test]
+fn rows_that_are_no_whole_blocks_are_refused_by_name() {
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("odd", DType::F32, &[2, 33], numbers(66))
+        .unwrap();
+    let error = ops::quantize(&builder.finish(), |_| BlockSpec::from_name("Q8_0"));
+    let error = error.map(drop).unwrap_err();
+    assert_eq!(error.tensor(), Some("odd"));
+    assert!(error.message().contains("33"), "{error}");
+}
+
+#[test]
+fn what_ggml_would_refuse_is_a_warning() {
+    for (name, rule) in [
+        ("rank_5_6", "gguf.rank-over-4"),
+        ("name_200_bytes", "gguf.long-name"),
+        ("all_kv_types", "gguf.nested"),
+        ("bytes_after_data", "gguf.trailing"),
+    ] {
+        let archive = Archive::open(fixture(&format!("valid/{name}.gguf"))).unwrap();
+        let findings = ops::verify(&archive, 1);
+        let found = findings.iter().find(|finding| finding.rule == rule);
+        assert_eq!(found.unwrap().severity, Severity::Warning, "{name}");
+    }
+}
+
+#[test]
+fn a_type_that_no_program_writes_big_endian_loses_only_itself() {
+    // Q5_0 in place of Q8_0, whose blocks are larger: the rest of the data belongs to nothing then.
+    let mut bytes = std::fs::read(fixture("valid/quant_big_endian.gguf")).unwrap();
+    let q8_0 = BlockSpec::from_name("Q8_0").map(DType::Block);
+    let archive = Archive::from_bytes(bytes.clone()).unwrap();
+    let tensors = &archive.manifest().tensors;
+    let info = tensors
+        .iter()
+        .find(|info| Some(info.dtype) == q8_0)
+        .unwrap();
+    let name = bytes
+        .windows(info.name.len())
+        .position(|window| window == info.name.as_bytes())
+        .unwrap();
+    // Behind the name: the number of dimensions, the dimensions, and the type, all big-endian.
+    let kind = name + info.name.len() + 4 + 8 * info.shape.len();
+    assert_eq!(bytes[kind..kind + 4], [0, 0, 0, 8]);
+    bytes[kind + 3] = 6;
+    let archive = Archive::from_bytes(bytes).unwrap();
+    let unreadable = archive
+        .tensors()
+        .filter(|tensor| tensor.info().defect.is_some());
+    let rules: Vec<_> = unreadable
+        .map(|tensor| tensor.canonical().unwrap_err().rule())
+        .collect();
+    assert_eq!(rules, ["gguf.big-endian"]);
+    assert!(archive.tensors().any(|tensor| tensor.canonical().is_ok()));
+}
