@@ -14,7 +14,7 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error, ops};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, named, open};
+use crate::commands::{Names, globs, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -292,7 +292,7 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
         let version = conversion.profile.version;
         say(format_args!(
             "{} is chosen: {because}",
-            named(target.spec, version)
+            target.spec.with_version(version)
         ));
     }
     let losses = &conversion.losses;
@@ -374,7 +374,7 @@ impl<'a> Summary<'a> {
 
     fn say(&self, report: Option<&Report>, took: Duration) {
         let output = self.output();
-        let what = named(self.target.spec, self.version);
+        let what = self.target.spec.with_version(self.version);
         let tensors = count(self.tensors, "tensor");
         match report {
             None => say(format_args!(

@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
-    Profile, Registry, Segment, Spec, Survey, Written, adapt, execute,
+    Profile, Registry, Segment, Survey, Written, adapt, execute,
 };
 use crate::io::Output;
 use crate::model::{Manifest, TensorInfo};
@@ -192,7 +192,10 @@ fn check_requests(
     losses: &mut Vec<Loss>,
 ) {
     let mut refuse = |what: String| {
-        let why = format!("version {} has no place for it", profile.version);
+        let why = match profile.version {
+            "-" => "there is no place for it".to_owned(),
+            version => format!("version {version} has no place for it"),
+        };
         losses.push(Loss {
             tensor: None,
             what,
@@ -222,7 +225,7 @@ impl Conversion {
         let Some(worst) = refused.first() else {
             return Ok(());
         };
-        let target = format!("{} {}", self.format.spec().name, self.profile.version);
+        let target = self.format.spec().with_version(self.profile.version);
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
             let hint = match alternatives.is_empty() {
@@ -259,9 +262,12 @@ impl Conversion {
             for profile in entry.spec.writes {
                 let (_, losses) = adapt_to(&self.from, profile, &self.options);
                 if severity(&losses).0 < Some(Effect::Impossible) {
-                    let Spec { id, name, .. } = entry.spec;
-                    let version = profile.version;
-                    found.push(format!("{name} {version} (--to {id} --version {version})"));
+                    let (id, version) = (entry.spec.id, profile.version);
+                    let name = entry.spec.with_version(version);
+                    found.push(match version {
+                        "-" => format!("{name} (--to {id})"),
+                        _ => format!("{name} (--to {id} --version {version})"),
+                    });
                     break;
                 }
             }
