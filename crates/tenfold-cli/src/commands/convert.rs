@@ -14,7 +14,7 @@ use tenfold::ops::{self, Conversion, ConvertOptions, Report, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, named, open, salvage};
+use crate::commands::{Names, globs, open, salvage};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -389,7 +389,7 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
         let version = conversion.profile.version;
         say(format_args!(
             "{} is chosen: {because}",
-            named(target.spec, version)
+            target.spec.with_version(version)
         ));
     }
     let losses = &conversion.losses;
@@ -470,7 +470,7 @@ impl<'a> Summary<'a> {
 
     fn say(&self, report: Option<&Report>, took: Duration) {
         let output = self.output();
-        let what = named(self.target.spec, self.version);
+        let what = self.target.spec.with_version(self.version);
         let tensors = count(self.tensors, "tensor");
         match report {
             None => say(format_args!(

@@ -10,7 +10,6 @@ use std::io::Write;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use tenfold::format::Spec;
 use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
 
@@ -27,16 +26,8 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 /// The format's name and version, for people.
 pub(crate) fn format_name(archive: &Archive) -> String {
     match archive.format() {
-        Some(spec) => named(spec, archive.version()),
+        Some(spec) => spec.with_version(archive.version()),
         None => "several formats".into(),
-    }
-}
-
-/// A format and its version; one that has only one has no name for it.
-pub(crate) fn named(spec: &Spec, version: &str) -> String {
-    match version {
-        "-" => spec.name.to_owned(),
-        _ => format!("{} {version}", spec.name),
     }
 }
 

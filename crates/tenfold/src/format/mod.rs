@@ -118,6 +118,14 @@ impl Spec {
         }
     }
 
+    /// The format and one of its versions, for people; `-` is the version of a format that has no versions.
+    pub fn with_version(&self, version: &str) -> String {
+        match version {
+            "-" => self.name.to_owned(),
+            _ => format!("{} {version}", self.name),
+        }
+    }
+
     /// The profile with this version.
     pub fn profile(&self, version: &str) -> Option<&'static Profile> {
         self.writes

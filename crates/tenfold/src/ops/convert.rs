@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
-    Profile, Registry, Segment, Spec, Written, adapt, execute,
+    Profile, Registry, Segment, Written, adapt, execute,
 };
 use crate::io::Output;
 use crate::model::{DType, Manifest, TensorInfo};
@@ -231,7 +231,10 @@ fn check_requests(
     losses: &mut Vec<Loss>,
 ) {
     let mut refuse = |what: String| {
-        let why = format!("version {} has no place for it", profile.version);
+        let why = match profile.version {
+            "-" => "there is no place for it".to_owned(),
+            version => format!("version {version} has no place for it"),
+        };
         losses.push(Loss {
             tensor: None,
             what,
@@ -266,7 +269,7 @@ impl Conversion {
         let Some(worst) = refused.first() else {
             return Ok(());
         };
-        let target = format!("{} {}", self.format.spec().name, self.profile.version);
+        let target = self.format.spec().with_version(self.profile.version);
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
             let cast = match self.is_cast_enough(worst) {
@@ -323,9 +326,12 @@ impl Conversion {
             for profile in entry.spec.writes {
                 let (_, losses) = adapt_to(&from, profile, &options);
                 if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
-                    let Spec { id, name, .. } = entry.spec;
-                    let version = profile.version;
-                    found.push(format!("{name} {version} (--to {id} --version {version})"));
+                    let (id, version) = (entry.spec.id, profile.version);
+                    let name = entry.spec.with_version(version);
+                    found.push(match version {
+                        "-" => format!("{name} (--to {id})"),
+                        _ => format!("{name} (--to {id} --version {version})"),
+                    });
                     break;
                 }
             }
