@@ -183,9 +183,14 @@ fn layouts(can: &Capabilities) -> Vec<String> {
         Layout::ColumnMajor,
         Layout::Coo { nnz: 1 },
         Layout::Csr { nnz: 1 },
+        Layout::Packed(Box::new(Symmetry {
+            operation: Operation::Same,
+            permutation: vec![1, 0],
+        })),
         Layout::Pairs {
             nnz: 1,
-            per_axis: true,
+            index: PairIndex::ColumnMajor,
+            orbits: Vec::new(),
         },
         Layout::Opaque {
             scheme: "others (passed on as parts)".into(),

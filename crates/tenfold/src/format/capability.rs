@@ -22,7 +22,7 @@ pub struct Capabilities {
     pub name: fn(&str) -> Result<(), &'static str>,
     /// Whether elements of a type can be held.
     pub dtype: fn(DType) -> bool,
-    /// Whether a layout can be held. What cannot is written densely, row-major.
+    /// Whether a layout can be held. What cannot is written densely, row-major if that can be held, else column-major.
     pub layout: fn(&Layout) -> bool,
     /// What no field above can say.
     pub tensor: fn(&TensorInfo) -> Result<(), String>,
@@ -108,6 +108,7 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
         });
     }
     let mut adapted = Manifest::new(what.version.clone());
+    adapted.kept.clone_from(&what.kept);
     adapted.metadata = adapt_metadata(&what.metadata, can.file_value, None, &mut losses);
     adapted.tensors = what
         .tensors
@@ -180,19 +181,17 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
         );
     }
     if !(can.layout)(&tensor.layout) {
+        let layout = format!("layout {}", tensor.layout.name());
         if matches!(tensor.layout, Layout::Opaque { .. }) {
-            lose(
-                format!("layout {}", tensor.layout.name()),
-                "it cannot be held".into(),
-                Effect::Impossible,
-            );
+            lose(layout, "it cannot be held".into(), Effect::Impossible);
         } else {
-            lose(
-                format!("layout {}", tensor.layout.name()),
-                "written row-major".into(),
-                Effect::Rearranged,
-            );
-            densify(&mut adapted);
+            let order = dense_order(can);
+            // Up to one dimension there is only one order.
+            if !tensor.layout.is_dense() || rank > 1 {
+                let why = format!("written {}", order.name());
+                lose(layout, why, Effect::Rearranged);
+            }
+            densify(&mut adapted, order);
         }
     }
     if !(can.dtype)(tensor.dtype) {
@@ -225,10 +224,18 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     adapted
 }
 
-/// Describes a tensor as dense and row-major: what a plan sees of one whose layout the target does not have.
-fn densify(tensor: &mut TensorInfo) {
+/// In which order a dense tensor is written.
+fn dense_order(can: &Capabilities) -> Layout {
+    match (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor) {
+        true => Layout::ColumnMajor,
+        false => Layout::RowMajor,
+    }
+}
+
+/// Describes a tensor as dense: what a plan sees of one whose layout the target does not have.
+fn densify(tensor: &mut TensorInfo, order: Layout) {
     let len = tensor.dense_len().unwrap_or(0);
-    tensor.layout = Layout::RowMajor;
+    tensor.layout = order;
     tensor.parts = vec![Part::new(
         Role::Values,
         tensor.dtype,

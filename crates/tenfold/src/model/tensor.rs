@@ -5,7 +5,7 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Metadata};
+use crate::model::{DType, Endian, Layout, Metadata, Symmetry};
 use crate::prelude::*;
 
 /// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
@@ -40,6 +40,12 @@ pub struct TensorInfo {
     pub parts: Vec<Part>,
     /// What the file says about this tensor beyond its type and place.
     pub metadata: Metadata,
+    /// What type, layout and place say already, in the file's own words: shown, and never carried to another file.
+    pub facts: Metadata,
+    /// Symmetries that the elements are said to have, and that the layout makes no use of.
+    pub symmetries: Vec<Symmetry>,
+    /// The symmetry that a survey found and that the tensor is to be packed by.
+    pub pack: Option<Symmetry>,
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.
@@ -82,17 +88,20 @@ impl TensorInfo {
             layout,
             parts: Vec::new(),
             metadata: Metadata::new(),
+            facts: Metadata::new(),
+            symmetries: Vec::new(),
+            pack: None,
             decoder: None,
             defect: None,
         }
     }
 
     /// The number of elements; `None` when it does not fit 64 bits.
-    ///
-    /// The non-zero dimensions must fit by themselves, so that a shape like `[2^40, 2^40, 0]` is an overflow too:
-    /// strides computed from it would be.
     pub fn elements(&self) -> Option<u64> {
-        element_count(&self.shape)
+        match self.shape.contains(&0) {
+            true => Some(0),
+            false => element_count(&self.shape),
+        }
     }
 
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
@@ -115,6 +124,8 @@ impl TensorInfo {
 }
 
 /// The number of elements of a shape; `None` when that, or the product of its non-zero dimensions, overflows.
+///
+/// The stricter count of formats that refuse a shape like `[2^40, 2^40, 0]`, because strides made of it overflow.
 pub(crate) fn element_count(shape: &[u64]) -> Option<u64> {
     let mut product = 1u64;
     let mut empty = false;

@@ -13,25 +13,35 @@ mod decoded;
 mod elements;
 mod endian;
 mod input;
+mod operation;
+mod orbit;
 mod order;
+mod packed;
+mod places;
+mod random;
 mod sparse;
+mod symmetry;
 
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
 pub(crate) use codec::{encode, seek_table};
 pub(crate) use elements::check_content;
 pub(crate) use input::{Data, Input};
+pub(crate) use packed::Triangle;
+pub(crate) use random::Random;
 pub(crate) use sparse::Scatter;
+pub(crate) use symmetry::check as check_symmetry;
 
 use crate::error::{Error, Result};
 use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, Part, Payload, Role, TensorInfo};
+use crate::model::{DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 
 use codec::{Frames, Sequential};
 use decoded::Decoded;
 use elements::ElementMap;
 use order::Reorder;
+use packed::{Pack, Unpack};
 
 /// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
 pub(crate) const PIECE: usize = 4 << 20;
@@ -48,8 +58,10 @@ enum Body<'a> {
     Direct(Input<'a>),
     Frames(Frames<'a>),
     Sequential(Input<'a>, u64),
+    Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
+    Unpack(Unpack<'a>),
 }
 
 impl<'a> View<'a> {
@@ -62,6 +74,7 @@ impl<'a> View<'a> {
     ) -> Result<Self> {
         let view = || match want {
             Want::Dense(form) => Self::dense(data, tensor, form),
+            Want::Packed { symmetry, endian } => Self::packed(data, tensor, symmetry, *endian),
             Want::Part { dtype, endian } => {
                 Self::part(data, nth_part(tensor, part)?, *dtype, *endian)
             }
@@ -72,7 +85,7 @@ impl<'a> View<'a> {
     }
 
     /// The whole tensor, dense.
-    fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
+    pub(crate) fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
         let elements = tensor
             .elements()
             .ok_or_else(|| overflow("the number of elements"))?;
@@ -82,7 +95,7 @@ impl<'a> View<'a> {
                 format!("{} has no dense form", tensor.layout.name()),
             )
         })?;
-        match tensor.layout {
+        match &tensor.layout {
             Layout::RowMajor | Layout::ColumnMajor => {
                 let values = tensor
                     .part(&Role::Values)
@@ -114,11 +127,22 @@ impl<'a> View<'a> {
                     );
                     return Err(Error::limit("dense", message));
                 }
-                let scatter = Scatter::load(data, tensor, form)?;
+                let mut scatter = Scatter::load(data, tensor, form)?;
+                scatter.complete()?;
                 let map = ElementMap::new(form.dtype, form.endian, form.dtype, form.endian)?;
                 Ok(Self {
                     body: Body::Scatter(scatter),
                     map,
+                    len,
+                })
+            }
+            Layout::Packed(symmetry) => {
+                let column_major = form.layout == Layout::ColumnMajor;
+                let unpack = Unpack::new(data, tensor, symmetry, column_major)?;
+                let (dtype, endian) = unpack.stored_as();
+                Ok(Self {
+                    body: Body::Unpack(unpack),
+                    map: ElementMap::new(dtype, endian, form.dtype, form.endian)?,
                     len,
                 })
             }
@@ -146,6 +170,42 @@ impl<'a> View<'a> {
                 ),
             )),
         }
+    }
+
+    /// The whole tensor, packed by a symmetry that it has.
+    fn packed(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        symmetry: &Symmetry,
+        endian: Endian,
+    ) -> Result<Self> {
+        if let (Layout::Packed(by), [part]) = (&tensor.layout, tensor.parts.as_slice())
+            && **by == *symmetry
+        {
+            return Self::part(data, part, tensor.dtype, endian);
+        }
+        let form = Form {
+            dtype: tensor.dtype,
+            layout: Layout::ColumnMajor,
+            endian,
+        };
+        let mut dense = Self::dense(data, tensor, &form)?;
+        if !dense.is_random() {
+            // It cannot be entered in the middle: held whole.
+            let whole = dense.collect(data.limits.tensor_memory)?;
+            dense.body = Body::Direct(Input::Memory(whole.into()));
+            dense.map = ElementMap::identity();
+        }
+        let width = tensor
+            .dtype
+            .width()
+            .ok_or_else(|| Error::unsupported("packed", format!("packed {}", tensor.dtype)))?;
+        let pack = Pack::new(dense, &tensor.shape, symmetry, width)?;
+        Ok(Self {
+            len: pack.len(),
+            body: Body::Pack(pack),
+            map: ElementMap::identity(),
+        })
     }
 
     /// One part, decoded, with numbers of another type or byte order.
@@ -212,7 +272,11 @@ impl<'a> View<'a> {
             Body::Reorder(reorder) => reorder.row_len(),
             Body::Decoded(decoded) => decoded.step_len(),
             // A multiple of every element's width.
-            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => 128,
+            Body::Direct(_)
+            | Body::Pack(_)
+            | Body::Sequential(..)
+            | Body::Scatter(_)
+            | Body::Unpack(_) => 128,
         };
         self.map.scale(stored.max(1))
     }
@@ -236,6 +300,8 @@ impl<'a> View<'a> {
             Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
             Body::Scatter(scatter) => scatter.read_into(stored_at, out),
             Body::Decoded(decoded) => decoded.read_into(stored_at, out)?,
+            Body::Pack(pack) => pack.read_into(stored_at, out)?,
+            Body::Unpack(unpack) => unpack.read_into(stored_at, out)?,
             Body::Sequential(..) => {
                 return Err(Error::argument("a compressed stream has no random access"));
             }

@@ -116,6 +116,7 @@ impl Job<'_> {
                         false => Large::Whole,
                     },
                 ),
+                Segment::Copy { .. } if len > SMALL => Some(Large::Shares),
                 // Zeros come by themselves: the file is longer in the end.
                 Segment::Align { fill: 0, .. } if len > SMALL => Some(Large::Nothing),
                 _ => None,
@@ -207,6 +208,11 @@ impl Job<'_> {
                     let len = as_size(range.end - start)?;
                     scratch.buffer.resize(len, *fill);
                 }
+                Some(Segment::Copy { .. }) => {
+                    let input = self.copied(segment)?;
+                    scratch.window.read(&input, &mut scratch.piece)?;
+                    scratch.buffer.extend_from_slice(&scratch.piece);
+                }
                 Some(Segment::Tensor { digest, .. }) => {
                     let view = self.view(segment)?;
                     let mut sum = Digesting::new(*digest)?;
@@ -228,18 +234,17 @@ impl Job<'_> {
 
     /// Writes a part of a large tensor.
     fn share(&self, segment: usize, from: u64, len: u64, scratch: &mut Scratch) -> Result<()> {
-        let view = self.view(segment)?;
         let at = self.range(segment).start + from;
+        let mut copy = |input: &Input<'_>| {
+            let control = &self.options.control;
+            copy(input, from, len, self.file, at, &mut scratch.buffer, control)
+        };
+        if let Some(Segment::Copy { .. }) = self.run.get(segment) {
+            return copy(&self.copied(segment)?);
+        }
+        let view = self.view(segment)?;
         if let Some(input) = view.direct() {
-            return copy(
-                input,
-                from,
-                len,
-                self.file,
-                at,
-                &mut scratch.buffer,
-                &self.options.control,
-            );
+            return copy(input);
         }
         // The pieces that begin in this share: each belongs to one share, wherever the shares are cut.
         let step = view.piece();
@@ -276,6 +281,15 @@ impl Job<'_> {
             .collect())
     }
 
+    /// The bytes of a segment that is copied from one of the source's files.
+    fn copied(&self, segment: usize) -> Result<Input<'_>> {
+        let Some(Segment::Copy { source, range }) = self.run.get(segment) else {
+            return Err(Error::argument("not a copy"));
+        };
+        let (source, range) = (*source, range.clone());
+        self.from.data().input(&Payload::Raw { source, range })
+    }
+
     fn view(&self, segment: usize) -> Result<View<'_>> {
         let Some(Segment::Tensor {
             index, part, want, ..
@@ -291,7 +305,7 @@ impl Job<'_> {
 fn is_light(tensor: &TensorInfo) -> bool {
     let dense = matches!(
         tensor.layout,
-        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. }
+        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. } | Layout::Packed(_)
     );
     dense
         && tensor
