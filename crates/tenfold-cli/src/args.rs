@@ -194,6 +194,15 @@ pub(crate) struct ConvertArgs {
     /// Do not compress, except what --zstd says
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Write sparse tensors sparsely where the target can, instead of filling in zeros
+    #[arg(long)]
+    pub(crate) keep_sparse: bool,
+    /// Write all tensors sparsely: elements whose bits are all 0 are left out
+    #[arg(long, conflicts_with = "keep_sparse")]
+    pub(crate) sparse: bool,
+    /// The largest size of a sparse tensor that is written with its zeros, such as 500MB or 64GiB
+    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    pub(crate) max_dense: Option<u64>,
     /// Which checksums the tensors get
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,
@@ -260,6 +269,31 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or("KEY=VALUE is expected, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Bytes with a unit: decimal ones (`MB`) and binary ones (`MiB`).
+fn byte_size(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("", 1),
+        ("B", 1),
+        ("K", 1 << 10),
+        ("KiB", 1 << 10),
+        ("KB", 1_000),
+        ("M", 1 << 20),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("G", 1 << 30),
+        ("GiB", 1 << 30),
+        ("GB", 1_000_000_000),
+        ("T", 1 << 40),
+        ("TiB", 1 << 40),
+        ("TB", 1_000_000_000_000),
+    ];
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(unit.trim()));
+    let bytes = unit.and_then(|(_, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
+    bytes.ok_or_else(|| "a size is expected, such as 500MB or 64GiB".into())
 }
 
 fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry};
-use tenfold::io::AtomicOutput;
+use tenfold::io::{AtomicOutput, Limits};
 use tenfold::model::{DigestKind, SourceId, TensorInfo};
-use tenfold::ops::{Conversion, ConvertOptions, Report, prepare};
-use tenfold::{Archive, Error};
+use tenfold::ops::{Conversion, ConvertOptions, Report, Sparse, prepare};
+use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, open};
+use crate::commands::{Names, globs};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -29,7 +29,12 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let target = target(args, &registry)?;
     check_output(args)?;
     let about_input = |error: Error| Failure::about(&args.input, &error);
-    let archive = open(&args.input, args.from.as_deref()).map_err(about_input)?;
+    let mut limits = Limits::default();
+    if let Some(bytes) = args.max_dense {
+        limits = limits.with_dense_bytes(bytes);
+    }
+    let opening = OpenOptions::new().mmap(false).format(args.from.as_deref());
+    let archive = (opening.limits(limits).open(&args.input)).map_err(about_input)?;
     refuse_input_as_output(args, &archive)?;
     let archive = select(args, archive)?;
     let tensors = archive.manifest().tensors.len();
@@ -167,6 +172,11 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
         Some(Allow::Dropped) => Effect::Dropped,
     };
     options.check = args.check;
+    options.sparse = match (args.sparse, args.keep_sparse) {
+        (true, _) => Sparse::All,
+        (_, true) => Sparse::Keep,
+        _ => Sparse::AsIs,
+    };
     options.file_per_tensor = is_directory(&args.output);
     options.execute.threads = args.threads.map_or(0, usize::from);
     options.timestamp = timestamp()?;
@@ -297,6 +307,7 @@ impl<'a> Summary<'a> {
                 "{output} would be {what}, {tensors}; nothing was written"
             )),
             Some(report) => {
+                report.notes.iter().for_each(say);
                 let checked = if self.args.check {
                     "; the digests of all tensors agree"
                 } else {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tenfold::format::{Capabilities, Entry, Fit, Profile, Registry, Spec};
-use tenfold::model::{DType, Layout, Metadata, Value};
+use tenfold::model::{DType, Layout, Metadata, Operation, PairIndex, Symmetry, Value};
 
 use crate::args::FormatsArgs;
 use crate::failure::{Exit, Result};

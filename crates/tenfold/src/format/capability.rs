@@ -30,6 +30,8 @@ pub struct Capabilities {
     pub file_value: fn(&str, &Value) -> Fit,
     /// What becomes of a value of a tensor's metadata.
     pub tensor_value: fn(&str, &Value) -> Fit,
+    /// Whether parts of a file of the same format that are not understood here can be held.
+    pub kept: bool,
     /// Whether tensors can be compressed with zstd.
     pub zstd: bool,
     /// The checksums that tensors can have.
@@ -108,7 +110,9 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
         });
     }
     let mut adapted = Manifest::new(what.version.clone());
-    adapted.kept.clone_from(&what.kept);
+    if can.kept {
+        adapted.kept.clone_from(&what.kept);
+    }
     adapted.metadata = adapt_metadata(&what.metadata, can.file_value, None, &mut losses);
     adapted.tensors = what
         .tensors

@@ -176,8 +176,9 @@ pub struct Survey {
     pub share_equal: bool,
     /// This checksum over the decoded bytes of every part is computed.
     pub digest: Option<DigestKind>,
-    /// Records of [`Layout::Pairs`] are sorted by their index, without those that are 0, with values in this byte order.
-    pub pairs: Option<Endian>,
+    /// Records of [`Layout::Pairs`] are sorted by their index, without those that are 0, with values in the byte order
+    /// that their type has in the target.
+    pub pairs: Option<fn(DType) -> Endian>,
     /// A symmetry is looked for that each dense tensor can be packed by.
     pub pack: Option<PackSearch>,
 }

@@ -18,7 +18,6 @@ pub(super) const PRIMITIV: Entry = known(&Spec::known(
     &["primitiv"],
     &[(0, b"\xce\0\0\0\0\xce\0\0\0\x01\xce")],
 ));
-pub(super) const TENS: Entry = known(&Spec::known("tens", "TENS", &["tens"], &[(0, b"TENS")]));
 pub(super) const SAFETENSORS: Entry = known(&Spec::known(
     "safetensors",
     "safetensors",

@@ -2,6 +2,7 @@
 
 mod known;
 pub mod mag;
+pub mod tens;
 pub mod ztensor;
 
 use crate::format::Entry;
@@ -12,7 +13,7 @@ pub static FORMATS: &[Entry] = &[
     ztensor::ENTRY,
     known::BURNPACK,
     known::PRIMITIV,
-    known::TENS,
+    tens::ENTRY,
     known::SAFETENSORS,
     known::GGUF,
     known::NPY,

@@ -40,8 +40,6 @@ pub struct TensorInfo {
     pub parts: Vec<Part>,
     /// What the file says about this tensor beyond its type and place.
     pub metadata: Metadata,
-    /// What type, layout and place say already, in the file's own words: shown, and never carried to another file.
-    pub facts: Metadata,
     /// Symmetries that the elements are said to have, and that the layout makes no use of.
     pub symmetries: Vec<Symmetry>,
     /// The symmetry that a survey found and that the tensor is to be packed by.
@@ -88,7 +86,6 @@ impl TensorInfo {
             layout,
             parts: Vec::new(),
             metadata: Metadata::new(),
-            facts: Metadata::new(),
             symmetries: Vec::new(),
             pack: None,
             decoder: None,

@@ -4,11 +4,12 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
-    Profile, Registry, Segment, Spec, Survey, Written, adapt, execute,
+    Profile, Registry, Segment, Spec, Written, adapt, execute,
 };
 use crate::io::Output;
-use crate::model::{Manifest, TensorInfo};
+use crate::model::{Layout, Manifest, SourceId, TensorInfo};
 use crate::ops::readback::{Opened, Readback};
+use crate::ops::sparse::{self, Listing, Sparse};
 use crate::ops::survey;
 use crate::prelude::*;
 
@@ -28,6 +29,8 @@ pub struct ConvertOptions {
     pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
     /// Checksums of tensors.
     pub checksums: Checksums,
+    /// What becomes of sparse tensors, and of those that could be.
+    pub sparse: Sparse,
     /// Seconds since 1970, for formats that record a time.
     pub timestamp: u64,
     /// A file for every tensor, named after it, instead of one file.
@@ -47,6 +50,7 @@ impl Default for ConvertOptions {
             check: false,
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
+            sparse: Sparse::AsIs,
             timestamp: 0,
             file_per_tensor: false,
             execute: ExecuteOptions::default(),
@@ -78,9 +82,12 @@ pub struct Report {
     pub files: Vec<(String, u64)>,
     /// Tensors that were written.
     pub tensors: usize,
+    /// What was noticed on the way, for people.
+    pub notes: Vec<String>,
 }
 
-/// Finds out what writing `from` in another format means. Reads no tensor data and writes nothing.
+/// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
+/// [`ConvertOptions::sparse`] wants it listed.
 pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<Conversion> {
     let format = to.codec()?;
     let spec = format.spec();
@@ -109,9 +116,10 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         })?],
         None => spec.writes.iter().collect(),
     };
+    let (from, candidates) = &list_entries(from, candidates, spec, options)?;
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
-    for profile in candidates {
-        let (adapted, losses) = adapt_to(from, profile, options);
+    for &profile in candidates {
+        let (adapted, losses) = adapt_to(from, spec, profile, options);
         if best
             .as_ref()
             .is_none_or(|(_, _, least)| severity(&losses) < severity(least))
@@ -136,7 +144,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         .first()
         .filter(|first| options.version.is_none() && first.version != profile.version)
         .map(|first| {
-            let (_, lost) = adapt_to(from, first, options);
+            let (_, lost) = adapt_to(from, spec, first, options);
             let worst = lost.iter().max_by_key(|loss| loss.effect);
             format!(
                 "{} cannot hold everything ({})",
@@ -156,15 +164,85 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     })
 }
 
+/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists.
+fn list_entries(
+    from: &Archive,
+    candidates: Vec<&'static Profile>,
+    spec: &Spec,
+    options: &ConvertOptions,
+) -> Result<(Archive, Vec<&'static Profile>)> {
+    if options.sparse == Sparse::AsIs {
+        return Ok((from.clone(), candidates));
+    }
+    let listing = candidates.iter().find_map(|&profile| Some((profile, Listing::of(profile)?)));
+    let Some((profile, listing)) = listing else {
+        return match options.sparse {
+            Sparse::All => {
+                let message = format!("{} has no sparse layout to write", spec.name);
+                Err(Error::unsupported("sparse", message))
+            }
+            _ => Ok((from.clone(), candidates)),
+        };
+    };
+    let all = options.sparse == Sparse::All;
+    let is_sparse = |tensor: &TensorInfo| !tensor.layout.is_dense();
+    if !all && !from.manifest().tensors.iter().any(is_sparse) {
+        return Ok((from.clone(), candidates));
+    }
+    let listed = sparse::list(from, profile, listing, all, options.execute.threads)?;
+    let fitting = candidates.into_iter().filter(|other| Listing::of(other) == Some(listing));
+    Ok((listed, fitting.collect()))
+}
+
 /// What survives in a version of a format; one file for every tensor holds any number of them.
-fn adapt_to(from: &Archive, profile: &Profile, options: &ConvertOptions) -> (Manifest, Vec<Loss>) {
+fn adapt_to(
+    from: &Archive,
+    spec: &Spec,
+    profile: &Profile,
+    options: &ConvertOptions,
+) -> (Manifest, Vec<Loss>) {
     let mut can = profile.can;
     if options.file_per_tensor {
         can.max_tensors = u64::MAX;
     }
-    let (adapted, mut losses) = adapt(from.manifest(), &can);
+    let (mut adapted, mut losses) = adapt(from.manifest(), &can);
+    adapted.kept.retain(|kept| kept.format == spec.id);
+    for kept in &from.manifest().kept {
+        if !adapted.kept.contains(kept) {
+            losses.push(Loss {
+                tensor: None,
+                what: format!("{} {:?}", kept.format, kept.name),
+                why: "what is not understood is kept in the same format only".into(),
+                effect: Effect::Dropped,
+            });
+        }
+    }
     check_requests(profile, options, &adapted, &mut losses);
+    check_expansion(from, &adapted, &mut losses);
     (adapted, losses)
+}
+
+/// Sparse tensors that would be written densely, and would be too large.
+fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut Vec<Loss>) {
+    let limit = from.limits().dense_bytes;
+    for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
+        let was_sparse = matches!(
+            before.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        );
+        let len = before.dense_len().unwrap_or(u64::MAX);
+        if was_sparse && after.layout.is_dense() && len > limit {
+            losses.push(Loss {
+                tensor: Some(before.name.clone()),
+                what: format!("{len} bytes"),
+                why: format!(
+                    "a sparse tensor is written densely up to {limit} bytes; allow more with \
+                     --max-dense, or keep it sparse with --keep-sparse"
+                ),
+                effect: Effect::Impossible,
+            });
+        }
+    }
 }
 
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.
@@ -248,7 +326,7 @@ impl Conversion {
             .filter(|entry| entry.codec.is_some())
         {
             for profile in entry.spec.writes {
-                let (_, losses) = adapt_to(&self.from, profile, &self.options);
+                let (_, losses) = adapt_to(&self.from, entry.spec, profile, &self.options);
                 if severity(&losses).0 < Some(Effect::Impossible) {
                     let Spec { id, name, .. } = entry.spec;
                     let version = profile.version;
@@ -278,11 +356,12 @@ impl Conversion {
         plan_options.checksums = options.checksums;
         plan_options.timestamp = options.timestamp;
         let wanted = self.format.survey(&plan_options)?;
-        let from = survey(&self.from, wanted, options.execute.threads)?;
+        let surveyed = survey(&self.from, &wanted, options.execute.threads)?;
+        let (from, notes) = (surveyed.archive, surveyed.notes);
         // The survey changes where parts are and what they hash to: what is planned must say the same.
-        let surveyed = match wanted == Survey::default() {
+        let surveyed = match wanted.is_nothing() {
             true => None,
-            false => Some(adapt_to(&from, self.profile, options).0),
+            false => Some(adapt_to(&from, self.format.spec(), self.profile, options).0),
         };
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self
@@ -302,6 +381,7 @@ impl Conversion {
         Ok(Report {
             files,
             tensors: adapted.tensors.len(),
+            notes,
         })
     }
 
@@ -328,6 +408,8 @@ impl Conversion {
         for (index, tensor) in adapted.tensors.iter().enumerate() {
             let mut alone = Manifest::new(adapted.version.clone());
             alone.metadata = adapted.metadata.clone();
+            alone.kept.clone_from(&adapted.kept);
+            alone.kept.retain(|kept| comes_from(tensor, kept.source));
             alone.tensors.push(tensor.clone());
             let mut options = options.clone();
             options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
@@ -347,6 +429,12 @@ impl Conversion {
     }
 }
 
+/// Whether a tensor has data in a file.
+fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
+    let mut stored = tensor.parts.iter().filter_map(|part| part.payload.stored());
+    stored.any(|(file, _)| file == source)
+}
+
 /// Makes a segment that was planned for an only tensor one of the tensor at `index`.
 fn renumber(segment: &mut Segment, index: usize) {
     match segment {
@@ -364,7 +452,7 @@ fn renumber(segment: &mut Segment, index: usize) {
                 make(&alone, at)
             }));
         }
-        Segment::Align { .. } | Segment::Bytes(_) => {}
+        Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
     }
 }
 

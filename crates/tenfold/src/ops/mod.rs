@@ -6,6 +6,7 @@ mod digest;
 mod join;
 mod parallel;
 mod readback;
+mod sparse;
 mod survey;
 mod verify;
 
@@ -13,5 +14,6 @@ pub use convert::{Conversion, ConvertOptions, Report, prepare};
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
 pub use join::join;
-pub use survey::survey;
+pub use sparse::Sparse;
+pub use survey::{Surveyed, survey};
 pub use verify::verify;

@@ -27,7 +27,7 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{encode, seek_table};
 pub(crate) use elements::check_content;
 pub(crate) use input::{Data, Input};
-pub(crate) use packed::Triangle;
+pub(crate) use packed::{Triangle, diagonal_violation};
 pub(crate) use random::Random;
 pub(crate) use sparse::Scatter;
 pub(crate) use symmetry::check as check_symmetry;

@@ -5,7 +5,7 @@
 //! the place of every element can be computed, and nothing has to be held in memory.
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Operation, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{DType, Endian, Layout, Operation, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::places::Places;
@@ -326,9 +326,17 @@ fn split(out: &mut [u8], at: u64) -> Result<(&mut [u8], &mut [u8])> {
     Ok(out.split_at_mut(as_size(at)?))
 }
 
+/// Where the stored diagonal of a packed tensor is not what the symmetry makes of it: the index along the exchanged
+/// dimensions.
+pub(crate) fn diagonal_violation(data: Data<'_>, tensor: &TensorInfo) -> Result<Option<u64>> {
+    match &tensor.layout {
+        Layout::Packed(symmetry) => Unpack::new(data, tensor, symmetry, true)?.diagonal_violation(),
+        _ => Ok(None),
+    }
+}
+
 impl Unpack<'_> {
-    /// Whether the stored diagonal is what the symmetry makes of it; the index of a pair of dimensions where not.
-    pub(super) fn diagonal_violation(&self) -> Result<Option<u64>> {
+    fn diagonal_violation(&self) -> Result<Option<u64>> {
         let triangle = &self.triangle;
         if triangle.strict {
             return Ok(None);

@@ -191,6 +191,17 @@ impl Scatter {
         (self.entries.iter()).map(|entry| (entry.place, self.stored_value(entry)))
     }
 
+    /// The place of one of the entries, by place; its value goes into `out`.
+    pub(crate) fn entry(&self, n: usize, out: &mut Vec<u8>) -> Option<u64> {
+        let entry = self.entries.get(n)?;
+        out.clear();
+        out.extend_from_slice(self.stored_value(entry));
+        if let Some(apply) = self.apply(entry.operation) {
+            apply.apply(out);
+        }
+        Some(entry.place)
+    }
+
     /// The dense bytes from `at` on; `out` comes filled with zeros.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) {
         let width = self.width as u64;

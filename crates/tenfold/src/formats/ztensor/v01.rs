@@ -8,7 +8,7 @@ use crate::formats::ztensor::capability::DEPTH_1;
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, Part, Payload, Role,
+    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload, Role,
     SealedRange, SourceId, TensorInfo,
 };
 use crate::prelude::*;
@@ -296,7 +296,8 @@ impl Reading<'_, '_> {
         Ok((
             Layout::Pairs {
                 nnz: size / record,
-                per_axis: true,
+                index: PairIndex::Axes,
+                orbits: Vec::new(),
             },
             vec![part],
         ))
