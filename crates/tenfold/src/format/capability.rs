@@ -109,6 +109,14 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
             effect: Effect::Impossible,
         });
     }
+    if can.max_tensors == 1 && what.tensors.is_empty() {
+        losses.push(Loss {
+            tensor: None,
+            what: "a file without tensors".into(),
+            why: "it holds exactly one".into(),
+            effect: Effect::Impossible,
+        });
+    }
     let mut adapted = Manifest::new(what.version.clone());
     if can.kept {
         adapted.kept.clone_from(&what.kept);

@@ -217,7 +217,7 @@ impl Chunk {
 
     /// The name, as it is shown.
     pub fn name(&self) -> String {
-        super::meta::to_text(&self.magic).trim_end_matches(' ').to_owned()
+        super::meta::to_text(&self.magic)
     }
 
     pub(super) fn refuse(&self, why: &str) -> Error {
