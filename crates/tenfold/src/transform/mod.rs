@@ -269,11 +269,11 @@ impl<'a> View<'a> {
     pub(crate) fn step(&self) -> u64 {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
-            Body::Reorder(reorder) => reorder.row_len(),
             Body::Decoded(decoded) => decoded.step_len(),
             // A multiple of every element's width.
             Body::Direct(_)
             | Body::Pack(_)
+            | Body::Reorder(_)
             | Body::Sequential(..)
             | Body::Scatter(_)
             | Body::Unpack(_) => 128,
@@ -281,32 +281,78 @@ impl<'a> View<'a> {
         self.map.scale(stored.max(1))
     }
 
-    /// How many bytes a piece should have: a multiple of the step.
+    /// How many bytes a piece should have: a multiple of the step, or rows that go together.
     pub(crate) fn piece(&self) -> u64 {
+        if let Body::Reorder(reorder) = &self.body {
+            return self.map.scale(reorder.piece_len(PIECE as u64));
+        }
         let step = self.step();
         step * (PIECE as u64 / step).max(1)
     }
 
-    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step), and so is
-    /// `len` unless it is all that is left. `out` is cleared first.
+    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step) or of
+    /// [`piece`](Self::piece), and so is `len` unless it is all that is left. `out` is cleared first.
     pub(crate) fn read(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
         let stored_at = self.map.unscale(at);
         let stored_len = as_size(self.map.unscale(len))?;
         out.clear();
         out.resize(stored_len, 0);
+        self.read_unmapped(stored_at, out)?;
+        self.map.apply(out)
+    }
+
+    /// Stored elements in the wanted order; `out` comes filled with zeros.
+    fn read_unmapped(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.body {
-            Body::Direct(input) => input.read_into(stored_at, out)?,
-            Body::Frames(frames) => frames.read_into(stored_at, out)?,
-            Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
-            Body::Scatter(scatter) => scatter.read_into(stored_at, out),
-            Body::Decoded(decoded) => decoded.read_into(stored_at, out)?,
-            Body::Pack(pack) => pack.read_into(stored_at, out)?,
-            Body::Unpack(unpack) => unpack.read_into(stored_at, out)?,
+            Body::Direct(input) => input.read_into(at, out),
+            Body::Frames(frames) => frames.read_into(at, out),
+            Body::Reorder(reorder) => reorder.read_into(at, out),
+            Body::Scatter(scatter) => {
+                scatter.read_into(at, out);
+                Ok(())
+            }
+            Body::Decoded(decoded) => decoded.read_into(at, out),
+            Body::Pack(pack) => pack.read_into(at, out),
+            Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {
-                return Err(Error::argument("a compressed stream has no random access"));
+                Err(Error::argument("a compressed stream has no random access"))
             }
         }
-        self.map.apply(out)
+    }
+
+    /// How many tiles there are, where a file is better written tile by tile than piece by piece.
+    #[cfg(feature = "std")]
+    pub(crate) fn tiles(&self) -> Option<u64> {
+        match &self.body {
+            Body::Reorder(reorder) => reorder.tiles().map(|tiles| tiles.count),
+            _ => None,
+        }
+    }
+
+    /// Gives the runs of a tile with their places.
+    #[cfg(feature = "std")]
+    pub(crate) fn read_tile(
+        &self,
+        tile: u64,
+        piece: &mut Vec<u8>,
+        put: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Body::Reorder(reorder) = &self.body else {
+            return Err(Error::argument("a view without tiles"));
+        };
+        let tiles = reorder
+            .tiles()
+            .ok_or_else(|| Error::argument("a view without tiles"))?;
+        let rectangle = reorder.read_tile(&tiles, tile, piece)?;
+        self.map.apply(piece)?;
+        let mut rest = piece.as_slice();
+        for run in reorder.runs(&rectangle) {
+            let (at, end) = (self.map.scale(run.start), self.map.scale(run.end));
+            let (now, later) = rest.split_at(as_size(end - at)?);
+            put(at, now)?;
+            rest = later;
+        }
+        Ok(())
     }
 
     /// The pieces in order.
@@ -331,6 +377,10 @@ impl<'a> View<'a> {
             );
             return Err(Error::limit("memory", message));
         }
+        #[cfg(feature = "std")]
+        if self.is_random() && self.len > 4 * PIECE as u64 {
+            return self.collect_parallel();
+        }
         let mut all = Vec::new();
         let mut piece = Vec::new();
         let mut pieces = self.pieces()?;
@@ -341,6 +391,51 @@ impl<'a> View<'a> {
             all.extend_from_slice(&piece);
         }
         Ok(all)
+    }
+}
+
+#[cfg(feature = "std")]
+impl View<'_> {
+    /// Everything in one buffer, made by several threads.
+    fn collect_parallel(&self) -> Result<Vec<u8>> {
+        use std::sync::{Mutex, PoisonError};
+        let mut all = vec![0; as_size(self.len)?];
+        let piece = self.piece();
+        let places = all.chunks_mut(as_size(piece)?).zip((0..).step_by(as_size(piece)?));
+        let places = Mutex::new(places);
+        let failed = Mutex::new(None);
+        let work = || {
+            let mut scratch = Vec::new();
+            // The lock is held only to take the next place.
+            while let Some((place, at)) = {
+                let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
+                places.next()
+            } {
+                let done = match self.map.is_identity() {
+                    true => self.read_unmapped(at, place),
+                    false => self
+                        .read(at, place.len() as u64, &mut scratch)
+                        .map(|()| place.copy_from_slice(&scratch)),
+                };
+                if let Err(error) = done {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(error);
+                    return;
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        drop(places);
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
     }
 }
 

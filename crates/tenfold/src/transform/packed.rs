@@ -9,7 +9,7 @@ use crate::model::{DType, Endian, Layout, Operation, Payload, Role, Symmetry, Te
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::places::Places;
-use crate::transform::{Data, Input, PIECE, View, as_size, overflow};
+use crate::transform::{Data, Input, View, as_size, overflow};
 
 /// Which elements are stored, and where.
 #[derive(Clone, Debug)]
@@ -445,9 +445,8 @@ impl Window {
         while done < out.len() {
             let from = at + done as u64;
             if from < self.at || from >= self.at + self.bytes.len() as u64 {
-                let step = view.step();
-                self.at = from - from % step;
-                let len = step * (PIECE as u64 / step).max(1);
+                let len = view.piece();
+                self.at = from - from % len;
                 let mut bytes = core::mem::take(&mut self.bytes);
                 view.read(self.at, len.min(view.len() - self.at), &mut bytes)?;
                 self.bytes = bytes;

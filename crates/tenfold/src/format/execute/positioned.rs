@@ -27,6 +27,8 @@ enum Task {
     Gather { segments: Range<usize> },
     /// Bytes `from..from + len` of a tensor that can be entered anywhere.
     Share { segment: usize, from: u64, len: u64 },
+    /// One of the tiles of a tensor that is written tile by tile.
+    Tile { segment: usize, tile: u64 },
     /// A tensor from its beginning to its end.
     Whole { segment: usize },
 }
@@ -131,6 +133,10 @@ impl Job<'_> {
                 first = segment;
             }
             match large {
+                Some(Large::Shares) if self.tiles(segment)?.is_some() => {
+                    let tiles = 0..self.tiles(segment)?.unwrap_or(0);
+                    tasks.extend(tiles.map(|tile| Task::Tile { segment, tile }));
+                }
                 Some(Large::Shares) => {
                     let shares =
                         (0..len.div_ceil(SHARE)).map(|n| (n * SHARE, SHARE.min(len - n * SHARE)));
@@ -187,8 +193,28 @@ impl Job<'_> {
             Task::Share { segment, from, len } => self
                 .share(*segment, *from, *len, scratch)
                 .map(|()| Vec::new()),
+            Task::Tile { segment, tile } => self
+                .tile(*segment, *tile, scratch)
+                .map(|()| Vec::new()),
             Task::Whole { segment } => self.whole(*segment, scratch),
         }
+    }
+
+    /// How many tiles a segment is written in, if it is.
+    fn tiles(&self, segment: usize) -> Result<Option<u64>> {
+        match self.run.get(segment) {
+            Some(Segment::Tensor { .. }) => Ok(self.view(segment)?.tiles()),
+            _ => Ok(None),
+        }
+    }
+
+    fn tile(&self, segment: usize, tile: u64, scratch: &mut Scratch) -> Result<()> {
+        let start = self.range(segment).start;
+        let view = self.view(segment)?;
+        view.read_tile(tile, &mut scratch.piece, &mut |at, bytes| {
+            write_at(self.file, start + at, bytes)?;
+            self.options.control.advance(bytes.len() as u64)
+        })
     }
 
     /// Puts neighbouring segments together in memory and writes them at once.
