@@ -42,12 +42,6 @@ pub(crate) fn len_bytes(path: &Path, archive: &Archive) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Opens what is whole of a file, as far as its format lets that be found.
-pub(crate) fn salvage(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    let options = OpenOptions::new().mmap(false).format(from);
-    options.salvage(true).open(path)
-}
-
 /// Runs `one` for every file. One that fails is reported, and the others are still done.
 pub(crate) fn for_each_file(
     inputs: &Inputs,

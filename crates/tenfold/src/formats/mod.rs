@@ -6,6 +6,7 @@ mod known;
 pub mod mag;
 pub mod primitiv;
 pub mod safetensors;
+pub mod tens;
 pub mod ztensor;
 
 use crate::format::Entry;
@@ -16,7 +17,7 @@ pub static FORMATS: &[Entry] = &[
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
-    known::TENS,
+    tens::ENTRY,
     safetensors::ENTRY,
     gguf::ENTRY,
     known::NPY,
