@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
     {
         return Err(format!(
-            "no package here for {unknown:?}; there are `mag`, `primitiv` and `ztensor`, and, alone, `burn`"
+            "no package here for {unknown:?}; there are `gguf`, `mag`, `primitiv` and `ztensor`, and, alone, `burn`"
         )
         .into());
     }
@@ -138,7 +138,7 @@ impl Exchange {
     fn load_ours(&mut self, package: &Package, python: &Path, written: &[Written]) {
         for file in written {
             let own = std::ptr::eq(file.package, package);
-            if !own && (file.kind != "basic" || package.f32_only) {
+            if !own && (file.kind != "basic" || package.f32_only || package.no_bool) {
                 continue;
             }
             for version in package.loads {

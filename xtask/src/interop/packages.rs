@@ -21,6 +21,8 @@ pub(super) struct Package {
     pub(super) fixtures: &'static [&'static str],
     /// Has no other type, so that the files of other packages are not for it.
     pub(super) f32_only: bool,
+    /// Has no bool, which the files of other packages have.
+    pub(super) no_bool: bool,
     /// How it is made from its sources, where pip alone does not know.
     pub(super) build: Option<&'static Build>,
     /// Those of them that it does not load, and why.
@@ -52,6 +54,7 @@ pub(super) static PACKAGES: &[Package] = &[
         options: &[],
         fixtures: &["archive_", "spec_metadata_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[],
     },
@@ -66,6 +69,7 @@ pub(super) static PACKAGES: &[Package] = &[
         options: &[],
         fixtures: &["snap010_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[],
     },
@@ -80,6 +84,7 @@ pub(super) static PACKAGES: &[Package] = &[
         options: &[],
         fixtures: &["snap020_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[(
             "snap020_zero_dim_real_reader_refuses",
@@ -97,6 +102,7 @@ pub(super) static PACKAGES: &[Package] = &[
         options: &[],
         fixtures: &["snap030_", "spec_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[],
     },
@@ -116,6 +122,7 @@ pub(super) static PACKAGES: &[Package] = &[
         ],
         fixtures: &["v01_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[
             ("v01_hand_unknown_dtype", "a tensor of it cannot be read"),
@@ -156,6 +163,7 @@ pub(super) static PACKAGES: &[Package] = &[
         ],
         fixtures: &["v10_", "v11_", "v12_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[],
     },
@@ -186,6 +194,7 @@ pub(super) static PACKAGES: &[Package] = &[
         ],
         fixtures: &["v2_"],
         f32_only: false,
+        no_bool: false,
         build: None,
         except: &[("v2_unknown_type", "a tensor of it cannot be read")],
     },
@@ -207,6 +216,7 @@ pub(super) static PACKAGES: &[Package] = &[
             "hand_param",
         ],
         f32_only: true,
+        no_bool: false,
         build: Some(&Build {
             requires: &[
                 "cmake<4",
@@ -239,6 +249,32 @@ pub(super) static PACKAGES: &[Package] = &[
                 "no optimizer of its own has these settings",
             ),
         ],
+    },
+    Package {
+        format: "gguf",
+        extension: "gguf",
+        installs: &["gguf==0.19.0", "numpy"],
+        program: "gguf_python.py",
+        writes: &["plain", "full", "quantized"],
+        loads: &["3"],
+        metadata_only: false,
+        options: &["-O align=64"],
+        fixtures: &[
+            "quant_big_endian",
+            "quant_iq",
+            "quant_k",
+            "quant_legacy",
+            "quant_ternary_fp4",
+            "ranks_",
+            "plain_types",
+            "kv_no_nested",
+            "v1_",
+            "v2_",
+        ],
+        f32_only: false,
+        no_bool: true,
+        build: None,
+        except: &[],
     },
 ];
 
