@@ -1,7 +1,7 @@
 """gguf, the Python package of llama.cpp: plain and quantized tensors, and metadata of every type but nested arrays.
 
 The kinds it writes are `plain`, `full`, and `quantized` with blocks that the package makes itself. Metadata is written
-with the types that GGUF has for it; when a file is loaded, what the format itself adds is left out.
+with the types that GGUF has for it.
 """
 
 import gguf
@@ -21,7 +21,6 @@ DTYPES = {
     "i64": (KINDS.I64, np.int64),
 }
 QUANTIZED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0"]
-ADDED = ("GGUF.", "general.architecture", "general.alignment", "general.quantization_version")
 
 
 def write(kind, path):
@@ -29,6 +28,10 @@ def write(kind, path):
     writer.add_int32("epoch", METADATA["epoch"])
     writer.add_float32("loss", METADATA["loss"])
     writer.add_int64("delta", METADATA["delta"])
+    metadata = METADATA | {"general.architecture": "tenfold"}
+    if kind == "quantized":
+        writer.add_quantization_version(2)
+        metadata["general.quantization_version"] = 2
     tensors = list(quantized() if kind == "quantized" else fitting(kind))
     for t in tensors:
         add(writer, t)
@@ -36,7 +39,7 @@ def write(kind, path):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return tensors, METADATA | {"general.architecture": "tenfold"}
+    return tensors, metadata
 
 
 def fitting(kind):
@@ -55,9 +58,8 @@ def quantized():
 
 def add(writer, t):
     if t.dtype.startswith("gguf:"):
-        raw, kind = t.dtype[5:], KINDS[t.dtype[5:]]
         rows = np.frombuffer(t.data, np.uint8).reshape(t.shape[0], -1)
-        writer.add_tensor(t.name, rows, raw_dtype=kind)
+        writer.add_tensor(t.name, rows, raw_dtype=KINDS[t.dtype[5:]])
     elif t.dtype == "bf16":
         rows = np.frombuffer(t.data, np.uint8).reshape(*t.shape[:-1], -1)
         writer.add_tensor(t.name, rows, raw_dtype=KINDS.BF16)
@@ -76,8 +78,9 @@ def load(path):
         data = t.data.tobytes()
         assert len(data) == elements(shape) // block * size, t.name
         tensors.append(Sample(t.name, dtype, shape, data))
-    metadata = {key: field.contents() for key, field in reader.fields.items() if not key.startswith("GGUF.")}
-    return tensors, metadata
+    # The head of the file is no metadata, and the alignment is how it was written.
+    own = lambda key: not key.startswith("GGUF.") and key != "general.alignment"
+    return tensors, {key: field.contents() for key, field in reader.fields.items() if own(key)}
 
 
 run(write, load)
