@@ -141,7 +141,7 @@ impl Exchange {
     fn load_ours(&mut self, package: &Package, python: &Path, written: &[Written]) {
         for file in written {
             let own = std::ptr::eq(file.package, package);
-            if !own && (file.kind != "basic" || package.f32_only) {
+            if !own && (file.kind != "basic" || package.f32_only || package.no_bool) {
                 continue;
             }
             for version in package.loads {

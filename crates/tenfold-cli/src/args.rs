@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Digest(DigestArgs),
     /// Write a file in another format, version or encoding
     #[command(before_help = CONVERT_EXAMPLES)]
-    Convert(ConvertArgs),
+    Convert(Box<ConvertArgs>),
     /// Show which formats are read and written, and what they can hold
     #[command(before_help = FORMATS_EXAMPLES)]
     Formats(FormatsArgs),

@@ -11,8 +11,8 @@ pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};
 pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
-    Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions, Segment,
-    Survey, Want, Written,
+    Candidates, Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions,
+    Segment, Survey, Want, Written,
 };
 pub use registry::{Entry, Registry};
 

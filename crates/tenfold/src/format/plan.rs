@@ -192,11 +192,14 @@ impl Survey {
     }
 }
 
+/// The symmetries to try on a tensor, the best first.
+pub type Candidates = Arc<dyn Fn(&TensorInfo) -> Result<Vec<Symmetry>> + Send + Sync>;
+
 /// Which symmetries are looked for.
 #[derive(Clone)]
 pub struct PackSearch {
     /// The symmetries to try on a tensor, the best first.
-    pub candidates: Arc<dyn Fn(&TensorInfo) -> Result<Vec<Symmetry>> + Send + Sync>,
+    pub candidates: Candidates,
     /// A tensor that has none of them is an error; otherwise it stays as it is.
     pub required: bool,
 }

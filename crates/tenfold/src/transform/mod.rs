@@ -435,7 +435,6 @@ impl View<'_> {
             }
             work();
         });
-        drop(places);
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
             None => Ok(all),

@@ -1,5 +1,7 @@
 //! What is special to GGUF: dequantization to the last bit, typed metadata, parts, quantization.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -98,7 +98,6 @@ const MAX_KEY: usize = 65_535;
 const ALIGNMENT: &str = "general.alignment";
 #[cfg(feature = "gguf")]
 const ARCHITECTURE: &str = "general.architecture";
-#[cfg(feature = "gguf")]
 const QUANTIZATION_VERSION: &str = "general.quantization_version";
 
 /// What is written has rows of whole blocks, and sizes that ggml can count.
@@ -117,11 +116,17 @@ fn value_fits(key: &str, value: &Value) -> Fit {
     if key.is_empty() || key.len() > MAX_KEY {
         return Fit::No;
     }
-    if key == ALIGNMENT {
-        return match value {
-            Value::U32(align) if is_alignment((*align).into()) => Fit::Exact,
-            _ => Fit::No,
-        };
+    match (key, value) {
+        (ALIGNMENT, Value::U32(align)) if is_alignment((*align).into()) => return Fit::Exact,
+        (QUANTIZATION_VERSION, Value::U32(_)) => return Fit::Exact,
+        // Readers take no other type for these two; formats with text only give them back as text.
+        (ALIGNMENT | QUANTIZATION_VERSION, Value::Str(text)) => {
+            let number = text.parse::<u32>().ok();
+            let number = number.filter(|&n| key != ALIGNMENT || is_alignment(n.into()));
+            return number.map_or(Fit::No, |number| Fit::As(Value::U32(number)));
+        }
+        (ALIGNMENT | QUANTIZATION_VERSION, _) => return Fit::No,
+        _ => {}
     }
     match value {
         Value::Null | Value::Elsewhere(_) | Value::Encoded { .. } => Fit::No,

@@ -13,12 +13,11 @@ use crate::transform::Triangle;
 
 /// Pairs are written in ascending order, and packing needs a look at the elements.
 pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
-    let mut survey = Survey::default();
-    survey.pairs = Some(match is_big(options)? {
+    let pairs = Some(match is_big(options)? {
         true => big_integers,
         false => |_| Endian::Little,
     });
-    survey.pack = match options.option("pack") {
+    let pack = match options.option("pack") {
         None => None,
         Some(_) if options.version == V09 => {
             return Err(Error::argument("version 0.9 packs nothing; write 1.0"));
@@ -35,7 +34,11 @@ pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
             })
         }
     };
-    Ok(survey)
+    Ok(Survey {
+        pairs,
+        pack,
+        ..Survey::default()
+    })
 }
 
 fn is_big(options: &PlanOptions) -> Result<bool> {
