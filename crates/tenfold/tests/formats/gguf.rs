@@ -217,7 +217,7 @@ fn parts_are_written_and_joined_again() {
     );
     assert_eq!(
         parts.metadata().get("split.count"),
-        Some(&Value::U16(count as u16))
+        Some(&Value::U16(u16::try_from(count).unwrap()))
     );
     let total = i32::try_from(archive.tensors().len()).unwrap();
     assert_eq!(
@@ -265,7 +265,7 @@ fn what_readers_need_is_written() {
 
 /// 0.0, 0.25, -0.5, 0.75 and so on.
 fn numbers(count: u16) -> Bytes {
-    let number = |n: u16| f32::from(n) * if n % 2 == 0 { -0.25 } else { 0.25 };
+    let number = |n: u16| f32::from(n) * if n.is_multiple_of(2) { -0.25 } else { 0.25 };
     let bytes: Vec<u8> = (0..count).flat_map(|n| number(n).to_le_bytes()).collect();
     bytes.into()
 }
