@@ -31,7 +31,7 @@ static ALLOCATOR: Counting = Counting;
 /// Files up to this length are tried at every place.
 const EXHAUSTIVE: usize = 4 << 10;
 /// Places that are tried in larger ones.
-const SAMPLES: usize = if cfg!(debug_assertions) { 60 } else { 1000 };
+const SAMPLES: usize = if cfg!(debug_assertions) { 25 } else { 1000 };
 
 static TRIED: AtomicUsize = AtomicUsize::new(0);
 

@@ -96,6 +96,8 @@ enum Stored {
     Raw,
     BigEndian,
     ColumnMajor,
+    /// With rows that are longer than a piece.
+    LongRows,
     Sparse,
 }
 
@@ -103,8 +105,10 @@ enum Stored {
 fn made(dtype: DType, len: u64, stored: Stored) -> Archive {
     let width = dtype.width().unwrap() as u64;
     // Rows that divide no power of two.
-    let columns = 3 * 1024;
-    let rows = len / width / columns;
+    let (rows, columns) = match stored {
+        Stored::LongRows => (3, len / width / 3),
+        _ => (len / width / 3072, 3072),
+    };
     let len = rows * columns * width;
     let shape = vec![rows, columns];
     let mut builder = ArchiveBuilder::new();
@@ -119,7 +123,7 @@ fn made(dtype: DType, len: u64, stored: Stored) -> Archive {
     match stored {
         Stored::Raw => {}
         Stored::BigEndian => info.parts[0].endian = Endian::Big,
-        Stored::ColumnMajor => info.layout = Layout::ColumnMajor,
+        Stored::ColumnMajor | Stored::LongRows => info.layout = Layout::ColumnMajor,
         Stored::Sparse => {
             // As many entries whatever the size.
             let nnz = 1000;
@@ -171,6 +175,7 @@ fn converting_holds_pieces_whatever_the_size() {
             Stored::Raw,
             Stored::BigEndian,
             Stored::ColumnMajor,
+            Stored::LongRows,
             Stored::Sparse,
         ] {
             let what = format!("{stored:?} to {} {}", entry.spec.id, profile.version);
@@ -232,7 +237,7 @@ fn assert_bounded(what: &str, small: usize, large: usize) {
 #[test]
 fn digesting_and_verifying_hold_pieces_whatever_the_size() {
     let _alone = alone();
-    for stored in [Stored::Raw, Stored::BigEndian, Stored::ColumnMajor] {
+    for stored in [Stored::Raw, Stored::BigEndian, Stored::LongRows] {
         let from = made(DType::F32, LARGE, stored);
         let (_, peak) = on_all_threads(|| {
             ops::digest(&from, 2);
