@@ -303,6 +303,19 @@ fn metadata_of_all_files_is_kept_and_disagreement_reported() {
 }
 
 #[test]
+fn an_index_is_recognized_behind_long_metadata() {
+    let directory = copy();
+    for long in [65_500, 65_536, 200_000] {
+        let note = format!("\"note\": \"{}\", \"total_size\"", "x".repeat(long));
+        let text = fs::read_to_string(fixture().join(INDEX)).unwrap();
+        let text = text.replacen("\"total_size\"", &note, 1);
+        fs::write(directory.path().join(INDEX), text).unwrap();
+        let archive = Archive::open(directory.path().join(INDEX)).unwrap();
+        assert_eq!(archive.metadata().len(), 2);
+    }
+}
+
+#[test]
 fn without_a_directory_the_index_says_what_it_needs() {
     let text = fs::read(fixture().join(INDEX)).unwrap();
     let error = Archive::from_bytes(text).err().unwrap();

@@ -13,8 +13,7 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     let [_, job, number, file] = args.as_slice() else {
         return Err(
-            "safetensors make COUNT FILE | big MIB FILE | open RUNS FILE | load RUNS FILE"
-                .into(),
+            "safetensors make COUNT FILE | big MIB FILE | open RUNS FILE | load RUNS FILE".into(),
         );
     };
     let number: u32 = number.parse()?;

@@ -37,15 +37,24 @@ pub(super) fn is_text(source: &dyn Source) -> Result<bool> {
     Ok(!head.contains(&0) && first.is_none_or(|byte| *byte == b'{') && !head.is_empty())
 }
 
-/// Whether a file is an index, by its beginning.
+/// Whether a file is an index: JSON text with a `weight_map`, which usually comes soon.
 pub(super) fn is_index(source: &dyn Source) -> Result<bool> {
-    const HEAD: u64 = 64 << 10;
+    const PIECE: u64 = 64 << 10;
     const KEY: &[u8] = b"\"weight_map\"";
     if !is_text(source)? {
         return Ok(false);
     }
-    let head = source.read(0..source.len().min(HEAD))?;
-    Ok(head.windows(KEY.len()).any(|window| window == KEY))
+    let end = source.len().min(MAX_HEADER);
+    let mut at = 0;
+    while at < end {
+        // Pieces overlap, so that a key on the border is in one of them.
+        let piece = source.read(at..(at + PIECE + KEY.len() as u64).min(end))?;
+        if piece.windows(KEY.len()).any(|window| window == KEY) {
+            return Ok(true);
+        }
+        at += PIECE;
+    }
+    Ok(false)
 }
 
 /// An index, as it is on disk.
