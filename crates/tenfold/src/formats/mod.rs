@@ -1,6 +1,7 @@
 //! The formats: a folder each, and one line each in the table.
 
 pub mod burnpack;
+pub mod cc4s;
 pub mod gguf;
 mod known;
 pub mod mag;
@@ -17,6 +18,7 @@ pub static FORMATS: &[Entry] = &[
     burnpack::ENTRY,
     primitiv::ENTRY,
     known::TENS,
+    cc4s::ENTRY,
     safetensors::ENTRY,
     gguf::ENTRY,
     known::NPY,
