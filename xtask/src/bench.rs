@@ -5,6 +5,7 @@
 
 mod contestants;
 mod race;
+mod safetensors;
 
 use crate::Result;
 use crate::project::{self, Project};
@@ -60,6 +61,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("small", Bench::small),
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),
+    ("safetensors", Bench::safetensors),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.
@@ -79,14 +81,7 @@ struct Bench {
 impl Bench {
     /// Opening files of many small tensors: our library beside the one that the file was written with.
     fn open(&self) -> Result<()> {
-        self.project.build(&[
-            "--package",
-            "tenfold",
-            "--example",
-            "open",
-            "--all-features",
-        ])?;
-        let ours = self.project.target.join("release/examples/open");
+        let ours = self.example("open")?;
         for (format, theirs, extension) in [
             ("zTensor 0.1", self.ztensor_0()?, "0.zt"),
             ("zTensor 2", self.ztensor_2()?, "2.zt"),
@@ -244,11 +239,6 @@ impl Bench {
     /// in memory.
     fn burnpack(&self) -> Result<()> {
         let theirs = self.burn_pack()?;
-        let example = |name: &str| -> Result<PathBuf> {
-            let what = ["--package", "tenfold", "--example", name, "--all-features"];
-            self.project.build(&what)?;
-            Ok(self.project.target.join("release/examples").join(name))
-        };
         let count = 20_000;
         let many = self.input(&format!("many-{count}.bpk"), |file| {
             project::output(
@@ -258,7 +248,7 @@ impl Bench {
                     .arg(file),
             )
         })?;
-        let ours = Runner::new("tenfold", example("open")?);
+        let ours = Runner::new("tenfold", self.example("open")?);
         let goal = Some(Goal {
             ratio: 1.0 / 3.0,
             peak: None,
@@ -279,7 +269,7 @@ impl Bench {
         let big = self.input(&format!("big-{mib}.bpk"), |file| {
             project::output(theirs.command().args(["big", &mib.to_string()]).arg(file))
         })?;
-        let read = example("read")?;
+        let read = self.example("read")?;
         for (job, name) in [("read", "burn-pack 0.23"), ("copy", "memcpy")] {
             let ours = Runner::new("tenfold", &read).args(["3"]).args([&big]);
             let mut theirs = theirs.runner().args([job, "3"]).args([&big]).prints_time();
@@ -311,6 +301,13 @@ impl Bench {
             .args(options)
             .args([from])
             .makes(&self.folder.join("ours.out"))
+    }
+
+    /// A program of the library's examples.
+    fn example(&self, name: &str) -> Result<PathBuf> {
+        let what = ["--package", "tenfold", "--example", name, "--all-features"];
+        self.project.build(&what)?;
+        Ok(self.project.target.join("release/examples").join(name))
     }
 
     fn counts(&self) -> Vec<u32> {

@@ -43,14 +43,17 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     }
 }
 
-/// The pages whose generated parts are not what they should be.
+/// The pages whose generated parts are not what they should be, or that do not exist; the others are written if asked.
 fn refresh(project: &Project, write: bool) -> Result<Vec<PathBuf>> {
     let source = Generator::new(project)?;
     let mut stale = Vec::new();
+    let mut missing = Vec::new();
     for page in source.pages() {
         let path = project.root.join(&page);
-        let old =
-            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", page.display()))?;
+        let Ok(old) = fs::read_to_string(&path) else {
+            missing.push(page.display().to_string());
+            continue;
+        };
         let new = rewrite(&old, |name, before| source.generate(name, before, &page))
             .map_err(|error| format!("{}: {error}", page.display()))?;
         if old != new {
@@ -60,7 +63,10 @@ fn refresh(project: &Project, write: bool) -> Result<Vec<PathBuf>> {
             stale.push(page);
         }
     }
-    Ok(stale)
+    match missing.is_empty() {
+        true => Ok(stale),
+        false => Err(format!("every format has a page; not found: {}", missing.join(", ")).into()),
+    }
 }
 
 /// Replaces what stands between the markers by what `generate` makes of the part's name and the text before it.

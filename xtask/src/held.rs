@@ -63,6 +63,18 @@ impl Held {
         self.tensors.values().any(|tensor| tensor.sha256.is_none())
     }
 
+    /// The metadata as a format holds it that has only text.
+    pub(crate) fn metadata_as_text(&mut self) {
+        for value in (self.metadata.iter_mut())
+            .filter_map(Value::as_object_mut)
+            .flat_map(Map::values_mut)
+        {
+            if !value.is_string() {
+                *value = Value::String(value.to_string());
+            }
+        }
+    }
+
     /// Every way in which `got` is not `self`, in words.
     pub(crate) fn differences(&self, got: &Self) -> Vec<String> {
         let mut found = Vec::new();

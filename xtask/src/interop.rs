@@ -20,7 +20,7 @@ mod packages;
 use crate::Result;
 use crate::held::Held;
 use crate::project::{self, Project};
-use packages::{PACKAGES, Package, WITHOUT_METADATA};
+use packages::{METADATA_AS_TEXT, PACKAGES, Package, WITHOUT_METADATA};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         .iter()
         .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
     {
+        let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
+        known.dedup();
+        let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are `mag`, `primitiv` and `ztensor`, and, alone, `burn`"
+            "no package here for {unknown:?}; there are {known}, and, alone, burn"
         )
         .into());
     }
@@ -240,6 +243,9 @@ impl Exchange {
                 if WITHOUT_METADATA.contains(&(package.format, version)) {
                     want.metadata = None;
                 }
+                if METADATA_AS_TEXT.contains(&(package.format, version)) {
+                    want.metadata_as_text();
+                }
                 if package.metadata_only {
                     want.metadata.get_or_insert_with(|| json!({}));
                     return want
@@ -265,9 +271,16 @@ impl Exchange {
             .args(options.split_whitespace());
         if WITHOUT_METADATA.contains(&(package.format, version)) {
             command.args(["--allow", "dropped"]);
+        } else if METADATA_AS_TEXT.contains(&(package.format, version)) {
+            command.args(["--allow", "changed"]);
         }
         project::output(command.arg(from).arg(to))?;
-        project::output(self.tenfold(&["verify"]).arg(to))?;
+        let mut made = to.as_os_str().to_owned();
+        if !to.exists() {
+            // Several files, which their index names.
+            made.push(".index.json");
+        }
+        project::output(self.tenfold(&["verify"]).arg(made))?;
         Ok(())
     }
 

@@ -211,6 +211,15 @@ pub(crate) struct ConvertArgs {
     /// Do not compress, except what --zstd says
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Write sparse tensors sparsely where the target can, instead of filling in zeros
+    #[arg(long)]
+    pub(crate) keep_sparse: bool,
+    /// Write all tensors sparsely: elements whose bits are all 0 are left out
+    #[arg(long, conflicts_with = "keep_sparse")]
+    pub(crate) sparse: bool,
+    /// The largest size of a sparse tensor that is written with its zeros, such as 500MB or 64GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) max_dense: Option<u64>,
     /// Which checksums the tensors get
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,

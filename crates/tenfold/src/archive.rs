@@ -12,7 +12,7 @@ use crate::format::{Context, Finding, Form, Registry, Spec, Want};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
-use crate::transform::{Data, View};
+use crate::transform::{Data, Random, View};
 use crate::typed::{Element, Typed};
 
 /// How files are opened.
@@ -539,6 +539,19 @@ impl ArchiveBuilder {
     }
 }
 
+/// Single elements of a tensor, see [`Tensor::elements`].
+pub struct Elements<'a> {
+    tensor: Tensor<'a>,
+    random: Random<'a>,
+}
+
+impl Elements<'_> {
+    /// The element at some indices, little-endian.
+    pub fn get(&self, index: &[u64]) -> Result<Bytes> {
+        (self.random.get(index)).map_err(|error| self.tensor.blame(error))
+    }
+}
+
 /// A tensor of an archive.
 #[derive(Clone, Copy)]
 pub struct Tensor<'a> {
@@ -615,6 +628,26 @@ impl<'a> Tensor<'a> {
             put(&piece)?;
         }
         Ok(())
+    }
+
+    /// One element by its indices, little-endian, without expanding a packed or sparse tensor.
+    ///
+    /// For many of them see [`elements`](Self::elements).
+    pub fn element(&self, index: &[u64]) -> Result<Bytes> {
+        self.elements()?.get(index)
+    }
+
+    /// Reads single elements in any order.
+    ///
+    /// Dense and packed elements are read at their places. Entries of a sparse tensor are looked at once, and then found
+    /// by halving where they are stored in order; otherwise they are held in memory.
+    pub fn elements(&self) -> Result<Elements<'a>> {
+        let info = self.info.readable()?;
+        let random = Random::new(self.archive.data(), info).map_err(|error| self.blame(error))?;
+        Ok(Elements {
+            tensor: *self,
+            random,
+        })
     }
 
     /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored

@@ -27,7 +27,7 @@ mod transform;
 mod typed;
 mod wire;
 
-pub use archive::{Archive, ArchiveBuilder, OpenOptions, Tensor};
+pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
 pub use typed::{Element, Typed};

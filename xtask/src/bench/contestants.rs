@@ -61,6 +61,18 @@ impl Bench {
         self.built("burn-pack 0.23", "burnpack")
     }
 
+    pub(super) fn safetensors_crate(&self) -> Result<Contestant> {
+        self.built("safetensors 0.8.0 (crate)", "safetensors")
+    }
+
+    pub(super) fn safetensors_package(&self) -> Result<Contestant> {
+        self.package(
+            "safetensors 0.8.0 (Python)",
+            &["safetensors==0.8.0", "numpy", "ml_dtypes"],
+            "many_safetensors.py",
+        )
+    }
+
     /// A crate, built apart from our workspace.
     fn built(&self, name: &'static str, folder: &str) -> Result<Contestant> {
         let target = self.folder.join(folder);

@@ -30,8 +30,8 @@ pub(super) fn formats(formats: &[Value]) -> String {
             "| [{}](docs/formats/{id}.md) | {} | {} | {} |",
             text(format, "name"),
             files.join(" "),
-            list(format, "reads").join(", "),
-            or_none(&written.join(", ")),
+            versions(&list(format, "reads")),
+            or_none(&versions(&written)),
         );
     }
     let recognized: Vec<_> = (formats.iter())
@@ -46,6 +46,14 @@ pub(super) fn formats(formats: &[Value]) -> String {
         );
     }
     table
+}
+
+/// A format that counts no versions says `-`.
+fn versions(names: &[&str]) -> String {
+    let shown = names
+        .iter()
+        .map(|name| if *name == "-" { "the only one" } else { name });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// What each version of a format that is written can hold, and the format's options.

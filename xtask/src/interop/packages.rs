@@ -240,7 +240,29 @@ pub(super) static PACKAGES: &[Package] = &[
             ),
         ],
     },
+    Package {
+        format: "safetensors",
+        extension: "safetensors",
+        installs: &["safetensors==0.8.0", "numpy", "ml_dtypes"],
+        program: "safetensors_numpy.py",
+        writes: &["basic", "full"],
+        loads: &["-"],
+        metadata_only: false,
+        options: &[
+            "-O reserve=10000",
+            "-O align=4096",
+            "--shard-size 100B",
+            "--shard-size 1MB",
+        ],
+        fixtures: &[""],
+        f32_only: false,
+        build: None,
+        except: &[],
+    },
 ];
+
+/// Versions whose metadata is text: numbers change their form, which the user of such a file allows.
+pub(super) const METADATA_AS_TEXT: &[(&str, &str)] = &[("safetensors", "-")];
 
 /// Versions without a place for the metadata of a file: dropping it is what the user of such a file asks for.
 pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry, Severity};
-use tenfold::io::AtomicOutput;
+use tenfold::io::{AtomicOutput, Limits};
 use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, TensorInfo};
-use tenfold::ops::{self, Conversion, ConvertOptions, Report, prepare};
-use tenfold::{Archive, Error};
+use tenfold::ops::{self, Conversion, ConvertOptions, Report, Sparse, prepare};
+use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs, named, open, salvage};
+use crate::commands::{Names, globs};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -202,11 +202,15 @@ fn refuse_same(input: &Path, output: &Path) -> Result<()> {
 
 /// The file, or what is whole of it: then the reason why that is not everything is said.
 fn open_input(args: &ConvertArgs, input: &Path) -> tenfold::Result<Archive> {
-    let from = args.from.as_deref();
-    if !args.salvage {
-        return open(input, from);
+    let mut limits = Limits::default();
+    if let Some(bytes) = args.max_dense {
+        limits = limits.with_dense_bytes(bytes);
     }
-    let archive = salvage(input, from)?;
+    let opening = OpenOptions::new().mmap(false).format(args.from.as_deref());
+    let archive = opening.limits(limits).salvage(args.salvage).open(input)?;
+    if !args.salvage {
+        return Ok(archive);
+    }
     for finding in archive.findings() {
         if finding.severity > Severity::Note && !args.quiet {
             let input = show_path(input);
@@ -329,6 +333,11 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions> {
         Some(Allow::Dropped) => Effect::Dropped,
     };
     options.check = args.check;
+    options.sparse = match (args.sparse, args.keep_sparse) {
+        (true, _) => Sparse::All,
+        (_, true) => Sparse::Keep,
+        _ => Sparse::AsIs,
+    };
     options.shard_size = args.shard_size;
     options.file_per_tensor = is_directory(&args.output) && args.shard_size.is_none();
     options.execute.threads = args.threads.map_or(0, usize::from);
@@ -389,7 +398,7 @@ fn announce(args: &ConvertArgs, target: &Entry, conversion: &Conversion) -> Resu
         let version = conversion.profile.version;
         say(format_args!(
             "{} is chosen: {because}",
-            named(target.spec, version)
+            target.spec.with_version(version)
         ));
     }
     let losses = &conversion.losses;
@@ -470,13 +479,14 @@ impl<'a> Summary<'a> {
 
     fn say(&self, report: Option<&Report>, took: Duration) {
         let output = self.output();
-        let what = named(self.target.spec, self.version);
+        let what = self.target.spec.with_version(self.version);
         let tensors = count(self.tensors, "tensor");
         match report {
             None => say(format_args!(
                 "{output} would be {what}, {tensors}; nothing was written"
             )),
             Some(report) => {
+                report.notes.iter().for_each(say);
                 let checked = if self.args.check {
                     "; the digests of all tensors agree"
                 } else {

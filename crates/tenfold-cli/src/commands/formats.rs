@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tenfold::format::{Capabilities, Entry, Fit, Profile, Registry, Spec};
-use tenfold::model::{DType, Layout, Metadata, Value};
+use tenfold::model::{DType, Layout, Metadata, Operation, PairIndex, Symmetry, Value};
 
 use crate::args::FormatsArgs;
 use crate::failure::{Exit, Result};
@@ -183,9 +183,14 @@ fn layouts(can: &Capabilities) -> Vec<String> {
         Layout::ColumnMajor,
         Layout::Coo { nnz: 1 },
         Layout::Csr { nnz: 1 },
+        Layout::Packed(Box::new(Symmetry {
+            operation: Operation::Same,
+            permutation: vec![1, 0],
+        })),
         Layout::Pairs {
             nnz: 1,
-            per_axis: true,
+            index: PairIndex::ColumnMajor,
+            orbits: Vec::new(),
         },
         Layout::Opaque {
             scheme: "others (passed on as parts)".into(),

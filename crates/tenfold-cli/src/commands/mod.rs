@@ -10,7 +10,6 @@ use std::io::Write;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use tenfold::format::Spec;
 use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
 
@@ -27,16 +26,8 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 /// The format's name and version, for people.
 pub(crate) fn format_name(archive: &Archive) -> String {
     match archive.format() {
-        Some(spec) => named(spec, archive.version()),
+        Some(spec) => spec.with_version(archive.version()),
         None => "several formats".into(),
-    }
-}
-
-/// A format and its version; one that has only one has no name for it.
-pub(crate) fn named(spec: &Spec, version: &str) -> String {
-    match version {
-        "-" => spec.name.to_owned(),
-        _ => format!("{} {version}", spec.name),
     }
 }
 
@@ -49,12 +40,6 @@ pub(crate) fn len_bytes(path: &Path, archive: &Archive) -> u64 {
     files
         .map(|source| source.len())
         .fold(0, u64::saturating_add)
-}
-
-/// Opens what is whole of a file, as far as its format lets that be found.
-pub(crate) fn salvage(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    let options = OpenOptions::new().mmap(false).format(from);
-    options.salvage(true).open(path)
 }
 
 /// Runs `one` for every file. One that fails is reported, and the others are still done.

@@ -31,6 +31,8 @@ pub struct Capabilities {
     pub file_value: fn(&str, &Value) -> Fit,
     /// What becomes of a value of a tensor's metadata.
     pub tensor_value: fn(&str, &Value) -> Fit,
+    /// Whether parts of a file of the same format that are not understood here can be held.
+    pub kept: bool,
     /// Whether tensors can be compressed with zstd.
     pub zstd: bool,
     /// The checksums that tensors can have.
@@ -108,7 +110,18 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
             effect: Effect::Impossible,
         });
     }
+    if can.max_tensors == 1 && what.tensors.is_empty() {
+        losses.push(Loss {
+            tensor: None,
+            what: "a file without tensors".into(),
+            why: "it holds exactly one".into(),
+            effect: Effect::Impossible,
+        });
+    }
     let mut adapted = Manifest::new(what.version.clone());
+    if can.kept {
+        adapted.kept.clone_from(&what.kept);
+    }
     adapted.metadata = adapt_metadata(&what.metadata, can.file_value, None, &mut losses);
     adapted.tensors = what
         .tensors
@@ -182,12 +195,9 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
         );
     }
     if !(can.layout)(&tensor.layout) {
+        let layout = format!("layout {}", tensor.layout.name());
         if matches!(tensor.layout, Layout::Opaque { .. }) {
-            lose(
-                format!("layout {}", tensor.layout.name()),
-                "it cannot be held".into(),
-                Effect::Impossible,
-            );
+            lose(layout, "it cannot be held".into(), Effect::Impossible);
         } else {
             let dense = match (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor)
             {

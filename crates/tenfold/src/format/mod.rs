@@ -11,8 +11,8 @@ pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};
 pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
-    Checksums, Compression, Compute, FilePlan, Form, Plan, PlanOptions, Segment, Survey, Want,
-    Written,
+    Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions, Segment,
+    Survey, Want, Written,
 };
 pub use registry::{Entry, Registry};
 
@@ -115,6 +115,14 @@ impl Spec {
             reads: &[],
             writes: &[],
             options: &[],
+        }
+    }
+
+    /// The format and one of its versions, for people; `-` is the version of a format that has no versions.
+    pub fn with_version(&self, version: &str) -> String {
+        match version {
+            "-" => self.name.to_owned(),
+            _ => format!("{} {version}", self.name),
         }
     }
 

@@ -3,7 +3,9 @@
 use core::fmt;
 
 use crate::error::{Error, Result};
-use crate::model::{Checksum, Codec, DType, DigestKind, Endian, Layout, Over, TensorInfo};
+use crate::model::{
+    Checksum, Codec, DType, DigestKind, Endian, Layout, Over, SourceId, Symmetry, TensorInfo,
+};
 use crate::prelude::*;
 
 /// The files to be written.
@@ -35,6 +37,13 @@ pub enum Segment {
         /// The padding.
         fill: u8,
     },
+    /// Bytes of a file that the tensors came from, as they are.
+    Copy {
+        /// The file.
+        source: SourceId,
+        /// The bytes.
+        range: Range<u64>,
+    },
     /// Data of a tensor.
     Tensor {
         /// Which tensor.
@@ -60,6 +69,7 @@ impl fmt::Debug for Segment {
         match self {
             Segment::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
             Segment::Align { to, .. } => write!(f, "Align({to})"),
+            Segment::Copy { source, range } => write!(f, "Copy({}, {range:?})", source.0),
             Segment::Tensor {
                 index,
                 part,
@@ -80,6 +90,13 @@ impl fmt::Debug for Segment {
 pub enum Want {
     /// The whole tensor, dense.
     Dense(Form),
+    /// The whole tensor, packed by an exchange of two dimensions that it is symmetric under.
+    Packed {
+        /// The symmetry.
+        symmetry: Symmetry,
+        /// The byte order of the numbers.
+        endian: Endian,
+    },
     /// The part by itself, decoded, with numbers of this type and byte order.
     Part {
         /// The type of the numbers.
@@ -153,7 +170,7 @@ pub enum Checksums {
 }
 
 /// What must be known of the content before a plan is made.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Survey {
     /// This checksum over the decoded, little-endian bytes of every part is computed, and takes the place of the one
@@ -161,6 +178,35 @@ pub struct Survey {
     pub digest: Option<DigestKind>,
     /// Sparse matrices by rows whose columns do not rise are refused.
     pub rising_columns: bool,
+    /// Records of [`Layout::Pairs`] are sorted by their index, without those that are 0, with values in the byte order
+    /// that their type has in the target.
+    pub pairs: Option<fn(DType) -> Endian>,
+    /// A symmetry is looked for that each dense tensor can be packed by.
+    pub pack: Option<PackSearch>,
+}
+
+impl Survey {
+    /// Whether nothing must be known.
+    pub fn is_nothing(&self) -> bool {
+        self.digest.is_none() && !self.rising_columns && self.pairs.is_none() && self.pack.is_none()
+    }
+}
+
+/// Which symmetries are looked for.
+#[derive(Clone)]
+pub struct PackSearch {
+    /// The symmetries to try on a tensor, the best first.
+    pub candidates: Arc<dyn Fn(&TensorInfo) -> Result<Vec<Symmetry>> + Send + Sync>,
+    /// A tensor that has none of them is an error; otherwise it stays as it is.
+    pub required: bool,
+}
+
+impl fmt::Debug for PackSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PackSearch")
+            .field("required", &self.required)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a file is to be written.

@@ -7,6 +7,7 @@ mod known;
 pub mod mag;
 pub mod primitiv;
 pub mod safetensors;
+pub mod tens;
 pub mod ztensor;
 
 use crate::format::Entry;
@@ -17,7 +18,7 @@ pub static FORMATS: &[Entry] = &[
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
-    known::TENS,
+    tens::ENTRY,
     cc4s::ENTRY,
     safetensors::ENTRY,
     gguf::ENTRY,

@@ -9,6 +9,7 @@ use crate::prelude::*;
 /// Reads fields one after the other. Every method takes the field's name, which goes into the error.
 ///
 /// Nothing is allocated because a file says so: lengths are compared with the bytes that remain first.
+#[derive(Clone)]
 pub struct Reader<'a> {
     source: &'a dyn Source,
     /// The rule under which running out of bytes is reported, such as `mag.truncated`.

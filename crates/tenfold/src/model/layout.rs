@@ -40,12 +40,18 @@ pub enum Layout {
         /// Stored entries.
         nnz: u64,
     },
-    /// Sparse: one part of records, each the indices as u64 and the value.
+    /// Dense, the first index running fastest, without the elements that an exchange of two dimensions gives back. One
+    /// part, `values`.
+    Packed(Box<Symmetry>),
+    /// Sparse: one part of records, each the indices as little-endian u64 and the value.
     Pairs {
         /// Stored entries.
         nnz: u64,
-        /// One index for each dimension; otherwise a single index into the row-major elements.
-        per_axis: bool,
+        /// What the indices are.
+        index: PairIndex,
+        /// Symmetries under which every entry stands for all places that it is moved to, at most one entry for each
+        /// set of such places.
+        orbits: Vec<Symmetry>,
     },
     /// Dense and row-major, made from quantized parts by the tensor's decoder.
     Decoded,
@@ -69,9 +75,138 @@ impl Layout {
             Layout::ColumnMajor => "column-major",
             Layout::Coo { .. } => "coo",
             Layout::Csr { .. } => "csr",
+            Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
             Layout::Decoded => "decoded",
             Layout::Opaque { scheme } => scheme,
         }
+    }
+}
+
+/// What the index of a record of [`Layout::Pairs`] is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum PairIndex {
+    /// One number for each dimension.
+    Axes,
+    /// The place among the elements, the first index running fastest.
+    ColumnMajor,
+    /// The place among the elements, the last index running fastest.
+    RowMajor,
+}
+
+/// A symmetry of a tensor: every element follows from the one at exchanged indices.
+///
+/// The element at `(i0, i1, ..)` is `operation` of the element whose index along dimension k is the one that the first
+/// has along dimension `permutation[k]`.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Symmetry {
+    /// What is done to the value.
+    pub operation: Operation,
+    /// Which dimension's index goes where; every dimension once.
+    pub permutation: Vec<usize>,
+}
+
+impl Symmetry {
+    /// The two dimensions that are exchanged, the first of them first, if that is all that happens.
+    pub fn transposition(&self) -> Option<(usize, usize)> {
+        let mut moved = (self.permutation.iter().enumerate()).filter(|(k, from)| k != *from);
+        let (&(p, &q), &(r, &s)) = (&moved.next()?, &moved.next()?);
+        (moved.next().is_none() && (p, q) == (s, r)).then_some((p, q))
+    }
+
+    /// Whether no index moves.
+    pub fn is_identity(&self) -> bool {
+        (self.permutation.iter().enumerate()).all(|(k, from)| k == *from)
+    }
+}
+
+/// What a symmetry does to a value. Each undoes itself.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Operation {
+    /// `x`: nothing.
+    Same,
+    /// `-x`: every number is negated.
+    Negate,
+    /// `conj(x)`: every number but the first is negated.
+    Conjugate,
+    /// `-conj(x)`: the first number is negated.
+    NegateConjugate,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Operation; 4] = [
+        Operation::Same,
+        Operation::Negate,
+        Operation::Conjugate,
+        Operation::NegateConjugate,
+    ];
+
+    /// One after the other, in any order.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Same, other) | (other, Self::Same) => other,
+            (a, b) if a == b => Self::Same,
+            (Self::Negate, Self::Conjugate) | (Self::Conjugate, Self::Negate) => {
+                Self::NegateConjugate
+            }
+            (Self::Negate, _) | (_, Self::Negate) => Self::Conjugate,
+            _ => Self::Negate,
+        }
+    }
+
+    /// The same for elements of one number, of which there is nothing to conjugate.
+    #[must_use]
+    pub fn of_reals(self) -> Self {
+        match self {
+            Self::Same | Self::Conjugate => Self::Same,
+            Self::Negate | Self::NegateConjugate => Self::Negate,
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Operation::Same => "x",
+            Operation::Negate => "-x",
+            Operation::Conjugate => "conj(x)",
+            Operation::NegateConjugate => "-conj(x)",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_a_group_in_which_each_undoes_itself() {
+        for a in Operation::ALL {
+            assert_eq!(a.then(a), Operation::Same);
+            for b in Operation::ALL {
+                assert_eq!(a.then(b), b.then(a));
+                assert_eq!(a.then(b).then(b), a);
+            }
+        }
+    }
+
+    #[test]
+    fn an_exchange_of_two_dimensions_is_told_from_other_permutations() {
+        let of = |permutation: &[usize]| {
+            let operation = Operation::Same;
+            let permutation = permutation.to_vec();
+            Symmetry {
+                operation,
+                permutation,
+            }
+            .transposition()
+        };
+        assert_eq!(of(&[0, 3, 2, 1]), Some((1, 3)));
+        assert_eq!(of(&[1, 0]), Some((0, 1)));
+        assert_eq!(of(&[0, 1]), None);
+        assert_eq!(of(&[1, 2, 0]), None);
+        assert_eq!(of(&[1, 0, 3, 2]), None);
     }
 }

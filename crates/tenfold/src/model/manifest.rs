@@ -17,6 +17,8 @@ pub struct Manifest {
     pub regions: Vec<Region>,
     /// Ranges whose checksum is checked by a verification, not by opening.
     pub sealed: Vec<SealedRange>,
+    /// Parts of the file that are not understood here and go unread into a new file of the same format.
+    pub kept: Vec<Kept>,
     /// Bytes that are no value of their type (a bool over 1, set padding bits) are errors in this version of the
     /// format, not only deviations.
     pub strict_content: bool,
@@ -63,4 +65,17 @@ pub struct SealedRange {
     pub checksum: Checksum,
     /// What they are, for messages.
     pub what: String,
+}
+
+/// A part of a file that is not understood here, and that a new file of the same format can hold as it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Kept {
+    /// The format that it belongs to, by its id.
+    pub format: &'static str,
+    /// What the file calls it.
+    pub name: String,
+    /// The file.
+    pub source: SourceId,
+    /// All of its bytes.
+    pub range: Range<u64>,
 }

@@ -197,7 +197,14 @@ pub trait Load: fmt::Debug + Send + Sync {
 
 /// Named values in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metadata(Vec<(String, Value)>);
+pub struct Metadata(Vec<Entry>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    key: String,
+    value: Value,
+    is_fact: bool,
+}
 
 impl Metadata {
     /// No values.
@@ -207,20 +214,36 @@ impl Metadata {
 
     /// Adds a value at the end. The caller makes sure that the key is new.
     pub fn push(&mut self, key: impl Into<String>, value: Value) {
-        self.0.push((key.into(), value));
+        self.add(key.into(), value, false);
+    }
+
+    /// Adds a value that type, layout or place say already, in the file's own words: shown, and never carried to another
+    /// file, which has words of its own for it.
+    pub fn push_fact(&mut self, key: impl Into<String>, value: Value) {
+        self.add(key.into(), value, true);
+    }
+
+    fn add(&mut self, key: String, value: Value, is_fact: bool) {
+        self.0.push(Entry {
+            key,
+            value,
+            is_fact,
+        });
     }
 
     /// The value of a key. Costs a walk over the entries.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0
             .iter()
-            .find(|(k, _)| k == key)
-            .map(|(_, value)| value)
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
     }
 
     /// Keys and values in file order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0
+            .iter()
+            .map(|entry| (entry.key.as_str(), &entry.value))
     }
 
     /// The number of values.
@@ -233,17 +256,22 @@ impl Metadata {
         self.0.is_empty()
     }
 
-    /// Keeps the entries that `keep` turns into something.
+    /// Keeps the entries that `keep` turns into something. Facts are not among them.
     pub(crate) fn filter_map(&self, mut keep: impl FnMut(&str, &Value) -> Option<Value>) -> Self {
-        self.iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), keep(key, value)?)))
+        (self.0.iter())
+            .filter(|entry| !entry.is_fact)
+            .filter_map(|entry| Some((entry.key.clone(), keep(&entry.key, &entry.value)?)))
             .collect()
     }
 }
 
 impl FromIterator<(String, Value)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        Self(entries.into_iter().collect())
+        let mut metadata = Self::new();
+        for (key, value) in entries {
+            metadata.push(key, value);
+        }
+        metadata
     }
 }
 

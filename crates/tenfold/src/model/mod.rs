@@ -7,8 +7,8 @@ mod metadata;
 mod tensor;
 
 pub use dtype::{BlockSpec, DType, Lanes, Scalar};
-pub use layout::{Endian, Layout};
-pub use manifest::{Manifest, Region, SealedRange};
+pub use layout::{Endian, Layout, Operation, PairIndex, Symmetry};
+pub use manifest::{Kept, Manifest, Region, SealedRange};
 pub use metadata::{Elsewhere, Load, Metadata, Value, ValueKind};
 pub(crate) use tensor::element_count;
 pub use tensor::{

@@ -5,7 +5,7 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Metadata};
+use crate::model::{DType, Endian, Layout, Metadata, Symmetry};
 use crate::prelude::*;
 
 /// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
@@ -42,6 +42,10 @@ pub struct TensorInfo {
     pub metadata: Metadata,
     /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
     pub derived: &'static [&'static str],
+    /// Symmetries that the elements are said to have, and that the layout makes no use of.
+    pub symmetries: Vec<Symmetry>,
+    /// The symmetry that a survey found and that the tensor is to be packed by.
+    pub pack: Option<Symmetry>,
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.
@@ -91,6 +95,8 @@ impl TensorInfo {
             parts: Vec::new(),
             metadata: Metadata::new(),
             derived: &[],
+            symmetries: Vec::new(),
+            pack: None,
             decoder: None,
             defect: None,
         }
@@ -127,6 +133,8 @@ impl TensorInfo {
 }
 
 /// The number of elements of a shape; `None` when that, or the product of its non-zero dimensions, overflows.
+///
+/// The stricter count of formats that refuse a shape like `[2^40, 2^40, 0]`, because strides made of it overflow.
 pub(crate) fn element_count(shape: &[u64]) -> Option<u64> {
     let mut product = 1u64;
     let mut empty = false;

@@ -7,8 +7,9 @@ use crate::format::{
     Profile, Registry, Segment, Spec, Written, adapt, execute,
 };
 use crate::io::Output;
-use crate::model::{DType, Manifest, TensorInfo};
+use crate::model::{DType, Layout, Manifest, SourceId, TensorInfo};
 use crate::ops::readback::{Opened, Readback};
+use crate::ops::sparse::{self, Listing, Sparse};
 use crate::ops::survey;
 use crate::prelude::*;
 
@@ -28,6 +29,8 @@ pub struct ConvertOptions {
     pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
     /// Checksums of tensors.
     pub checksums: Checksums,
+    /// What becomes of sparse tensors, and of those that could be.
+    pub sparse: Sparse,
     /// Seconds since 1970, for formats that record a time.
     pub timestamp: u64,
     /// A file for every tensor, named after it, instead of one file.
@@ -49,6 +52,7 @@ impl Default for ConvertOptions {
             check: false,
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
+            sparse: Sparse::AsIs,
             timestamp: 0,
             file_per_tensor: false,
             shard_size: None,
@@ -81,9 +85,12 @@ pub struct Report {
     pub files: Vec<(String, u64)>,
     /// Tensors that were written.
     pub tensors: usize,
+    /// What was noticed on the way, for people.
+    pub notes: Vec<String>,
 }
 
-/// Finds out what writing `from` in another format means. Reads no tensor data and writes nothing.
+/// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
+/// [`ConvertOptions::sparse`] wants it listed.
 pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<Conversion> {
     let format = to.codec()?;
     let spec = format.spec();
@@ -119,9 +126,10 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         None => spec.writes.iter().collect(),
     };
     let (from, arranged) = arrange(&from.loaded()?, format, options)?;
+    let (from, candidates) = list_entries(&from, candidates, spec, options)?;
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
     for profile in candidates {
-        let (adapted, losses) = adapt_to(&from, profile, options);
+        let (adapted, losses) = adapt_to(&from, spec, profile, options);
         if best
             .as_ref()
             .is_none_or(|(_, _, least)| severity(&losses) < severity(least))
@@ -146,7 +154,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         .first()
         .filter(|first| options.version.is_none() && first.version != profile.version)
         .map(|first| {
-            let (_, lost) = adapt_to(&from, first, options);
+            let (_, lost) = adapt_to(&from, spec, first, options);
             let worst = lost.iter().max_by_key(|loss| loss.effect);
             format!(
                 "{} cannot hold everything ({})",
@@ -204,15 +212,89 @@ fn alone(what: &Manifest, tensor: TensorInfo) -> Manifest {
     alone
 }
 
+/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists.
+fn list_entries(
+    from: &Archive,
+    candidates: Vec<&'static Profile>,
+    spec: &Spec,
+    options: &ConvertOptions,
+) -> Result<(Archive, Vec<&'static Profile>)> {
+    if options.sparse == Sparse::AsIs {
+        return Ok((from.clone(), candidates));
+    }
+    let listing = candidates
+        .iter()
+        .find_map(|&profile| Some((profile, Listing::of(profile)?)));
+    let Some((profile, listing)) = listing else {
+        return match options.sparse {
+            Sparse::All => {
+                let message = format!("{} has no sparse layout to write", spec.name);
+                Err(Error::unsupported("sparse", message))
+            }
+            _ => Ok((from.clone(), candidates)),
+        };
+    };
+    let all = options.sparse == Sparse::All;
+    let is_sparse = |tensor: &TensorInfo| !tensor.layout.is_dense();
+    if !all && !from.manifest().tensors.iter().any(is_sparse) {
+        return Ok((from.clone(), candidates));
+    }
+    let listed = sparse::list(from, profile, listing, all, options.execute.threads)?;
+    let fitting = candidates
+        .into_iter()
+        .filter(|other| Listing::of(other) == Some(listing));
+    Ok((listed, fitting.collect()))
+}
+
 /// What survives in a version of a format; one file for every tensor holds any number of them.
-fn adapt_to(from: &Archive, profile: &Profile, options: &ConvertOptions) -> (Manifest, Vec<Loss>) {
+fn adapt_to(
+    from: &Archive,
+    spec: &Spec,
+    profile: &Profile,
+    options: &ConvertOptions,
+) -> (Manifest, Vec<Loss>) {
     let mut can = profile.can;
     if options.file_per_tensor {
         can.max_tensors = u64::MAX;
     }
-    let (adapted, mut losses) = adapt(from.manifest(), &can);
+    let (mut adapted, mut losses) = adapt(from.manifest(), &can);
+    adapted.kept.retain(|kept| kept.format == spec.id);
+    for kept in &from.manifest().kept {
+        if !adapted.kept.contains(kept) {
+            losses.push(Loss {
+                tensor: None,
+                what: format!("{} {:?}", kept.format, kept.name),
+                why: "what is not understood is kept in the same format only".into(),
+                effect: Effect::Dropped,
+            });
+        }
+    }
     check_requests(profile, options, &adapted, &mut losses);
+    check_expansion(from, &adapted, &mut losses);
     (adapted, losses)
+}
+
+/// Sparse tensors that would be written densely, and would be too large.
+fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut Vec<Loss>) {
+    let limit = from.limits().dense_bytes;
+    for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
+        let was_sparse = matches!(
+            before.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        );
+        let len = before.dense_len().unwrap_or(u64::MAX);
+        if was_sparse && after.layout.is_dense() && len > limit {
+            losses.push(Loss {
+                tensor: Some(before.name.clone()),
+                what: format!("{len} bytes"),
+                why: format!(
+                    "a sparse tensor is written densely up to {limit} bytes; allow more with \
+                     --max-dense, or keep it sparse with --keep-sparse"
+                ),
+                effect: Effect::Impossible,
+            });
+        }
+    }
 }
 
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.
@@ -231,7 +313,10 @@ fn check_requests(
     losses: &mut Vec<Loss>,
 ) {
     let mut refuse = |what: String| {
-        let why = format!("version {} has no place for it", profile.version);
+        let why = match profile.version {
+            "-" => "there is no place for it".to_owned(),
+            version => format!("version {version} has no place for it"),
+        };
         losses.push(Loss {
             tensor: None,
             what,
@@ -266,7 +351,7 @@ impl Conversion {
         let Some(worst) = refused.first() else {
             return Ok(());
         };
-        let target = format!("{} {}", self.format.spec().name, self.profile.version);
+        let target = self.format.spec().with_version(self.profile.version);
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
             let cast = match self.is_cast_enough(worst) {
@@ -321,11 +406,14 @@ impl Conversion {
                 continue;
             };
             for profile in entry.spec.writes {
-                let (_, losses) = adapt_to(&from, profile, &options);
+                let (_, losses) = adapt_to(&from, entry.spec, profile, &options);
                 if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
-                    let Spec { id, name, .. } = entry.spec;
-                    let version = profile.version;
-                    found.push(format!("{name} {version} (--to {id} --version {version})"));
+                    let (id, version) = (entry.spec.id, profile.version);
+                    let name = entry.spec.with_version(version);
+                    found.push(match version {
+                        "-" => format!("{name} (--to {id})"),
+                        _ => format!("{name} (--to {id} --version {version})"),
+                    });
                     break;
                 }
             }
@@ -347,11 +435,13 @@ impl Conversion {
         let options = &self.options;
         let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
-        let from = survey(&self.from, wanted, &options.execute)?;
-        // The survey changes what parts are said to hash to: what is planned must say the same.
-        let surveyed = wanted
-            .digest
-            .map(|_| adapt_to(&from, self.profile, options).0);
+        let surveyed = survey(&self.from, &wanted, &options.execute)?;
+        let (from, notes) = (surveyed.archive, surveyed.notes);
+        // The survey changes where parts are and what they hash to: what is planned must say the same.
+        let surveyed = match wanted.is_nothing() {
+            true => None,
+            false => Some(adapt_to(&from, self.format.spec(), self.profile, options).0),
+        };
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self
             .plan(adapted, &plan_options)
@@ -370,6 +460,7 @@ impl Conversion {
         Ok(Report {
             files,
             tensors: adapted.tensors.len(),
+            notes,
         })
     }
 
@@ -412,7 +503,9 @@ impl Conversion {
         let mut all = Plan::default();
         let mut opened = Vec::new();
         for (index, tensor) in adapted.tensors.iter().enumerate() {
-            let alone = alone(adapted, tensor.clone());
+            let mut alone = alone(adapted, tensor.clone());
+            alone.kept.clone_from(&adapted.kept);
+            alone.kept.retain(|kept| comes_from(tensor, kept.source));
             let mut options = options.clone();
             options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
             let mut plan = self.format.plan(&alone, &options)?;
@@ -429,6 +522,12 @@ impl Conversion {
         }
         Ok((all, opened))
     }
+}
+
+/// Whether a tensor has data in a file.
+fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
+    let mut stored = tensor.parts.iter().filter_map(|part| part.payload.stored());
+    stored.any(|(file, _)| file == source)
 }
 
 /// Makes a segment that was planned for an only tensor one of the tensor at `index`.
@@ -448,7 +547,7 @@ fn renumber(segment: &mut Segment, index: usize) {
                 make(&alone, at)
             }));
         }
-        Segment::Align { .. } | Segment::Bytes(_) => {}
+        Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
     }
 }
 

@@ -72,6 +72,12 @@ pub fn join(archives: &[Archive], prefer_first: bool) -> Result<Archive> {
                 sealed.source = moved(sealed.source);
                 sealed
             }));
+        joined
+            .kept
+            .extend(manifest.kept.iter().cloned().map(|mut kept| {
+                kept.source = moved(kept.source);
+                kept
+            }));
         sources += archive.source_count();
     }
     Ok(Archive::joined(archives, joined))

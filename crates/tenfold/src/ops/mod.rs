@@ -10,6 +10,7 @@ mod parallel;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
 mod readback;
+mod sparse;
 mod survey;
 mod verify;
 
@@ -21,5 +22,6 @@ pub use digest::{Digests, digest};
 pub use join::join;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
-pub use survey::survey;
+pub use sparse::Sparse;
+pub use survey::{Surveyed, survey};
 pub use verify::verify;

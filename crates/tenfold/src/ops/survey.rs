@@ -3,20 +3,114 @@
 use crate::archive::Archive;
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{Control, ExecuteOptions, Form, Survey};
-use crate::model::{Checksum, DigestKind, Endian, Layout, Over, TensorInfo};
-use crate::ops::parallel;
+use crate::format::{Control, ExecuteOptions, Form, PackSearch, Survey};
+use crate::model::{Checksum, DigestKind, Endian, Layout, Over, Symmetry, TensorInfo};
+use crate::ops::{parallel, sparse};
 use crate::prelude::*;
-use crate::transform::{Scatter, View};
+use crate::transform::{Scatter, View, check_symmetry};
 
-/// Reads the parts of every tensor as far as `what` asks for, and describes what was found.
-pub fn survey(archive: &Archive, what: Survey, options: &ExecuteOptions) -> Result<Archive> {
+/// An archive after a survey, and what is worth telling about it.
+#[non_exhaustive]
+pub struct Surveyed {
+    /// The archive, described as far as the survey found out.
+    pub archive: Archive,
+    /// What was found, for people.
+    pub notes: Vec<String>,
+}
+
+/// Reads the tensors as far as `what` asks for, and describes what was found: checksums over the decoded bytes, sorted
+/// records, symmetries.
+pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Result<Surveyed> {
+    let threads = options.threads;
     if what.rising_columns {
         check_columns(archive, &options.control)?;
     }
-    let Some(kind) = what.digest else {
-        return Ok(archive.clone());
+    let mut surveyed = Surveyed {
+        archive: archive.clone(),
+        notes: Vec::new(),
     };
+    if let Some(endian) = what.pairs {
+        let sort = |archive: &Archive, tensor: &TensorInfo| {
+            sparse::sort_pairs(archive, tensor, endian(tensor.dtype))
+        };
+        surveyed.archive = each(&surveyed.archive, threads, sort)?;
+    }
+    if let Some(search) = &what.pack {
+        let found = parallel_tensors(&surveyed.archive, threads, |archive, tensor| {
+            find_symmetry(archive, tensor, search)
+        })?;
+        let mut manifest = surveyed.archive.manifest().clone();
+        for (tensor, (symmetry, note)) in manifest.tensors.iter_mut().zip(found) {
+            tensor.pack = symmetry;
+            surveyed.notes.extend(note);
+        }
+        surveyed.archive = surveyed.archive.with_manifest(manifest);
+    }
+    if let Some(kind) = what.digest {
+        surveyed.archive = hash_parts(&surveyed.archive, kind, options)?;
+    }
+    Ok(surveyed)
+}
+
+/// Applies a change to every tensor.
+fn each(
+    archive: &Archive,
+    threads: usize,
+    change: impl Fn(&Archive, &TensorInfo) -> Result<TensorInfo> + Sync,
+) -> Result<Archive> {
+    let mut manifest = archive.manifest().clone();
+    manifest.tensors = parallel_tensors(archive, threads, change)?;
+    Ok(archive.with_manifest(manifest))
+}
+
+fn parallel_tensors<T: Send>(
+    archive: &Archive,
+    threads: usize,
+    work: impl Fn(&Archive, &TensorInfo) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let tensors = &archive.manifest().tensors;
+    let results = parallel::map(tensors.len(), threads, |n| {
+        let tensor = tensors
+            .get(n)
+            .ok_or_else(|| Error::argument("no such tensor"))?;
+        work(archive, tensor).map_err(|error| error.in_tensor(&tensor.name))
+    });
+    results.into_iter().collect()
+}
+
+/// The first of the candidates that the tensor has, and what packing by it changes.
+fn find_symmetry(
+    archive: &Archive,
+    tensor: &TensorInfo,
+    search: &PackSearch,
+) -> Result<(Option<Symmetry>, Option<String>)> {
+    let mut missed = None;
+    for symmetry in (search.candidates)(tensor)? {
+        let verdict = check_symmetry(archive.data(), tensor.readable()?, &symmetry)?;
+        if verdict.violation.is_none() {
+            let note = (verdict.zeros > 0).then(|| {
+                format!(
+                    "tensor {:?}: packed by {}, {} of its zeros change their sign",
+                    tensor.name, symmetry.operation, verdict.zeros
+                )
+            });
+            return Ok((Some(symmetry), note));
+        }
+        missed = missed.or(verdict.violation.zip(Some(symmetry)));
+    }
+    match missed {
+        Some((index, symmetry)) if search.required => Err(Error::mismatch(
+            "symmetry",
+            format!(
+                "it cannot be packed: the element at {index:?} is not {} of the one that the symmetry says",
+                symmetry.operation
+            ),
+        )),
+        _ => Ok((None, None)),
+    }
+}
+
+fn hash_parts(archive: &Archive, kind: DigestKind, options: &ExecuteOptions) -> Result<Archive> {
     let mut manifest = archive.manifest().clone();
     let places: Vec<_> = (manifest.tensors.iter().enumerate())
         .flat_map(|(index, tensor)| (0..tensor.parts.len()).map(move |part| (index, part)))

@@ -7,7 +7,10 @@ use crate::format::{Finding, Form, Severity};
 use crate::model::{Checksum, DType, Layout, Over, Part, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{Input, PIECE, Scatter, View, as_size, check_bools, check_content};
+use crate::transform::{
+    Input, PIECE, Scatter, View, as_size, check_bools, check_content, check_symmetry,
+    diagonal_violation,
+};
 
 /// Everything that is worth telling about a file: what describing it noticed, what its checksums and its content say, and
 /// bytes that belong to nothing. Uses `threads` threads; 0 is one for every core.
@@ -182,22 +185,56 @@ impl Checked {
         Ok(())
     }
 
-    /// What the parts must be to each other: indices in range, no place twice.
+    /// What the parts must be to each other: indices in range, no place twice. And what the file says of the elements.
     fn structure(&mut self, archive: &Archive, tensor: &Tensor<'_>) -> Result<()> {
         let info = tensor.info();
-        let sparse = matches!(
-            info.layout,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        );
-        if !sparse {
-            return Ok(());
+        let data = archive.data();
+        match info.layout {
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
+                let scatter = Scatter::load(data, info, &Form::canonical(info.dtype))?;
+                for message in scatter.check_orbits()? {
+                    self.warn(tensor, Error::malformed("symmetry", message));
+                }
+                if matches!(info.layout, Layout::Csr { .. }) && !scatter.is_sorted() {
+                    let error = Error::malformed("sparse", "the columns of a row do not rise");
+                    match archive.manifest().strict_content {
+                        true => return Err(error),
+                        false => self.warn(tensor, error),
+                    }
+                }
+            }
+            Layout::Packed(_) => {
+                if let Some(n) = diagonal_violation(data, info)? {
+                    let message = format!(
+                        "the diagonal at {n} is not what the symmetry makes of it; it is read as stored"
+                    );
+                    self.warn(tensor, Error::malformed("symmetry", message));
+                }
+            }
+            _ => {}
         }
-        let scatter = Scatter::load(archive.data(), info, &Form::canonical(info.dtype))?;
-        if matches!(info.layout, Layout::Csr { .. }) && !scatter.is_sorted() {
-            let error = Error::malformed("sparse", "the columns of a row do not rise");
-            match archive.manifest().strict_content {
-                true => return Err(error),
-                false => self.warn(tensor, error),
+        self.symmetries(archive, tensor)
+    }
+
+    /// Symmetries that the elements are said to have.
+    fn symmetries(&mut self, archive: &Archive, tensor: &Tensor<'_>) -> Result<()> {
+        /// More of them than any file has would only cost time.
+        const MOST: usize = 64;
+        let info = tensor.info();
+        let limit = archive.limits().tensor_memory;
+        for symmetry in info.symmetries.iter().take(MOST) {
+            if info.dense_len().is_none_or(|len| len > limit) && !info.layout.is_dense() {
+                let message = "the symmetries of so large a tensor were not checked";
+                self.warn(tensor, Error::malformed("symmetry", message));
+                return Ok(());
+            }
+            let verdict = check_symmetry(archive.data(), info, symmetry)?;
+            if let Some(index) = verdict.violation {
+                let message = format!(
+                    "the element at {index:?} is not {} of the one that a symmetry of the file says",
+                    symmetry.operation
+                );
+                self.warn(tensor, Error::malformed("symmetry", message));
             }
         }
         Ok(())

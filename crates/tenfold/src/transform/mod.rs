@@ -13,27 +13,37 @@ mod decoded;
 mod elements;
 mod endian;
 mod input;
+mod operation;
+mod orbit;
 mod order;
+mod packed;
+mod places;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
+mod random;
 mod sparse;
+mod symmetry;
 
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
 pub(crate) use codec::{encode, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
+pub(crate) use packed::{Triangle, diagonal_violation};
+pub(crate) use random::Random;
 pub(crate) use sparse::Scatter;
+pub(crate) use symmetry::check as check_symmetry;
 
 use crate::error::{Error, Result};
 use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, Part, Payload, Role, TensorInfo};
+use crate::model::{DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 
 use codec::{Frames, Sequential};
 use decoded::Decoded;
 use elements::ElementMap;
 use order::Reorder;
+use packed::{Pack, Unpack};
 
 /// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
 pub(crate) const PIECE: usize = 4 << 20;
@@ -50,8 +60,10 @@ enum Body<'a> {
     Direct(Input<'a>),
     Frames(Frames<'a>),
     Sequential(Input<'a>, u64),
+    Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
+    Unpack(Unpack<'a>),
 }
 
 impl<'a> View<'a> {
@@ -64,6 +76,7 @@ impl<'a> View<'a> {
     ) -> Result<Self> {
         let view = || match want {
             Want::Dense(form) => Self::dense(data, tensor, form),
+            Want::Packed { symmetry, endian } => Self::packed(data, tensor, symmetry, *endian),
             Want::Part { dtype, endian } => {
                 Self::part(data, nth_part(tensor, part)?, *dtype, *endian)
             }
@@ -74,7 +87,7 @@ impl<'a> View<'a> {
     }
 
     /// The whole tensor, dense.
-    fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
+    pub(crate) fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
         let elements = tensor
             .elements()
             .ok_or_else(|| overflow("the number of elements"))?;
@@ -84,7 +97,7 @@ impl<'a> View<'a> {
                 format!("{} has no dense form", tensor.layout.name()),
             )
         })?;
-        match tensor.layout {
+        match &tensor.layout {
             Layout::RowMajor | Layout::ColumnMajor => {
                 let values = tensor
                     .part(&Role::Values)
@@ -116,11 +129,22 @@ impl<'a> View<'a> {
                     );
                     return Err(Error::limit("dense", message));
                 }
-                let scatter = Scatter::load(data, tensor, form)?;
+                let mut scatter = Scatter::load(data, tensor, form)?;
+                scatter.complete()?;
                 let map = ElementMap::new(form.dtype, form.endian, form.dtype, form.endian)?;
                 Ok(Self {
                     body: Body::Scatter(scatter),
                     map,
+                    len,
+                })
+            }
+            Layout::Packed(symmetry) => {
+                let column_major = form.layout == Layout::ColumnMajor;
+                let unpack = Unpack::new(data, tensor, symmetry, column_major)?;
+                let (dtype, endian) = unpack.stored_as();
+                Ok(Self {
+                    body: Body::Unpack(unpack),
+                    map: ElementMap::new(dtype, endian, form.dtype, form.endian)?,
                     len,
                 })
             }
@@ -148,6 +172,42 @@ impl<'a> View<'a> {
                 ),
             )),
         }
+    }
+
+    /// The whole tensor, packed by a symmetry that it has.
+    fn packed(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        symmetry: &Symmetry,
+        endian: Endian,
+    ) -> Result<Self> {
+        if let (Layout::Packed(by), [part]) = (&tensor.layout, tensor.parts.as_slice())
+            && **by == *symmetry
+        {
+            return Self::part(data, part, tensor.dtype, endian);
+        }
+        let form = Form {
+            dtype: tensor.dtype,
+            layout: Layout::ColumnMajor,
+            endian,
+        };
+        let mut dense = Self::dense(data, tensor, &form)?;
+        if !dense.is_random() {
+            // It cannot be entered in the middle: held whole.
+            let whole = dense.collect(data.limits.tensor_memory)?;
+            dense.body = Body::Direct(Input::Memory(whole.into()));
+            dense.map = ElementMap::identity();
+        }
+        let width = tensor
+            .dtype
+            .width()
+            .ok_or_else(|| Error::unsupported("packed", format!("packed {}", tensor.dtype)))?;
+        let pack = Pack::new(dense, &tensor.shape, symmetry, width)?;
+        Ok(Self {
+            len: pack.len(),
+            body: Body::Pack(pack),
+            map: ElementMap::identity(),
+        })
     }
 
     /// One part, decoded, with numbers of another type or byte order.
@@ -211,38 +271,90 @@ impl<'a> View<'a> {
     pub(crate) fn step(&self) -> u64 {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
-            Body::Reorder(reorder) => reorder.row_len(),
             Body::Decoded(decoded) => decoded.step_len(),
             // A multiple of every element's width, except those of blocks.
-            Body::Direct(_) | Body::Sequential(..) | Body::Scatter(_) => self.map.whole(128),
+            Body::Direct(_)
+            | Body::Pack(_)
+            | Body::Reorder(_)
+            | Body::Sequential(..)
+            | Body::Scatter(_)
+            | Body::Unpack(_) => self.map.whole(128),
         };
         self.map.scale(stored.max(1))
     }
 
-    /// How many bytes a piece should have: a multiple of the step.
+    /// How many bytes a piece should have: a multiple of the step, or rows that go together.
     pub(crate) fn piece(&self) -> u64 {
+        if let Body::Reorder(reorder) = &self.body {
+            return self.map.scale(reorder.piece_len(PIECE as u64));
+        }
         let step = self.step();
         step * (PIECE as u64 / step).max(1)
     }
 
-    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step), and so is
-    /// `len` unless it is all that is left. `out` is cleared first.
+    /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step) or of
+    /// [`piece`](Self::piece), and so is `len` unless it is all that is left. `out` is cleared first.
     pub(crate) fn read(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
         let stored_at = self.map.unscale(at);
         let stored_len = as_size(self.map.unscale(len))?;
         out.clear();
         out.resize(stored_len, 0);
+        self.read_unmapped(stored_at, out)?;
+        self.map.apply(out)
+    }
+
+    /// Stored elements in the wanted order; `out` comes filled with zeros.
+    fn read_unmapped(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.body {
-            Body::Direct(input) => input.read_into(stored_at, out)?,
-            Body::Frames(frames) => frames.read_into(stored_at, out)?,
-            Body::Reorder(reorder) => reorder.read_into(stored_at, out)?,
-            Body::Scatter(scatter) => scatter.read_into(stored_at, out),
-            Body::Decoded(decoded) => decoded.read_into(stored_at, out)?,
+            Body::Direct(input) => input.read_into(at, out),
+            Body::Frames(frames) => frames.read_into(at, out),
+            Body::Reorder(reorder) => reorder.read_into(at, out),
+            Body::Scatter(scatter) => {
+                scatter.read_into(at, out);
+                Ok(())
+            }
+            Body::Decoded(decoded) => decoded.read_into(at, out),
+            Body::Pack(pack) => pack.read_into(at, out),
+            Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {
-                return Err(Error::argument("a compressed stream has no random access"));
+                Err(Error::argument("a compressed stream has no random access"))
             }
         }
-        self.map.apply(out)
+    }
+
+    /// How many tiles there are, where a file is better written tile by tile than piece by piece.
+    #[cfg(feature = "std")]
+    pub(crate) fn tiles(&self) -> Option<u64> {
+        match &self.body {
+            Body::Reorder(reorder) => reorder.tiles().map(|tiles| tiles.count),
+            _ => None,
+        }
+    }
+
+    /// Gives the runs of a tile with their places.
+    #[cfg(feature = "std")]
+    pub(crate) fn read_tile(
+        &self,
+        tile: u64,
+        piece: &mut Vec<u8>,
+        put: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let Body::Reorder(reorder) = &self.body else {
+            return Err(Error::argument("a view without tiles"));
+        };
+        let tiles = reorder
+            .tiles()
+            .ok_or_else(|| Error::argument("a view without tiles"))?;
+        let rectangle = reorder.read_tile(&tiles, tile, piece)?;
+        self.map.apply(piece)?;
+        let mut rest = piece.as_slice();
+        for run in reorder.runs(&rectangle) {
+            let (at, end) = (self.map.scale(run.start), self.map.scale(run.end));
+            let (now, later) = rest.split_at(as_size(end - at)?);
+            put(at, now)?;
+            rest = later;
+        }
+        Ok(())
     }
 
     /// The pieces in order.
@@ -267,6 +379,10 @@ impl<'a> View<'a> {
             );
             return Err(Error::limit("memory", message));
         }
+        #[cfg(feature = "std")]
+        if self.is_random() && self.len > 4 * PIECE as u64 {
+            return self.collect_parallel();
+        }
         let mut all = Vec::new();
         let mut piece = Vec::new();
         let mut pieces = self.pieces()?;
@@ -277,6 +393,53 @@ impl<'a> View<'a> {
             all.extend_from_slice(&piece);
         }
         Ok(all)
+    }
+}
+
+#[cfg(feature = "std")]
+impl View<'_> {
+    /// Everything in one buffer, made by several threads.
+    fn collect_parallel(&self) -> Result<Vec<u8>> {
+        use std::sync::{Mutex, PoisonError};
+        let mut all = vec![0; as_size(self.len)?];
+        let piece = self.piece();
+        let places = all
+            .chunks_mut(as_size(piece)?)
+            .zip((0..).step_by(as_size(piece)?));
+        let places = Mutex::new(places);
+        let failed = Mutex::new(None);
+        let work = || {
+            let mut scratch = Vec::new();
+            // The lock is held only to take the next place.
+            while let Some((place, at)) = {
+                let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
+                places.next()
+            } {
+                let done = match self.map.is_identity() {
+                    true => self.read_unmapped(at, place),
+                    false => self
+                        .read(at, place.len() as u64, &mut scratch)
+                        .map(|()| place.copy_from_slice(&scratch)),
+                };
+                if let Err(error) = done {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(error);
+                    return;
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        drop(places);
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
     }
 }
 

@@ -4,37 +4,51 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::Form;
-use crate::model::{DType, Endian, Layout, Part, Role, Scalar, TensorInfo};
+use crate::model::{DType, Endian, Layout, Operation, PairIndex, Part, Role, Scalar, TensorInfo};
 use crate::prelude::*;
 use crate::transform::elements::ElementMap;
+use crate::transform::operation::Apply;
+use crate::transform::orbit::Orbits;
 use crate::transform::{Data, View, as_size, overflow};
 
 /// The entries of a sparse tensor, sorted by their place in the dense one.
 pub(crate) struct Scatter {
-    /// The place of an entry, and which value it has.
-    entries: Vec<(u64, usize)>,
+    /// The place of an entry, which value it has, and what is done to that.
+    entries: Vec<Entry>,
     values: Bytes,
     width: usize,
     sorted: bool,
+    orbits: Orbits,
+    /// What the operations do to values, in the order of [`Operation::ALL`]; empty without symmetries.
+    operations: Vec<Option<Apply>>,
+    memory: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    place: u64,
+    value: usize,
+    operation: Operation,
 }
 
 impl Scatter {
-    /// Reads and checks the entries: every index in range, no place twice.
+    /// Reads and checks the entries: every index in range, no place twice. Entries stand for their places alone until
+    /// [`complete`](Self::complete) is called.
     pub(crate) fn load(data: Data<'_>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
         let width = form.dtype.width().ok_or_else(|| {
             Error::unsupported("sparse", format!("sparse elements of {}", form.dtype))
         })?;
-        let strides = strides(&tensor.shape, &form.layout)?;
-        let (places, values) = match tensor.layout {
+        let strides = strides(tensor, &form.layout)?;
+        let (places, values) = match &tensor.layout {
             Layout::Coo { nnz } => (
-                coo(data, tensor, nnz, &strides)?,
+                coo(data, tensor, *nnz, &strides)?,
                 values(data, tensor, form)?,
             ),
             Layout::Csr { nnz } => (
-                csr(data, tensor, nnz, &strides)?,
+                csr(data, tensor, *nnz, &strides)?,
                 values(data, tensor, form)?,
             ),
-            Layout::Pairs { nnz, per_axis } => pairs(data, tensor, form, nnz, per_axis, &strides)?,
+            Layout::Pairs { nnz, index, .. } => pairs(data, tensor, form, *nnz, *index, &strides)?,
             _ => return Err(Error::argument("not a sparse layout")),
         };
         if values.len() / width != places.len() {
@@ -45,25 +59,128 @@ impl Scatter {
             );
             return Err(broken(message));
         }
-        let mut entries: Vec<_> = places
-            .into_iter()
-            .enumerate()
-            .map(|(n, place)| (place, n))
+        let mut entries: Vec<_> = (places.into_iter().enumerate())
+            .map(|(value, place)| Entry {
+                place,
+                value,
+                operation: Operation::Same,
+            })
             .collect();
-        let sorted = entries.is_sorted();
-        entries.sort_unstable();
-        if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(broken(format!(
-                "entries {} and {} have the same place",
-                pair[0].1, pair[1].1
-            )));
+        let sorted = entries.is_sorted_by_key(|entry| entry.place);
+        entries.sort_unstable_by_key(|entry| (entry.place, entry.value));
+        if let Some([a, b]) = first_shared_place(&entries) {
+            let message = format!("entries {} and {} have the same place", a.value, b.value);
+            return Err(broken(message));
         }
+        let symmetries = match &tensor.layout {
+            Layout::Pairs { orbits, .. } => orbits.as_slice(),
+            _ => &[],
+        };
+        let operations = match symmetries.is_empty() {
+            true => Vec::new(),
+            false => Operation::ALL
+                .map(|operation| Apply::new(operation, form.dtype, form.endian).ok())
+                .into(),
+        };
         Ok(Self {
             entries,
             values,
             width,
             sorted,
+            orbits: Orbits::new(symmetries, form.dtype, &tensor.shape, &strides)?,
+            operations,
+            memory: data.limits.tensor_memory,
         })
+    }
+
+    /// Adds the entries at all places that symmetries move the stored ones to, after checking that no two stored ones
+    /// are the same, and that a value which its own symmetries negate is 0.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        if self.orbits.is_trivial() {
+            return Ok(());
+        }
+        let most = as_size(self.memory)? / size_of::<Entry>();
+        let mut all = Vec::new();
+        for entry in &self.entries {
+            let orbit = self
+                .orbits
+                .of(entry.place, most.saturating_sub(all.len()))?;
+            self.check_value(entry, orbit.is_zero())?;
+            all.extend(orbit.places.into_iter().map(|(place, operation)| Entry {
+                place,
+                operation,
+                ..*entry
+            }));
+        }
+        all.sort_unstable_by_key(|entry| (entry.place, entry.value));
+        if let Some([a, b]) = first_shared_place(&all) {
+            return Err(same_orbit(a, b));
+        }
+        self.entries = all;
+        Ok(())
+    }
+
+    /// What [`complete`](Self::complete) checks, without holding what it adds, and whether values that symmetries
+    /// conjugate onto themselves are so. Gives up, and says so, where that would take too long.
+    pub(crate) fn check_orbits(&self) -> Result<Vec<String>> {
+        const MOST: usize = 1 << 22;
+        let mut first: LookupMap<u64, Entry> = LookupMap::default();
+        let mut warnings = Vec::new();
+        let mut left = MOST;
+        for entry in self.entries.iter().filter(|_| !self.orbits.is_trivial()) {
+            let Ok(orbit) = self.orbits.of(entry.place, left) else {
+                warnings.push("the symmetries of so many elements were not checked".to_owned());
+                break;
+            };
+            left -= orbit.places.len();
+            self.check_value(entry, orbit.is_zero())?;
+            let lowest = orbit.places.iter().map(|(place, _)| *place).min();
+            if let Some(other) = first.insert(lowest.unwrap_or(entry.place), *entry) {
+                return Err(same_orbit(&other, entry));
+            }
+            let varies = |operation: &Operation| !self.is_fixed(entry, *operation);
+            if let Some(operation) = orbit.fixing.iter().find(|op| varies(op))
+                && warnings.is_empty()
+            {
+                warnings.push(format!(
+                    "entry {} is moved onto itself as {operation}, and is not the same then",
+                    entry.value
+                ));
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn check_value(&self, entry: &Entry, must_be_zero: bool) -> Result<()> {
+        let same = self.operations.first().and_then(Option::as_ref);
+        if must_be_zero && same.is_some_and(|same| !same.is_zero(self.stored_value(entry))) {
+            let message = format!(
+                "entry {}: its symmetries negate it onto itself, but it is not 0",
+                entry.value
+            );
+            return Err(Error::malformed("orbit", message));
+        }
+        Ok(())
+    }
+
+    fn is_fixed(&self, entry: &Entry, operation: Operation) -> bool {
+        let stored = self.stored_value(entry);
+        let mut turned = stored.to_vec();
+        match self.apply(operation) {
+            Some(apply) => {
+                apply.apply(&mut turned);
+                apply.same(stored, &turned)
+            }
+            None => true,
+        }
+    }
+
+    fn stored_value(&self, entry: &Entry) -> &[u8] {
+        &self.values[entry.value * self.width..(entry.value + 1) * self.width]
+    }
+
+    fn apply(&self, operation: Operation) -> Option<&Apply> {
+        self.operations.get(operation as usize)?.as_ref()
     }
 
     /// Whether the entries were stored in the order of their places.
@@ -71,26 +188,66 @@ impl Scatter {
         self.sorted
     }
 
+    /// Places and values of the entries, by place.
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = (u64, &[u8])> {
+        (self.entries.iter()).map(|entry| (entry.place, self.stored_value(entry)))
+    }
+
+    /// The place of one of the entries, by place; its value goes into `out`.
+    pub(crate) fn entry(&self, n: usize, out: &mut Vec<u8>) -> Option<u64> {
+        let entry = self.entries.get(n)?;
+        out.clear();
+        out.extend_from_slice(self.stored_value(entry));
+        if let Some(apply) = self.apply(entry.operation) {
+            apply.apply(out);
+        }
+        Some(entry.place)
+    }
+
     /// The dense bytes from `at` on; `out` comes filled with zeros.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) {
         let width = self.width as u64;
         let first = at / width;
         let end = first + out.len() as u64 / width;
-        let from = self.entries.partition_point(|&(place, _)| place < first);
-        for &(place, n) in self.entries[from..]
+        let from = self.entries.partition_point(|entry| entry.place < first);
+        for entry in self.entries[from..]
             .iter()
-            .take_while(|&&(place, _)| place < end)
+            .take_while(|entry| entry.place < end)
         {
             // Inside of `out`, so it fits.
-            let to = usize::try_from((place - first) * width).unwrap_or(usize::MAX);
-            out[to..to + self.width]
-                .copy_from_slice(&self.values[n * self.width..(n + 1) * self.width]);
+            let to = usize::try_from((entry.place - first) * width).unwrap_or(usize::MAX);
+            let out = &mut out[to..to + self.width];
+            out.copy_from_slice(self.stored_value(entry));
+            if let Some(apply) = self.apply(entry.operation) {
+                apply.apply(out);
+            }
         }
     }
 }
 
+fn first_shared_place(sorted: &[Entry]) -> Option<[&Entry; 2]> {
+    let pair = sorted
+        .windows(2)
+        .find(|pair| pair[0].place == pair[1].place)?;
+    Some([&pair[0], &pair[1]])
+}
+
+fn same_orbit(a: &Entry, b: &Entry) -> Error {
+    let message = format!(
+        "entries {} and {} stand for the same elements: symmetries move one to the other",
+        a.value.min(b.value),
+        a.value.max(b.value)
+    );
+    Error::malformed("orbit", message)
+}
+
 /// How far a step along each dimension goes in the dense order.
-fn strides(shape: &[u64], layout: &Layout) -> Result<Vec<u64>> {
+fn strides(tensor: &TensorInfo, layout: &Layout) -> Result<Vec<u64>> {
+    let shape = &tensor.shape;
+    if shape.contains(&0) && matches!(tensor.layout, Layout::Pairs { .. }) {
+        // Whatever the other lengths are, there is no place.
+        return Ok(vec![0; shape.len()]);
+    }
     let mut strides = vec![0; shape.len()];
     let mut next = 1u64;
     let mut set = |dim: usize| -> Result<()> {
@@ -171,7 +328,7 @@ fn pairs(
     tensor: &TensorInfo,
     form: &Form,
     nnz: u64,
-    per_axis: bool,
+    index: PairIndex,
     strides: &[u64],
 ) -> Result<(Vec<u64>, Bytes)> {
     let part = role(tensor, &Role::Values)?;
@@ -179,7 +336,10 @@ fn pairs(
         .dtype
         .width()
         .ok_or_else(|| broken("values without a size"))?;
-    let indices = if per_axis { tensor.shape.len() } else { 1 };
+    let indices = match index {
+        PairIndex::Axes => tensor.shape.len(),
+        PairIndex::ColumnMajor | PairIndex::RowMajor => 1,
+    };
     let record = indices * 8 + width;
     let bytes = View::decoded(data, &part.payload)?.collect(data.limits.tensor_memory)?;
     if bytes.len() as u64 != nnz.saturating_mul(record as u64) {
@@ -197,22 +357,22 @@ fn pairs(
             .0
             .iter()
             .map(|bytes| i128::from(u64::from_le_bytes(*bytes)));
-        let place = if per_axis {
+        let place = if index == PairIndex::Axes {
             numbers.enumerate().try_fold(0, |sum, (dim, index)| {
                 Ok::<u64, Error>(sum + in_range(tensor, dim, n, index)? * strides[dim])
             })?
         } else {
             let elements = tensor.elements().unwrap_or(0);
-            let index = numbers
+            let single = numbers
                 .next()
                 .and_then(|index| u64::try_from(index).ok())
                 .unwrap_or(u64::MAX);
-            if index >= elements {
+            if single >= elements {
                 return Err(broken(format!(
-                    "entry {n}: index {index}, there are {elements} elements"
+                    "entry {n}: index {single}, there are {elements} elements"
                 )));
             }
-            row_major_place(index, &tensor.shape, strides)
+            place_of(single, index, &tensor.shape, strides)
         };
         places.push(place);
         values.extend_from_slice(value);
@@ -221,12 +381,17 @@ fn pairs(
     Ok((places, values.into()))
 }
 
-/// The place of the element with a row-major index, which is in range.
-fn row_major_place(mut index: u64, shape: &[u64], strides: &[u64]) -> u64 {
+/// The place of the element with a single index, which is in range.
+fn place_of(mut single: u64, index: PairIndex, shape: &[u64], strides: &[u64]) -> u64 {
     let mut place = 0;
-    for (dim, stride) in shape.iter().zip(strides).rev() {
-        place += index % dim * stride;
-        index /= dim;
+    let mut step = |(dim, stride): (&u64, &u64)| {
+        place += single % dim * stride;
+        single /= dim;
+    };
+    let dims = shape.iter().zip(strides);
+    match index {
+        PairIndex::ColumnMajor => dims.for_each(&mut step),
+        _ => dims.rev().for_each(&mut step),
     }
     place
 }

@@ -419,7 +419,8 @@ fn sparse_tensors_stay_sparse_where_they_can() {
         pairs.get("sp").unwrap().info().layout,
         Layout::Pairs {
             nnz: 2,
-            per_axis: true
+            index: tenfold::model::PairIndex::Axes,
+            ..
         }
     ));
     let dense = rewrite(&pairs, &options("0.1", &[]));

@@ -1,4 +1,4 @@
-//! `safetensors-bench make COUNT FILE` writes that many small tensors and `big MIB FILE` 32 tensors of that size
+//! `safetensors make COUNT FILE` writes that many small tensors and `big MIB FILE` 32 tensors of that size
 //! together; `open RUNS FILE` prints the best time in which the library parsed the file from a mapping, and
 //! `load RUNS FILE` the best time in which every tensor of it was also copied to memory of its own, in nanoseconds.
 
@@ -13,7 +13,7 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     let [_, job, number, file] = args.as_slice() else {
         return Err(
-            "safetensors-bench make COUNT FILE | big MIB FILE | open RUNS FILE | load RUNS FILE"
+            "safetensors make COUNT FILE | big MIB FILE | open RUNS FILE | load RUNS FILE"
                 .into(),
         );
     };

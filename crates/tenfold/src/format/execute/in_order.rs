@@ -6,7 +6,7 @@ use crate::format::execute::pool::{Pool, with_pool};
 use crate::format::execute::target::Target;
 use crate::format::execute::{Digesting, ExecuteOptions, padding, tensor};
 use crate::format::{Segment, Written};
-use crate::model::Codec;
+use crate::model::{Codec, Payload, SourceId};
 use crate::prelude::*;
 use crate::transform::{PIECE, View, as_size, encode, seek_table};
 
@@ -70,6 +70,7 @@ pub(super) fn write(
                         left -= n;
                     }
                 }
+                Segment::Copy { source, range } => writer.copy(from, source, range)?,
                 Segment::Tensor {
                     index,
                     part,
@@ -108,6 +109,20 @@ impl Writer<'_, '_> {
         self.target.write(self.at, bytes)?;
         self.at += bytes.len() as u64;
         self.options.control.advance(bytes.len() as u64)
+    }
+
+    /// Writes bytes of one of the source's files.
+    fn copy(&mut self, from: &Archive, source: SourceId, range: Range<u64>) -> Result<()> {
+        let input = from.data().input(&Payload::Raw { source, range })?;
+        let mut piece = Vec::new();
+        let mut at = 0;
+        while at < input.len() {
+            piece.resize(as_size((input.len() - at).min(PIECE as u64 / 4))?, 0);
+            input.read_into(at, &mut piece)?;
+            self.put(&piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
     }
 
     /// Writes one tensor's part, piece by piece.

@@ -20,6 +20,7 @@ use crate::format::{FilePlan, Plan, Segment, Want, Written};
 use crate::io::Output;
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
+use crate::transform::Triangle;
 
 use target::Target;
 
@@ -116,6 +117,7 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
     Ok(match segment {
         Segment::Bytes(bytes) => Some(bytes.len() as u64),
         Segment::Align { to, .. } => Some(padding(at, *to)),
+        Segment::Copy { range, .. } => Some(range.end.saturating_sub(range.start)),
         Segment::Tensor {
             index,
             part,
@@ -155,6 +157,10 @@ fn wanted_len(tensor: &TensorInfo, part: usize, want: &Want) -> Result<u64> {
         Want::Dense(form) => {
             let elements = tensor.elements().ok_or_else(overflow)?;
             form.dtype.bytes_for(elements).ok_or_else(overflow)
+        }
+        Want::Packed { symmetry, .. } => {
+            let stored = Triangle::new(&tensor.shape, symmetry)?.stored();
+            tensor.dtype.bytes_for(stored).ok_or_else(overflow)
         }
         Want::Part { dtype, .. } => {
             let part = part()?;

@@ -27,6 +27,8 @@ enum Task {
     Gather { segments: Range<usize> },
     /// Bytes `from..from + len` of a tensor that can be entered anywhere.
     Share { segment: usize, from: u64, len: u64 },
+    /// One of the tiles of a tensor that is written tile by tile.
+    Tile { segment: usize, tile: u64 },
     /// A tensor from its beginning to its end.
     Whole { segment: usize },
 }
@@ -116,6 +118,7 @@ impl Job<'_> {
                         false => Large::Whole,
                     },
                 ),
+                Segment::Copy { .. } if len > SMALL => Some(Large::Shares),
                 // Zeros come by themselves: the file is longer in the end.
                 Segment::Align { fill: 0, .. } if len > SMALL => Some(Large::Nothing),
                 _ => None,
@@ -130,6 +133,10 @@ impl Job<'_> {
                 first = segment;
             }
             match large {
+                Some(Large::Shares) if self.tiles(segment)?.is_some() => {
+                    let tiles = 0..self.tiles(segment)?.unwrap_or(0);
+                    tasks.extend(tiles.map(|tile| Task::Tile { segment, tile }));
+                }
                 Some(Large::Shares) => {
                     let shares =
                         (0..len.div_ceil(SHARE)).map(|n| (n * SHARE, SHARE.min(len - n * SHARE)));
@@ -186,8 +193,28 @@ impl Job<'_> {
             Task::Share { segment, from, len } => self
                 .share(*segment, *from, *len, scratch)
                 .map(|()| Vec::new()),
+            Task::Tile { segment, tile } => {
+                self.tile(*segment, *tile, scratch).map(|()| Vec::new())
+            }
             Task::Whole { segment } => self.whole(*segment, scratch),
         }
+    }
+
+    /// How many tiles a segment is written in, if it is.
+    fn tiles(&self, segment: usize) -> Result<Option<u64>> {
+        match self.run.get(segment) {
+            Some(Segment::Tensor { .. }) => Ok(self.view(segment)?.tiles()),
+            _ => Ok(None),
+        }
+    }
+
+    fn tile(&self, segment: usize, tile: u64, scratch: &mut Scratch) -> Result<()> {
+        let start = self.range(segment).start;
+        let view = self.view(segment)?;
+        view.read_tile(tile, &mut scratch.piece, &mut |at, bytes| {
+            write_at(self.file, start + at, bytes)?;
+            self.options.control.advance(bytes.len() as u64)
+        })
     }
 
     /// Puts neighbouring segments together in memory and writes them at once.
@@ -206,6 +233,11 @@ impl Job<'_> {
                 Some(Segment::Align { fill, .. }) => {
                     let len = as_size(range.end - start)?;
                     scratch.buffer.resize(len, *fill);
+                }
+                Some(Segment::Copy { .. }) => {
+                    let input = self.copied(segment)?;
+                    scratch.window.read(&input, &mut scratch.piece)?;
+                    scratch.buffer.extend_from_slice(&scratch.piece);
                 }
                 Some(Segment::Tensor { digest, .. }) => {
                     let view = self.view(segment)?;
@@ -228,18 +260,25 @@ impl Job<'_> {
 
     /// Writes a part of a large tensor.
     fn share(&self, segment: usize, from: u64, len: u64, scratch: &mut Scratch) -> Result<()> {
-        let view = self.view(segment)?;
         let at = self.range(segment).start + from;
-        if let Some(input) = view.direct() {
-            return copy(
+        let mut copy = |input: &Input<'_>| {
+            let control = &self.options.control;
+            copy(
                 input,
                 from,
                 len,
                 self.file,
                 at,
                 &mut scratch.buffer,
-                &self.options.control,
-            );
+                control,
+            )
+        };
+        if let Some(Segment::Copy { .. }) = self.run.get(segment) {
+            return copy(&self.copied(segment)?);
+        }
+        let view = self.view(segment)?;
+        if let Some(input) = view.direct() {
+            return copy(input);
         }
         // The pieces that begin in this share: each belongs to one share, wherever the shares are cut.
         let step = view.piece();
@@ -276,6 +315,15 @@ impl Job<'_> {
             .collect())
     }
 
+    /// The bytes of a segment that is copied from one of the source's files.
+    fn copied(&self, segment: usize) -> Result<Input<'_>> {
+        let Some(Segment::Copy { source, range }) = self.run.get(segment) else {
+            return Err(Error::argument("not a copy"));
+        };
+        let (source, range) = (*source, range.clone());
+        self.from.data().input(&Payload::Raw { source, range })
+    }
+
     fn view(&self, segment: usize) -> Result<View<'_>> {
         let Some(Segment::Tensor {
             index, part, want, ..
@@ -291,7 +339,7 @@ impl Job<'_> {
 fn is_light(tensor: &TensorInfo) -> bool {
     let dense = matches!(
         tensor.layout,
-        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. }
+        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. } | Layout::Packed(_)
     );
     dense
         && tensor

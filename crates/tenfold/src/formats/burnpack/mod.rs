@@ -155,6 +155,7 @@ const PLAIN: Capabilities = Capabilities {
     tensor_value: described,
     zstd: false,
     checksums: &[],
+    kept: false,
 };
 
 fn is_number(dtype: DType) -> bool {

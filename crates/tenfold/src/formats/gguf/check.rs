@@ -72,7 +72,7 @@ fn range(
     file: u64,
 ) -> Result<Range<u64>> {
     let offset = record.offset;
-    if offset % align != 0 {
+    if !offset.is_multiple_of(align) {
         let message = format!("its offset {offset} is not a multiple of the alignment {align}");
         return Err(Error::malformed("gguf.offset", message));
     }

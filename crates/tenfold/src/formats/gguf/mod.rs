@@ -73,6 +73,7 @@ pub static SPEC: Spec = Spec {
             tensor_value: |_, _| Fit::No,
             zstd: false,
             checksums: &[],
+            kept: false,
         },
     }],
     options: &[

@@ -173,6 +173,7 @@ const DENSE: Capabilities = Capabilities {
     tensor: sizes_fit,
     file_value: |_, _| Fit::No,
     tensor_value: |_, _| Fit::No,
+    kept: false,
     zstd: false,
     checksums: &[],
 };

@@ -1,6 +1,7 @@
 //! The types and their sizes.
 
 use crate::model::{DType, Lanes, Scalar};
+#[cfg(feature = "safetensors")]
 use crate::prelude::*;
 
 const fn real(scalar: Scalar) -> DType {

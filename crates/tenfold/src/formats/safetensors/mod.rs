@@ -56,7 +56,7 @@ pub static SPEC: Spec = Spec {
     reads: &[FILE, INDEX],
     writes: &[Profile {
         version: FILE,
-        read_by: "safetensors 0.8; types of 16 bits and more, bool, u8 and i8 by every release",
+        read_by: "safetensors 0.8; older releases where they know the types",
         can: Capabilities {
             max_tensors: u64::MAX,
             min_rank: 0,
@@ -73,6 +73,7 @@ pub static SPEC: Spec = Spec {
             tensor_value: |_, _| Fit::No,
             zstd: false,
             checksums: &[],
+            kept: false,
         },
     }],
     options: &[

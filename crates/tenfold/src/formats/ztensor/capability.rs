@@ -36,6 +36,7 @@ const ANY: Capabilities = Capabilities {
     tensor: |tensor| sizes(tensor, |_| false),
     file_value: |_, _| Fit::No,
     tensor_value: |_, _| Fit::No,
+    kept: false,
     zstd: true,
     checksums: &[DigestKind::Crc32c, DigestKind::Sha256],
 };

@@ -8,8 +8,8 @@ use crate::formats::ztensor::capability::DEPTH_1;
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, Part, Payload, Role,
-    SealedRange, SourceId, TensorInfo,
+    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload,
+    Role, SealedRange, SourceId, TensorInfo,
 };
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder};
@@ -302,7 +302,8 @@ impl Reading<'_, '_> {
         Ok((
             Layout::Pairs {
                 nnz: size / record,
-                per_axis: true,
+                index: PairIndex::Axes,
+                orbits: Vec::new(),
             },
             vec![part],
         ))

@@ -43,6 +43,7 @@ pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
     Ok(Survey {
         digest: target.canonical.then_some(DigestKind::Sha256),
         rising_columns: target.generation == Generation::V2,
+        ..Survey::default()
     })
 }
 

@@ -130,7 +130,7 @@ pub(super) fn tq1_0(block: &[u8; 54], out: &mut [f32; 256]) {
     let d = half(block, 52);
     // A byte holds five digits of base three as a fraction: the next digit is what a product with three carries.
     let digit = |byte: u8, n: usize| {
-        let carried = u16::from(byte.wrapping_mul(POWERS[n])) * 3 >> 8;
+        let carried = (u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8;
         d * (f32::from(carried) - 1.0)
     };
     for (i, out) in out.iter_mut().enumerate() {

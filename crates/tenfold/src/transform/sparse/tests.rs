@@ -89,7 +89,15 @@ fn csr_of(indptr: &[i64], columns: &[i64], values: &[i16]) -> TensorInfo {
 
 fn pairs_of(entries: &[(u64, u64, i16)], per_axis: bool) -> TensorInfo {
     let nnz = entries.len() as u64;
-    let layout = Layout::Pairs { nnz, per_axis };
+    let index = match per_axis {
+        true => PairIndex::Axes,
+        false => PairIndex::RowMajor,
+    };
+    let layout = Layout::Pairs {
+        nnz,
+        index,
+        orbits: vec![],
+    };
     let mut info = TensorInfo::new("t", DType::I16, SHAPE.to_vec(), layout);
     let records = entries.iter().flat_map(|&(row, column, value)| {
         let mut record = Vec::new();
@@ -336,7 +344,8 @@ fn counts_that_do_not_fit_each_other_are_refused() {
     let mut info = pairs_of(ENTRIES, true);
     info.layout = Layout::Pairs {
         nnz: u64::MAX,
-        per_axis: true,
+        index: PairIndex::Axes,
+        orbits: vec![],
     };
     assert_refused(&info, "records of 18");
 }

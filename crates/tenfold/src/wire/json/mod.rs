@@ -10,6 +10,7 @@ mod value;
 use alloc::borrow::Cow;
 
 pub(crate) use encode::{encode, encode_str};
+#[cfg(feature = "mag")]
 pub(crate) use value::Repeated;
 
 use crate::error::{Error, Result};

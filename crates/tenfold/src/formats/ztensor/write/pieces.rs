@@ -356,6 +356,7 @@ impl Maker<'_> {
             Want::Stored => return Some(Identity::Stored(source.0, range)),
             Want::Part { dtype, endian } => (*dtype, *endian, codec),
             Want::Dense(form) => (form.dtype, form.endian, codec),
+            Want::Packed { .. } => return None,
         };
         let packed = match stored.payload {
             Payload::Encoded { codec, .. } => Some(codec),

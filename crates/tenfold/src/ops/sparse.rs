@@ -1,0 +1,225 @@
+//! Tensors as lists of their entries.
+
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::format::{Form, Profile};
+use crate::model::{DType, Endian, Layout, PairIndex, Part, Payload, Role, TensorInfo};
+use crate::ops::parallel;
+use crate::prelude::*;
+use crate::transform::{Scatter, View};
+
+/// What becomes of sparse tensors, and of those that could be.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Sparse {
+    /// Layouts that the target has are kept, others are written densely.
+    #[default]
+    AsIs,
+    /// Sparse tensors stay sparse where the target has any sparse layout.
+    Keep,
+    /// All tensors become sparse: their elements whose bits are all 0 are not stored.
+    All,
+}
+
+/// How entries are listed.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Listing {
+    /// Records of a single column-major index and a value.
+    Pairs,
+    /// Values, and the coordinates of all of them.
+    Coordinates,
+}
+
+impl Listing {
+    /// The listing that a version has.
+    pub(super) fn of(profile: &Profile) -> Option<Self> {
+        [Listing::Pairs, Listing::Coordinates]
+            .into_iter()
+            .find(|listing| (profile.can.layout)(&listing.layout(0)))
+    }
+
+    fn layout(self, nnz: u64) -> Layout {
+        match self {
+            Listing::Pairs => Layout::Pairs {
+                nnz,
+                index: PairIndex::ColumnMajor,
+                orbits: Vec::new(),
+            },
+            Listing::Coordinates => Layout::Coo { nnz },
+        }
+    }
+
+    /// The order in which entries are listed.
+    fn form(self, dtype: DType) -> Form {
+        let layout = match self {
+            Listing::Pairs => Layout::ColumnMajor,
+            Listing::Coordinates => Layout::RowMajor,
+        };
+        Form {
+            dtype,
+            layout,
+            endian: Endian::Little,
+        }
+    }
+}
+
+/// Lists the entries of sparse tensors whose layout `profile` does not have, and if `all` also those of dense tensors.
+pub(super) fn list(
+    archive: &Archive,
+    profile: &Profile,
+    listing: Listing,
+    all: bool,
+    threads: usize,
+) -> Result<Archive> {
+    let tensors = &archive.manifest().tensors;
+    let listed = parallel::map(tensors.len(), threads, |n| {
+        let Some(tensor) = tensors.get(n) else {
+            return Err(Error::argument("no such tensor"));
+        };
+        let changes = match tensor.layout {
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
+                !(profile.can.layout)(&tensor.layout)
+            }
+            Layout::RowMajor | Layout::ColumnMajor | Layout::Packed(_) => {
+                all && tensor.dtype.width().is_some()
+            }
+            _ => false,
+        };
+        if !changes || tensor.defect.is_some() {
+            return Ok(tensor.clone());
+        }
+        Entries::collect(archive, tensor, listing)
+            .and_then(|entries| entries.describe(tensor, listing))
+            .map_err(|error| error.in_tensor(&tensor.name))
+    });
+    let mut manifest = archive.manifest().clone();
+    manifest.tensors = listed.into_iter().collect::<Result<_>>()?;
+    Ok(archive.with_manifest(manifest))
+}
+
+/// A tensor whose records are sorted, without those that are 0, and with values in a byte order.
+pub(super) fn sort_pairs(
+    archive: &Archive,
+    tensor: &TensorInfo,
+    endian: Endian,
+) -> Result<TensorInfo> {
+    let Layout::Pairs {
+        index: PairIndex::ColumnMajor,
+        orbits,
+        ..
+    } = &tensor.layout
+    else {
+        return Ok(tensor.clone());
+    };
+    let form = Form {
+        endian,
+        ..Listing::Pairs.form(tensor.dtype)
+    };
+    let scatter = Scatter::load(archive.data(), tensor.readable()?, &form)?;
+    scatter.check_orbits()?;
+    let mut entries = Entries::default();
+    for (place, value) in scatter.entries() {
+        entries.push(place, value);
+    }
+    let mut sorted = entries.describe(tensor, Listing::Pairs)?;
+    if let Layout::Pairs { orbits: kept, .. } = &mut sorted.layout {
+        kept.clone_from(orbits);
+    }
+    for part in &mut sorted.parts {
+        part.endian = endian;
+    }
+    Ok(sorted)
+}
+
+/// Entries that are not 0, by place.
+#[derive(Default)]
+struct Entries {
+    places: Vec<u64>,
+    values: Vec<u8>,
+}
+
+impl Entries {
+    fn collect(archive: &Archive, tensor: &TensorInfo, listing: Listing) -> Result<Self> {
+        let data = archive.data();
+        let form = listing.form(tensor.dtype);
+        let mut entries = Self::default();
+        if !matches!(
+            tensor.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        ) {
+            let width = tensor.dtype.width().unwrap_or(1);
+            let view = View::dense(data, tensor, &form)?;
+            let mut pieces = view.pieces()?;
+            let mut piece = Vec::new();
+            let mut place = 0;
+            while pieces.next(&mut piece)? {
+                for value in piece.chunks_exact(width) {
+                    entries.push(place, value);
+                    place += 1;
+                }
+                let held = entries.places.len() as u64 * (8 + width as u64);
+                if held > data.limits.tensor_memory {
+                    let message = "too many elements are not 0: their list does not fit the limit \
+                                   (tensor_memory); write it densely";
+                    return Err(Error::limit("memory", message));
+                }
+            }
+            return Ok(entries);
+        }
+        let mut scatter = Scatter::load(data, tensor, &form)?;
+        scatter.complete()?;
+        let mut turned = Vec::new();
+        for n in 0..scatter.entries().len() {
+            if let Some(place) = scatter.entry(n, &mut turned) {
+                entries.push(place, &turned);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn push(&mut self, place: u64, value: &[u8]) {
+        if value.iter().any(|&byte| byte != 0) {
+            self.places.push(place);
+            self.values.extend_from_slice(value);
+        }
+    }
+
+    fn describe(self, tensor: &TensorInfo, listing: Listing) -> Result<TensorInfo> {
+        let mut described = tensor.clone();
+        described.layout = listing.layout(self.places.len() as u64);
+        let inline = |bytes: Vec<u8>| Payload::Inline(bytes.into());
+        described.parts = match listing {
+            Listing::Pairs => {
+                let width = tensor.dtype.width().unwrap_or(1);
+                let records = self.places.iter().zip(self.values.chunks_exact(width));
+                let record = |(place, value): (&u64, &[u8])| {
+                    let mut record = place.to_le_bytes().to_vec();
+                    record.extend_from_slice(value);
+                    record
+                };
+                let bytes = records.flat_map(record).collect();
+                vec![Part::new(Role::Values, tensor.dtype, inline(bytes))]
+            }
+            Listing::Coordinates => {
+                let coords = coordinates(&tensor.shape, &self.places);
+                vec![
+                    Part::new(Role::Values, tensor.dtype, inline(self.values)),
+                    Part::new(Role::Coords, DType::U64, inline(coords)),
+                ]
+            }
+        };
+        Ok(described)
+    }
+}
+
+/// The indices of row-major places, one dimension after the other.
+fn coordinates(shape: &[u64], places: &[u64]) -> Vec<u8> {
+    let mut coords = Vec::new();
+    for k in 0..shape.len() {
+        let behind = shape.iter().skip(k + 1).product::<u64>().max(1);
+        let dim = shape.get(k).copied().unwrap_or(1).max(1);
+        for place in places {
+            coords.extend_from_slice(&(place / behind % dim).to_le_bytes());
+        }
+    }
+    coords
+}
