@@ -1,6 +1,7 @@
 //! The formats: a folder each, and one line each in the table.
 
 pub mod burnpack;
+pub mod cc4s;
 pub mod gguf;
 mod known;
 pub mod mag;
@@ -18,6 +19,7 @@ pub static FORMATS: &[Entry] = &[
     burnpack::ENTRY,
     primitiv::ENTRY,
     tens::ENTRY,
+    cc4s::ENTRY,
     safetensors::ENTRY,
     gguf::ENTRY,
     known::NPY,

@@ -1,0 +1,387 @@
+//! From what is in the files to the model.
+
+use bytes::Bytes;
+
+use super::blocks::Conditions;
+use super::yaml::Node;
+use super::{SPEC, VERSION, elements, scalar_type, write};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
+use crate::io::Source;
+use crate::model::{
+    DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
+    element_count,
+};
+use crate::prelude::*;
+
+/// Bytes at the beginning in which a file must show what it is.
+const HEAD: u64 = 64 << 10;
+/// Keys of a Tensor that are understood.
+const KEYS: &[&str] = &[
+    "version",
+    "type",
+    "scalarType",
+    "dimensions",
+    "elements",
+    "unit",
+    "metaData",
+    "nonZeroCondition",
+];
+
+/// Reads and writes the YAML tensors of cc4s.
+#[derive(Clone, Copy, Debug)]
+pub struct Cc4s;
+
+impl Format for Cc4s {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+        // What cannot be text is not fetched.
+        let first = source.read(0..source.len().min(64))?;
+        if first.is_empty() || first.iter().any(|&byte| byte < b'\t') {
+            return Ok(Confidence::No);
+        }
+        source
+            .read(0..source.len().min(HEAD))
+            .map(|head| likeness(&head))
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let root = Node::read(cx.source(), cx.limits())?;
+        let mut manifest = Manifest::new(VERSION);
+        manifest.region(0..cx.source().len(), "header");
+        let kind = root.get("type").and_then(Node::text);
+        match kind {
+            Some("Tensor") => {
+                check_version(&root, None)?;
+                let stem = cx.stem();
+                let mut tensor = tensor(cx, &root, stem, stem).map_err(|e| e.in_tensor(stem))?;
+                tensor.unnamed = true;
+                manifest.tensors.push(tensor);
+            }
+            Some("TensorSet") => manifest.tensors = components(cx, &root)?,
+            _ => {
+                // The version comes first: in another one, types may have other names.
+                check_version(&root, None)?;
+                let message = "the type is neither Tensor nor TensorSet";
+                let place = root.get("type").unwrap_or(&root);
+                return Err(place.error("cc4s.type", message));
+            }
+        }
+        Ok(manifest)
+    }
+
+    fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
+        write::arrange(what, options).map(Some)
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// How much text looks like the description of a tensor: by words that only these files have together.
+fn likeness(head: &[u8]) -> Confidence {
+    let text = String::from_utf8_lossy(head);
+    if text.contains('\0') {
+        return Confidence::No;
+    }
+    let (mut words, mut keys) = (0, 0);
+    for piece in text.split(['\n', ',', '{', '}']) {
+        let Some((key, value)) = piece.split_once(':') else {
+            continue;
+        };
+        let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+        let value = value.split(" #").next().unwrap_or_default();
+        match (bare(key).as_str(), bare(value).as_str()) {
+            ("scalarType", _)
+            | ("type", "Tensor" | "TensorSet" | "IeeeBinaryFile" | "TextFile") => words += 1,
+            ("version" | "dimensions" | "elements" | "components" | "unit", _) => keys += 1,
+            _ => {}
+        }
+    }
+    match (words, keys) {
+        (2.., 1..) => Confidence::Certain,
+        (1.., 1..) => Confidence::Likely,
+        _ => Confidence::No,
+    }
+}
+
+/// The version of a tensor's map, or else that of the set around it.
+fn check_version(node: &Node, around: Option<&Node>) -> Result<()> {
+    let version = node.get("version").or_else(|| around?.get("version"));
+    let Some(version) = version else {
+        let message = format!("there is no version; {VERSION} is expected");
+        return Err(node.error("cc4s.version", message));
+    };
+    match version.text() {
+        Some(VERSION) => Ok(()),
+        Some("v1.0") => {
+            let message = "version v1.0, of mid 2020, is not read; cc4s since then has 100";
+            Err(version.error("cc4s.version", message))
+        }
+        found => {
+            let found = found.unwrap_or("something else");
+            let message = format!("version {found}, {VERSION} is expected");
+            Err(version.error("cc4s.version", message))
+        }
+    }
+}
+
+/// The tensors of a set. One that is not sound loses only itself.
+fn components(cx: &mut Context<'_>, root: &Node) -> Result<Vec<TensorInfo>> {
+    if root.get("version").is_some() {
+        check_version(root, None)?;
+    }
+    let Some(entries) = root.get("components").and_then(Node::entries) else {
+        let message = "a TensorSet without a map of components";
+        return Err(root.error("cc4s.components", message));
+    };
+    let stem = cx.stem();
+    let mut tensors = Vec::with_capacity(entries.len());
+    let mut first = None;
+    for (name, node) in entries {
+        let described = component(cx, root, node, name, stem, &mut first);
+        tensors.push(described.unwrap_or_else(|error| {
+            let mut tensor = TensorInfo::new(name, DType::UNKNOWN, Vec::new(), Layout::RowMajor);
+            tensor.defect = Some(error.in_tensor(name));
+            tensor
+        }));
+    }
+    Ok(tensors)
+}
+
+fn component<'n>(
+    cx: &mut Context<'_>,
+    root: &Node,
+    node: &'n Node,
+    name: &str,
+    stem: &str,
+    first: &mut Option<&'n str>,
+) -> Result<TensorInfo> {
+    check_version(node, Some(root))?;
+    if node.get("type").and_then(Node::text) != Some("Tensor") {
+        let message = "the type of a component is not Tensor";
+        return Err(node.error("cc4s.type", message));
+    }
+    if let Some(found) = node.get("scalarType").and_then(Node::text) {
+        let first = *first.get_or_insert(found);
+        if first != found {
+            let message =
+                format!("{found}, but the first component is {first}: cc4s takes it for that");
+            return Err(node.error("cc4s.scalar-type", message));
+        }
+    }
+    tensor(cx, node, name, &format!("{stem}.components.{name}"))
+}
+
+/// A dimension as the file has it.
+pub(super) struct Dimension {
+    pub length: u64,
+    pub kind: Option<String>,
+}
+
+/// A tensor whose elements are in `base.elements`. What is wrong with these is its defect.
+fn tensor(cx: &mut Context<'_>, node: &Node, name: &str, base: &str) -> Result<TensorInfo> {
+    let dtype = element_type(node)?;
+    let dimensions = dimensions(node, cx.limits().rank)?;
+    let shape: Vec<u64> = dimensions
+        .iter()
+        .map(|dimension| dimension.length)
+        .collect();
+    let count = element_count(&shape).filter(|&count| dtype.bytes_for(count).is_some());
+    let Some(count) = count else {
+        let message = format!("the elements of shape {shape:?} are more than 64 bits can count");
+        return Err(node.error("cc4s.overflow", message));
+    };
+    let text = match node
+        .get("elements")
+        .and_then(|elements| elements.get("type"))
+    {
+        Some(kind) => match kind.text() {
+            Some("IeeeBinaryFile") => false,
+            Some("TextFile") => true,
+            _ => {
+                let message = "the type of the elements is neither IeeeBinaryFile nor TextFile";
+                return Err(kind.error("cc4s.elements-type", message));
+            }
+        },
+        None => {
+            let message = "the type of the elements is not said";
+            return Err(node.error("cc4s.elements-type", message));
+        }
+    };
+    let mut tensor = TensorInfo::new(name, dtype, shape, Layout::ColumnMajor);
+    tensor.metadata = metadata(cx, node, dtype, &dimensions)?;
+    tensor.derived = match dimensions.iter().any(|dimension| dimension.kind.is_some()) {
+        true => &["scalarType"],
+        false => &["scalarType", "dimensions"],
+    };
+    let conditions = Conditions::parse(node, dimensions.len())?;
+    let file = File { base, text, count };
+    if let Err(error) = file.locate(cx, &mut tensor, conditions, &dimensions) {
+        tensor.defect = Some(error.in_tensor(name));
+    }
+    Ok(tensor)
+}
+
+fn element_type(node: &Node) -> Result<DType> {
+    let Some(found) = node.get("scalarType") else {
+        return Err(node.error("cc4s.scalar-type", "there is no scalarType"));
+    };
+    match found.text() {
+        Some("Real64") => Ok(DType::F64),
+        Some("Complex64") => Ok(DType::C128),
+        other => {
+            let message = format!(
+                "scalarType {:?}, Real64 or Complex64 is expected",
+                other.unwrap_or_default()
+            );
+            Err(found.error("cc4s.scalar-type", message))
+        }
+    }
+}
+
+fn dimensions(node: &Node, most: usize) -> Result<Vec<Dimension>> {
+    let Some(list) = node.get("dimensions") else {
+        return Err(node.error("cc4s.dimensions", "there are no dimensions"));
+    };
+    let Some(items) = list.items() else {
+        let message = "the dimensions are neither a list nor a map with the keys 0, 1, ...";
+        return Err(list.error("cc4s.dimensions", message));
+    };
+    if items.len() > most {
+        let message = format!("{} dimensions, at most {most} are read", items.len());
+        return Err(Error::limit("cc4s.dimensions", message).at(list.at..list.at + 1));
+    }
+    items.into_iter().map(dimension).collect()
+}
+
+fn dimension(item: &Node) -> Result<Dimension> {
+    let Some(length) = item.get("length") else {
+        return Err(item.error("cc4s.length", "a dimension without a length"));
+    };
+    let Some(number) = length.value().as_u64() else {
+        let found = length.text().unwrap_or_default();
+        let message = format!("length {found:?}, a whole number of 0 or more is expected");
+        return Err(length.error("cc4s.length", message));
+    };
+    let kind = match item.get("type") {
+        None => None,
+        Some(kind) => match kind.text() {
+            Some(text) => Some(text.to_owned()),
+            None => {
+                let message = "the type of a dimension is not a word";
+                return Err(kind.error("cc4s.dimensions", message));
+            }
+        },
+    };
+    Ok(Dimension {
+        length: number,
+        kind,
+    })
+}
+
+/// What the file says beyond type and shape.
+fn metadata(
+    cx: &mut Context<'_>,
+    node: &Node,
+    dtype: DType,
+    dimensions: &[Dimension],
+) -> Result<Metadata> {
+    let mut metadata = Metadata::new();
+    let scalar = scalar_type(dtype).unwrap_or_default().to_owned();
+    metadata.push("scalarType", Value::Str(scalar));
+    let kinds = dimensions.iter().map(|dimension| &dimension.kind);
+    let kinds = kinds.map(|kind| kind.clone().map_or(Value::Null, Value::Str));
+    metadata.push("dimensions", Value::List(kinds.collect()));
+    match node.get("unit").map(|unit| (unit, unit.value())) {
+        Some((_, value)) if value.as_f64().is_some() => metadata.push("unit", value),
+        Some((unit, _)) => return Err(unit.error("cc4s.unit", "the unit is not a number")),
+        None => {
+            let message = "there is no unit, without which cc4s does not read it";
+            cx.warn("cc4s.unit", node.at..node.at + 1, message)?;
+        }
+    }
+    if let Some(more) = node.get("metaData") {
+        metadata.push("metaData", more.value());
+    }
+    for (key, value) in node.entries().unwrap_or_default() {
+        if !KEYS.contains(&key.as_str()) {
+            let message = format!("the key {key:?} is not known and not kept");
+            cx.warn("cc4s.key", value.at..value.at + 1, message)?;
+        }
+    }
+    Ok(metadata)
+}
+
+/// The file with the elements of a tensor.
+struct File<'b> {
+    base: &'b str,
+    text: bool,
+    /// Elements of the dense tensor.
+    count: u64,
+}
+
+impl File<'_> {
+    /// Gives the tensor its parts.
+    fn locate(
+        &self,
+        cx: &mut Context<'_>,
+        tensor: &mut TensorInfo,
+        conditions: Option<Conditions>,
+        dimensions: &[Dimension],
+    ) -> Result<()> {
+        let blocks = conditions
+            .map(|conditions| conditions.resolve(cx, dimensions))
+            .transpose()?;
+        let nnz = match &blocks {
+            Some(blocks) => blocks.count()?,
+            None => self.count,
+        };
+        let payload = self.payload(cx, tensor.dtype, nnz)?;
+        tensor.parts = vec![Part::new(Role::Values, tensor.dtype, payload)];
+        if let Some(blocks) = blocks {
+            let coords = blocks.coords(nnz, cx.limits())?;
+            let payload = Payload::Inline(Bytes::from(coords));
+            tensor.layout = Layout::Coo { nnz };
+            tensor
+                .parts
+                .push(Part::new(Role::Coords, DType::U64, payload));
+        }
+        Ok(())
+    }
+
+    fn payload(&self, cx: &mut Context<'_>, dtype: DType, count: u64) -> Result<Payload> {
+        let name = format!("{}.elements", self.base);
+        let missing = || {
+            let message = format!("its elements should be in {name:?}, which is not there");
+            Error::new(ErrorKind::NotFound, "cc4s.elements-missing", message)
+        };
+        let id = cx.sibling(&name).map_err(|cause| match cause.kind() {
+            ErrorKind::NotFound => missing().because(cause),
+            _ => cause,
+        })?;
+        let source = cx.open(id).filter(|_| id != SourceId::MAIN);
+        let source = source.ok_or_else(missing)?;
+        if self.text {
+            let bytes = elements::parse(&*source, id, dtype, count, cx.limits());
+            let bytes = bytes.map_err(|error| error.in_file(id, &name))?;
+            return Ok(Payload::Inline(Bytes::from(bytes)));
+        }
+        let (len, expected) = (source.len(), dtype.bytes_for(count));
+        if Some(len) != expected {
+            let message = format!(
+                "{name} has {len} bytes, {count} elements of {dtype} take {}",
+                expected.map_or("more than can be counted".to_owned(), |n| n.to_string())
+            );
+            return Err(Error::malformed("cc4s.size", message).at_source(id, 0..len));
+        }
+        Ok(Payload::Raw {
+            source: id,
+            range: 0..len,
+        })
+    }
+}
