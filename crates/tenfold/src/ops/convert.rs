@@ -7,9 +7,9 @@ use crate::format::{
     Profile, Registry, Segment, Spec, Written, adapt, execute,
 };
 use crate::io::Output;
-use crate::model::{DType, Layout, Manifest, SourceId, TensorInfo};
+use crate::model::{DType, Manifest, SourceId, TensorInfo};
 use crate::ops::readback::{Opened, Readback};
-use crate::ops::sparse::{self, Listing, Sparse};
+use crate::ops::sparse::{self, Sparse};
 use crate::ops::survey;
 use crate::prelude::*;
 
@@ -125,8 +125,14 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         })?],
         None => spec.writes.iter().collect(),
     };
-    let (from, arranged) = arrange(&from.loaded()?, format, options)?;
-    let (from, candidates) = list_entries(&from, candidates, spec, options)?;
+    let (from, candidates) = sparse::list_entries(
+        &from.loaded()?,
+        candidates,
+        spec,
+        options.sparse,
+        &options.execute,
+    )?;
+    let (from, arranged) = arrange(&from, format, options)?;
     let mut best: Option<(&Profile, Manifest, Vec<Loss>)> = None;
     for profile in candidates {
         let (adapted, losses) = adapt_to(&from, spec, profile, options);
@@ -208,42 +214,10 @@ fn arrange(
 fn alone(what: &Manifest, tensor: TensorInfo) -> Manifest {
     let mut alone = Manifest::new(what.version.clone());
     alone.metadata = what.metadata.clone();
+    alone.kept.clone_from(&what.kept);
+    alone.kept.retain(|kept| comes_from(&tensor, kept.source));
     alone.tensors.push(tensor);
     alone
-}
-
-/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists.
-fn list_entries(
-    from: &Archive,
-    candidates: Vec<&'static Profile>,
-    spec: &Spec,
-    options: &ConvertOptions,
-) -> Result<(Archive, Vec<&'static Profile>)> {
-    if options.sparse == Sparse::AsIs {
-        return Ok((from.clone(), candidates));
-    }
-    let listing = candidates
-        .iter()
-        .find_map(|&profile| Some((profile, Listing::of(profile)?)));
-    let Some((profile, listing)) = listing else {
-        return match options.sparse {
-            Sparse::All => {
-                let message = format!("{} has no sparse layout to write", spec.name);
-                Err(Error::unsupported("sparse", message))
-            }
-            _ => Ok((from.clone(), candidates)),
-        };
-    };
-    let all = options.sparse == Sparse::All;
-    let is_sparse = |tensor: &TensorInfo| !tensor.layout.is_dense();
-    if !all && !from.manifest().tensors.iter().any(is_sparse) {
-        return Ok((from.clone(), candidates));
-    }
-    let listed = sparse::list(from, profile, listing, all, options.execute.threads)?;
-    let fitting = candidates
-        .into_iter()
-        .filter(|other| Listing::of(other) == Some(listing));
-    Ok((listed, fitting.collect()))
 }
 
 /// What survives in a version of a format; one file for every tensor holds any number of them.
@@ -270,31 +244,8 @@ fn adapt_to(
         }
     }
     check_requests(profile, options, &adapted, &mut losses);
-    check_expansion(from, &adapted, &mut losses);
+    sparse::check_expansion(from, &adapted, &mut losses);
     (adapted, losses)
-}
-
-/// Sparse tensors that would be written densely, and would be too large.
-fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut Vec<Loss>) {
-    let limit = from.limits().dense_bytes;
-    for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
-        let was_sparse = matches!(
-            before.layout,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        );
-        let len = before.dense_len().unwrap_or(u64::MAX);
-        if was_sparse && after.layout.is_dense() && len > limit {
-            losses.push(Loss {
-                tensor: Some(before.name.clone()),
-                what: format!("{len} bytes"),
-                why: format!(
-                    "a sparse tensor is written densely up to {limit} bytes; allow more with \
-                     --max-dense, or keep it sparse with --keep-sparse"
-                ),
-                effect: Effect::Impossible,
-            });
-        }
-    }
 }
 
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.
@@ -437,7 +388,7 @@ impl Conversion {
         let wanted = self.format.survey(&plan_options)?;
         let surveyed = survey(&self.from, &wanted, &options.execute)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
-        // The survey changes where parts are and what they hash to: what is planned must say the same.
+        // The survey changes what parts are, and what they are said to hash to: what is planned must say the same.
         let surveyed = match wanted.is_nothing() {
             true => None,
             false => Some(adapt_to(&from, self.format.spec(), self.profile, options).0),
@@ -503,9 +454,7 @@ impl Conversion {
         let mut all = Plan::default();
         let mut opened = Vec::new();
         for (index, tensor) in adapted.tensors.iter().enumerate() {
-            let mut alone = alone(adapted, tensor.clone());
-            alone.kept.clone_from(&adapted.kept);
-            alone.kept.retain(|kept| comes_from(tensor, kept.source));
+            let alone = alone(adapted, tensor.clone());
             let mut options = options.clone();
             options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
             let mut plan = self.format.plan(&alone, &options)?;

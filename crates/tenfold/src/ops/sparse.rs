@@ -2,8 +2,8 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::format::{Form, Profile};
-use crate::model::{DType, Endian, Layout, PairIndex, Part, Payload, Role, TensorInfo};
+use crate::format::{Effect, ExecuteOptions, Form, Loss, Profile, Spec};
+use crate::model::{DType, Endian, Layout, Manifest, PairIndex, Part, Payload, Role, TensorInfo};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{Scatter, View};
@@ -20,9 +20,67 @@ pub enum Sparse {
     All,
 }
 
+/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists.
+pub(super) fn list_entries(
+    from: &Archive,
+    candidates: Vec<&'static Profile>,
+    spec: &Spec,
+    sparse: Sparse,
+    options: &ExecuteOptions,
+) -> Result<(Archive, Vec<&'static Profile>)> {
+    if sparse == Sparse::AsIs {
+        return Ok((from.clone(), candidates));
+    }
+    let listing = candidates
+        .iter()
+        .find_map(|&profile| Some((profile, Listing::of(profile)?)));
+    let Some((profile, listing)) = listing else {
+        return match sparse {
+            Sparse::All => {
+                let message = format!("{} has no sparse layout to write", spec.name);
+                Err(Error::unsupported("sparse", message))
+            }
+            _ => Ok((from.clone(), candidates)),
+        };
+    };
+    let all = sparse == Sparse::All;
+    let is_sparse = |tensor: &TensorInfo| !tensor.layout.is_dense();
+    if !all && !from.manifest().tensors.iter().any(is_sparse) {
+        return Ok((from.clone(), candidates));
+    }
+    let listed = list(from, profile, listing, all, options.threads)?;
+    let fitting = candidates
+        .into_iter()
+        .filter(|other| Listing::of(other) == Some(listing));
+    Ok((listed, fitting.collect()))
+}
+
+/// Sparse tensors that would be written densely, and would be too large.
+pub(super) fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut Vec<Loss>) {
+    let limit = from.limits().dense_bytes;
+    for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
+        let was_sparse = matches!(
+            before.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        );
+        let len = before.dense_len().unwrap_or(u64::MAX);
+        if was_sparse && after.layout.is_dense() && len > limit {
+            losses.push(Loss {
+                tensor: Some(before.name.clone()),
+                what: format!("{len} bytes"),
+                why: format!(
+                    "a sparse tensor is written densely up to {limit} bytes; allow more with \
+                     --max-dense, or keep it sparse with --keep-sparse"
+                ),
+                effect: Effect::Impossible,
+            });
+        }
+    }
+}
+
 /// How entries are listed.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) enum Listing {
+enum Listing {
     /// Records of a single column-major index and a value.
     Pairs,
     /// Values, and the coordinates of all of them.
@@ -31,7 +89,7 @@ pub(super) enum Listing {
 
 impl Listing {
     /// The listing that a version has.
-    pub(super) fn of(profile: &Profile) -> Option<Self> {
+    fn of(profile: &Profile) -> Option<Self> {
         [Listing::Pairs, Listing::Coordinates]
             .into_iter()
             .find(|listing| (profile.can.layout)(&listing.layout(0)))
@@ -63,7 +121,7 @@ impl Listing {
 }
 
 /// Lists the entries of sparse tensors whose layout `profile` does not have, and if `all` also those of dense tensors.
-pub(super) fn list(
+fn list(
     archive: &Archive,
     profile: &Profile,
     listing: Listing,

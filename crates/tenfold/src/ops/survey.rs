@@ -18,10 +18,8 @@ pub struct Surveyed {
     pub notes: Vec<String>,
 }
 
-/// Reads the tensors as far as `what` asks for, and describes what was found: checksums over the decoded bytes, sorted
-/// records, symmetries.
+/// Reads the tensors as far as `what` asks for, and describes what was found.
 pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Result<Surveyed> {
-    let threads = options.threads;
     if what.rising_columns {
         check_columns(archive, &options.control)?;
     }
@@ -33,10 +31,10 @@ pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Res
         let sort = |archive: &Archive, tensor: &TensorInfo| {
             sparse::sort_pairs(archive, tensor, endian(tensor.dtype))
         };
-        surveyed.archive = each(&surveyed.archive, threads, sort)?;
+        surveyed.archive = each(&surveyed.archive, options, sort)?;
     }
     if let Some(search) = &what.pack {
-        let found = parallel_tensors(&surveyed.archive, threads, |archive, tensor| {
+        let found = parallel_tensors(&surveyed.archive, options, |archive, tensor| {
             find_symmetry(archive, tensor, search)
         })?;
         let mut manifest = surveyed.archive.manifest().clone();
@@ -55,21 +53,22 @@ pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Res
 /// Applies a change to every tensor.
 fn each(
     archive: &Archive,
-    threads: usize,
+    options: &ExecuteOptions,
     change: impl Fn(&Archive, &TensorInfo) -> Result<TensorInfo> + Sync,
 ) -> Result<Archive> {
     let mut manifest = archive.manifest().clone();
-    manifest.tensors = parallel_tensors(archive, threads, change)?;
+    manifest.tensors = parallel_tensors(archive, options, change)?;
     Ok(archive.with_manifest(manifest))
 }
 
 fn parallel_tensors<T: Send>(
     archive: &Archive,
-    threads: usize,
+    options: &ExecuteOptions,
     work: impl Fn(&Archive, &TensorInfo) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let tensors = &archive.manifest().tensors;
-    let results = parallel::map(tensors.len(), threads, |n| {
+    let results = parallel::map(tensors.len(), options.threads, |n| {
+        options.control.advance(0)?;
         let tensor = tensors
             .get(n)
             .ok_or_else(|| Error::argument("no such tensor"))?;

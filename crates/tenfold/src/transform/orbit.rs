@@ -6,11 +6,17 @@ use crate::prelude::*;
 
 /// The group that symmetries generate, acting on the places of a tensor.
 pub(super) struct Orbits {
-    generators: Vec<Symmetry>,
+    generators: Vec<Generator>,
     shape: Vec<u64>,
     /// How far a step along each dimension goes, and the dimensions from the longest step to the shortest.
     strides: Vec<u64>,
     descending: Vec<usize>,
+}
+
+struct Generator {
+    operation: Operation,
+    /// The dimensions whose index changes, each with the one whose index it takes.
+    moved: Vec<(usize, usize)>,
 }
 
 /// The places of one orbit with what is done to the value on the way there, and what the symmetries say about the value
@@ -30,15 +36,19 @@ impl Orbits {
         strides: &[u64],
     ) -> Result<Self> {
         let real = matches!(dtype, DType::Number(_, Lanes::Real));
-        let mut generators: Vec<Symmetry> = Vec::new();
+        let mut generators: Vec<Generator> = Vec::new();
         for symmetry in symmetries {
-            let mut symmetry = symmetry.clone();
-            if real {
-                symmetry.operation = symmetry.operation.of_reals();
-            }
-            check(&symmetry, shape)?;
-            if !generators.contains(&symmetry) {
-                generators.push(symmetry);
+            check(symmetry, shape)?;
+            let operation = match real {
+                true => symmetry.operation.of_reals(),
+                false => symmetry.operation,
+            };
+            let moved = (symmetry.permutation.iter().copied().enumerate())
+                .filter(|(to, from)| to != from)
+                .collect();
+            let known = |other: &Generator| other.operation == operation && other.moved == moved;
+            if !generators.iter().any(known) {
+                generators.push(Generator { operation, moved });
             }
         }
         let mut descending: Vec<_> = (0..shape.len()).collect();
@@ -56,6 +66,15 @@ impl Orbits {
         self.generators.is_empty()
     }
 
+    /// Steps that it takes to go on from one place.
+    pub(super) fn cost(&self) -> usize {
+        let moved = self
+            .generators
+            .iter()
+            .map(|generator| generator.moved.len());
+        self.shape.len() + moved.sum::<usize>()
+    }
+
     /// Everything that a place is moved to, itself first; refused when that is more than `most` places.
     pub(super) fn of(&self, place: u64, most: usize) -> Result<Orbit> {
         let mut orbit = Orbit::default();
@@ -67,10 +86,14 @@ impl Orbits {
         while let Some(&(from, done)) = orbit.places.get(next) {
             next += 1;
             self.index_of(from, &mut index);
-            for symmetry in &self.generators {
-                let moved = symmetry.permutation.iter().zip(&self.strides);
-                let to = moved.map(|(&k, stride)| index[k] * stride).sum();
-                let operation = done.then(symmetry.operation);
+            for generator in &self.generators {
+                // May be below what it begins with on the way, and never is in the end.
+                let step = |place: u64, &(to, from): &(usize, usize)| {
+                    let change = index[from].wrapping_sub(index[to]);
+                    place.wrapping_add(change.wrapping_mul(self.strides[to]))
+                };
+                let to = generator.moved.iter().fold(from, step);
+                let operation = done.then(generator.operation);
                 match known.get(&to) {
                     Some(&before) => {
                         let fixing = before.then(operation);

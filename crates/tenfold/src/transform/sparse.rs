@@ -123,16 +123,19 @@ impl Scatter {
     /// What [`complete`](Self::complete) checks, without holding what it adds, and whether values that symmetries
     /// conjugate onto themselves are so. Gives up, and says so, where that would take too long.
     pub(crate) fn check_orbits(&self) -> Result<Vec<String>> {
-        const MOST: usize = 1 << 22;
+        // Steps: enough for the symmetries of real tensors, a second for a small file that stands for a giant.
+        const LEAST: usize = 1 << 26;
+        const PER_ENTRY: usize = 1 << 10;
+        let steps = LEAST.max(self.entries.len().saturating_mul(PER_ENTRY));
         let mut first: LookupMap<u64, Entry> = LookupMap::default();
         let mut warnings = Vec::new();
-        let mut left = MOST;
+        let mut left = steps / self.orbits.cost().max(1);
         for entry in self.entries.iter().filter(|_| !self.orbits.is_trivial()) {
             let Ok(orbit) = self.orbits.of(entry.place, left) else {
                 warnings.push("the symmetries of so many elements were not checked".to_owned());
                 break;
             };
-            left -= orbit.places.len();
+            left = left.saturating_sub(orbit.places.len());
             self.check_value(entry, orbit.is_zero())?;
             let lowest = orbit.places.iter().map(|(place, _)| *place).min();
             if let Some(other) = first.insert(lowest.unwrap_or(entry.place), *entry) {

@@ -69,6 +69,7 @@ pub static SPEC: Spec = Spec {
             tensor_value,
             zstd: false,
             checksums: &[],
+            kept: false,
         },
     }],
     options: &[OptionSpec {

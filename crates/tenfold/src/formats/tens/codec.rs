@@ -174,9 +174,7 @@ impl File {
         tensor.metadata = self.metadata(if is_table { "index-value" } else { "dense" });
         self.describe_symmetries(&mut tensor, &claims)?;
         if !unknown.is_empty() {
-            tensor
-                .metadata
-                .push_fact("unknown_chunks", Value::List(unknown));
+            tensor.metadata.push("unknown_chunks", Value::List(unknown));
         }
         manifest.tensors.push(tensor);
         Ok(manifest)
@@ -341,6 +339,10 @@ impl File {
         let dtype = self.header.dtype;
         let mut tensor = TensorInfo::new(cx.stem(), dtype, self.shape.clone(), layout);
         tensor.unnamed = true;
+        tensor.derived = match self.names == meta::default_names(self.names.len()) {
+            true => meta::FACTS_AND_NAMES,
+            false => meta::FACTS,
+        };
         let mut part = Part::new(Role::Values, dtype, Payload::main(range));
         part.endian = self.header.endian;
         tensor.parts.push(part);
@@ -349,17 +351,13 @@ impl File {
 
     fn metadata(&self, storage: &str) -> Metadata {
         let mut metadata = Metadata::new();
-        let names = Value::Str(to_text(&self.names));
-        match self.names == meta::default_names(self.names.len()) {
-            true => metadata.push_fact(INDEX_NAMES, names),
-            false => metadata.push(INDEX_NAMES, names),
-        }
-        metadata.push_fact("storage", Value::Str(storage.into()));
-        metadata.push_fact("number_type", Value::Str(self.header.number_type().into()));
+        metadata.push(INDEX_NAMES, Value::Str(to_text(&self.names)));
+        metadata.push("storage", Value::Str(storage.into()));
+        metadata.push("number_type", Value::Str(self.header.number_type().into()));
         if let DType::Number(_, lanes) = self.header.dtype
             && lanes != Lanes::Real
         {
-            metadata.push_fact("numbers_per_element", Value::U32(lanes.count()));
+            metadata.push("numbers_per_element", Value::U32(lanes.count()));
         }
         let is_sparse = |(_, dim): &(u64, &Dimension)| dim.flags & SP != 0;
         let sparse = (0..).zip(&self.dimensions).filter(is_sparse);

@@ -8,6 +8,23 @@ pub(super) const INDEX_NAMES: &str = "index_names";
 pub(super) const SPARSE_DIMENSIONS: &str = "sparse_dimensions";
 pub(super) const SYMMETRIES: &str = "symmetries";
 
+/// What type and storage say too.
+pub(super) const FACTS: &[&str] = &[
+    "storage",
+    "number_type",
+    "numbers_per_element",
+    "unknown_chunks",
+];
+/// The same with the names of indices that are always called so.
+#[cfg(feature = "tens")]
+pub(super) const FACTS_AND_NAMES: &[&str] = &[
+    INDEX_NAMES,
+    "storage",
+    "number_type",
+    "numbers_per_element",
+    "unknown_chunks",
+];
+
 /// Every code that is read, the one that is written first.
 const CODES: [(&str, Operation); 6] = [
     ("x", Operation::Same),
@@ -190,13 +207,26 @@ fn dimensions_of(value: &Value) -> Option<Vec<u64>> {
     }
 }
 
-/// What becomes of a value of a tensor's metadata in 1.0.
+/// What becomes of a value of a tensor's metadata in 0.9, which names its indices always in the same way.
+pub(super) fn value_09(key: &str, value: &Value) -> Fit {
+    let names = value.as_str().and_then(from_text);
+    let fits = match key {
+        INDEX_NAMES => names.is_some_and(|names| names == default_names(names.len())),
+        key => FACTS.contains(&key),
+    };
+    match fits {
+        true => Fit::Exact,
+        false => Fit::No,
+    }
+}
+
+/// What becomes of a value of a tensor's metadata in 1.0. What a file says by its header anyway is held as well.
 pub(super) fn value(key: &str, value: &Value) -> Fit {
     let fits = match key {
         INDEX_NAMES => value.as_str().and_then(from_text).is_some(),
         SPARSE_DIMENSIONS => dimensions_of(value).is_some(),
         SYMMETRIES => claims_of(value).is_some(),
-        _ => false,
+        key => FACTS.contains(&key),
     };
     match fits {
         true => Fit::Exact,

@@ -100,7 +100,7 @@ pub static SPEC: Spec = Spec {
                 layout: |layout| *layout == Layout::ColumnMajor,
                 tensor: sizes_fit,
                 file_value: |_, _| Fit::No,
-                tensor_value: |_, _| Fit::No,
+                tensor_value: meta::value_09,
                 kept: false,
                 zstd: false,
                 checksums: &[],

@@ -13,10 +13,11 @@ use crate::transform::Triangle;
 
 /// Pairs are written in ascending order, and packing needs a look at the elements.
 pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
-    let pairs = Some(match is_big(options)? {
+    let little: fn(DType) -> Endian = |_| Endian::Little;
+    let pairs = match is_big(options)? {
         true => big_integers,
-        false => |_| Endian::Little,
-    });
+        false => little,
+    };
     let pack = match options.option("pack") {
         None => None,
         Some(_) if options.version == V09 => {
@@ -35,7 +36,7 @@ pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
         }
     };
     Ok(Survey {
-        pairs,
+        pairs: Some(pairs),
         pack,
         ..Survey::default()
     })

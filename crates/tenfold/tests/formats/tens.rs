@@ -1,0 +1,668 @@
+//! What is special to TENS, beside what every format is tested for.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenfold::format::{Effect, Registry, Severity};
+use tenfold::io::{Limits, MemoryOutput, Source};
+use tenfold::model::{DType, Layout, Operation, Symmetry, TensorInfo, Value};
+use tenfold::ops::{self, ConvertOptions, Sparse};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
+
+fn fixture(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tens/valid");
+    fs::read(folder.join(name).with_extension("tens")).unwrap()
+}
+
+fn all_valid() -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tens/valid");
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "tens")
+        })
+        .map(|path| {
+            (
+                path.file_stem().unwrap().to_str().unwrap().to_owned(),
+                fs::read(&path).unwrap(),
+            )
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn open(bytes: &[u8]) -> Archive {
+    Archive::from_bytes(bytes.to_vec()).unwrap()
+}
+
+/// A file that is not in memory, so that it is read like one.
+struct Elsewhere(Vec<u8>);
+
+impl Source for Elsewhere {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, range: std::ops::Range<u64>) -> Result<Bytes> {
+        let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+        Ok(Bytes::copy_from_slice(&self.0[range]))
+    }
+}
+
+fn elsewhere(bytes: &[u8]) -> Archive {
+    OpenOptions::new()
+        .read(Arc::new(Elsewhere(bytes.to_vec())), None)
+        .unwrap()
+}
+
+fn options(keys: &[(&str, &str)]) -> ConvertOptions {
+    let mut options = ConvertOptions::default();
+    options.allow = Effect::Dropped;
+    options.options = keys
+        .iter()
+        .map(|&(key, value)| (key.into(), value.into()))
+        .collect();
+    options
+}
+
+fn convert(from: &Archive, to: &str, options: &ConvertOptions) -> Result<Vec<u8>> {
+    let registry = Registry::standard();
+    let mut out = MemoryOutput::new();
+    ops::prepare(from, registry.get(to)?, options)?.write("value.out", Box::new(&mut out))?;
+    Ok(out.into_files().remove("value.out").unwrap())
+}
+
+fn canonical(archive: &Archive) -> Bytes {
+    archive.tensors().next().unwrap().canonical().unwrap()
+}
+
+fn info(archive: &Archive) -> &TensorInfo {
+    &archive.manifest().tensors[0]
+}
+
+/// A matrix in no file yet, row-major.
+fn matrix(dtype: DType, n: u64, element: impl Fn(u64, u64) -> Vec<u8>) -> Archive {
+    let all: Vec<u8> = (0..n * n).flat_map(|k| element(k / n, k % n)).collect();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("value", dtype, &[n, n], Bytes::from(all))
+        .unwrap();
+    builder.finish()
+}
+
+fn complex(re: f32, im: f32) -> Vec<u8> {
+    [re.to_le_bytes(), im.to_le_bytes()].concat()
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn number(n: u64) -> f32 {
+    n as f32
+}
+
+/// Every index of a shape, the last running fastest.
+fn indices(shape: &[u64]) -> Vec<Vec<u64>> {
+    let mut all = vec![Vec::new()];
+    for &dim in shape {
+        all = (all.iter())
+            .flat_map(|index: &Vec<u64>| (0..dim).map(move |i| [index.as_slice(), &[i]].concat()))
+            .collect();
+    }
+    all
+}
+
+#[test]
+fn single_elements_of_every_storage_are_those_of_the_dense_tensor() {
+    for (name, bytes) in all_valid() {
+        for archive in [open(&bytes), elsewhere(&bytes)] {
+            let tensor = archive.tensors().next().unwrap();
+            let dense = tensor.canonical().unwrap();
+            let width = tensor.info().dtype.width().unwrap();
+            let elements = tensor.elements().unwrap();
+            for (index, expected) in indices(&tensor.info().shape)
+                .iter()
+                .zip(dense.chunks(width))
+            {
+                assert_eq!(elements.get(index).unwrap(), expected, "{name} {index:?}");
+            }
+            let outside: Vec<u64> = tensor.info().shape.clone();
+            let error = elements
+                .get(&[outside.as_slice(), &[1]].concat())
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Argument);
+            if !outside.is_empty() {
+                assert!(elements.get(&outside).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_written_again_keeps_its_storage_symmetries_and_names() {
+    for (name, bytes) in all_valid() {
+        let before = open(&bytes);
+        if before.version() == "0.9" {
+            continue;
+        }
+        let after = open(&convert(&before, "tens", &ConvertOptions::default()).unwrap());
+        let (old, new) = (info(&before), info(&after));
+        let is = |layout: &Layout| core::mem::discriminant(layout);
+        assert_eq!(is(&old.layout), is(&new.layout), "{name}");
+        for key in [
+            "index_names",
+            "symmetries",
+            "sparse_dimensions",
+            "unknown_chunks",
+            "storage",
+        ] {
+            assert_eq!(old.metadata.get(key), new.metadata.get(key), "{name} {key}");
+        }
+        assert_eq!(canonical(&before), canonical(&after), "{name}");
+    }
+}
+
+#[test]
+fn unknown_chunks_go_into_the_new_file_byte_by_byte() {
+    for name in [
+        "unknown_chunk",
+        "unknown_chunks_several",
+        "ix_unknown_chunk",
+    ] {
+        let bytes = fixture(name);
+        for archive in [open(&bytes), elsewhere(&bytes)] {
+            let again = convert(&archive, "tens", &ConvertOptions::default()).unwrap();
+            assert_eq!(again, bytes, "{name}");
+        }
+        let mut strict = options(&[]);
+        strict.allow = Effect::Changed;
+        let registry = Registry::standard();
+        let archive = open(&bytes);
+        let refused = ops::prepare(&archive, registry.get("mag").unwrap(), &strict).unwrap();
+        assert!(
+            refused
+                .losses
+                .iter()
+                .any(|loss| loss.what.starts_with("tens ")),
+            "{name}: {:?}",
+            refused.losses
+        );
+        strict.version = Some("0.9".into());
+        let refused = ops::prepare(&archive, registry.get("tens").unwrap(), &strict).unwrap();
+        assert!(
+            refused
+                .losses
+                .iter()
+                .any(|loss| loss.effect >= Effect::Dropped),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn symmetries_are_found_and_packed() {
+    let symmetric = matrix(DType::U16, 5, |i, j| {
+        (i * j + i + j).to_le_bytes()[..2].to_vec()
+    });
+    let antisymmetric = matrix(DType::I32, 5, |i, j| {
+        (i.cast_signed() * 7 - j.cast_signed() * 7).to_le_bytes()[..4].to_vec()
+    });
+    let hermitian = matrix(DType::C64, 5, |i, j| {
+        complex(
+            number(i + j),
+            number(i) - number(j)
+                + if i == j {
+                    0.0
+                } else {
+                    0.5 * (number(i) - number(j))
+                },
+        )
+    });
+    let antihermitian = matrix(DType::C64, 5, |i, j| {
+        complex(number(i) - number(j), number(i + j + 1))
+    });
+    for (archive, operation, stored) in [
+        (&symmetric, Operation::Same, 15 * 2),
+        (&antisymmetric, Operation::Negate, 10 * 4),
+        (&hermitian, Operation::Conjugate, 15 * 8),
+        (&antihermitian, Operation::NegateConjugate, 15 * 8),
+    ] {
+        let named = format!("{operation}:ba");
+        for pack in ["auto", &named] {
+            let file = convert(archive, "tens", &options(&[("pack", pack)])).unwrap();
+            let packed = open(&file);
+            let expected = Symmetry {
+                operation,
+                permutation: vec![1, 0],
+            };
+            assert_eq!(
+                info(&packed).layout,
+                Layout::Packed(Box::new(expected)),
+                "{pack}"
+            );
+            assert_eq!(info(&packed).parts[0].payload.len(), stored, "{pack}");
+            assert_eq!(canonical(&packed), canonical(archive), "{pack}");
+            assert!(
+                ops::verify(&packed, 1)
+                    .iter()
+                    .all(|finding| finding.severity == Severity::Note)
+            );
+        }
+    }
+    let none = matrix(DType::U8, 3, |i, j| vec![(3 * i + j).to_le_bytes()[0]]);
+    let dense = open(&convert(&none, "tens", &options(&[("pack", "auto")])).unwrap());
+    assert_eq!(info(&dense).layout, Layout::ColumnMajor);
+    let error = convert(&none, "tens", &options(&[("pack", "x:ba")])).unwrap_err();
+    assert_eq!(error.rule(), "file.symmetry");
+    assert!(
+        error.message().contains("[1, 0]") || error.message().contains("[0, 1]"),
+        "{error}"
+    );
+    for wrong in ["-x:ba", "y:ba", "x:ab", "x:bc", "ba"] {
+        let error = convert(&none, "tens", &options(&[("pack", wrong)])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn zeros_of_the_other_sign_do_not_hinder_packing_and_are_told() {
+    let archive = matrix(DType::F32, 3, |i, j| {
+        let value = if i + j == 1 {
+            0.0
+        } else {
+            number(i) - number(j)
+        };
+        value.to_le_bytes().to_vec()
+    });
+    let registry = Registry::standard();
+    let mut out = MemoryOutput::new();
+    let conversion = ops::prepare(
+        &archive,
+        registry.get("tens").unwrap(),
+        &options(&[("pack", "auto")]),
+    );
+    let report = conversion
+        .unwrap()
+        .write("a.tens", Box::new(&mut out))
+        .unwrap();
+    assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
+    assert!(
+        report.notes[0].contains("1 of its zeros"),
+        "{:?}",
+        report.notes
+    );
+}
+
+#[test]
+fn every_pair_of_dimensions_packs_from_both_orders_and_from_files() {
+    let shape = [3u64, 4, 3, 2, 3];
+    for (p, q) in [(0, 2), (0, 4), (2, 4)] {
+        for operation in [Operation::Same, Operation::Negate] {
+            // Made symmetric: the value of an index is that of its indices in order, the sign that of the exchange.
+            let all: Vec<u8> = (indices(&shape).into_iter())
+                .flat_map(|mut index| {
+                    let negative = index[p] > index[q] && operation == Operation::Negate;
+                    let diagonal = index[p] == index[q] && operation == Operation::Negate;
+                    if index[p] > index[q] {
+                        index.swap(p, q);
+                    }
+                    let value = index.iter().fold(1i64, |sum, &i| sum * 5 + i.cast_signed());
+                    let value = if diagonal {
+                        0
+                    } else if negative {
+                        -value
+                    } else {
+                        value
+                    };
+                    value.to_le_bytes()
+                })
+                .collect();
+            let mut builder = ArchiveBuilder::new();
+            builder
+                .push("value", DType::I64, &shape, Bytes::from(all.clone()))
+                .unwrap();
+            let rows = builder.finish();
+            let columns = convert(&rows, "tens", &options(&[])).unwrap();
+            let mut names = *b"abcde";
+            names.swap(p, q);
+            let pack = format!("{operation}:{}", core::str::from_utf8(&names).unwrap());
+            let first = convert(&rows, "tens", &options(&[("pack", &pack)])).unwrap();
+            let second =
+                convert(&elsewhere(&columns), "tens", &options(&[("pack", &pack)])).unwrap();
+            assert_eq!(first, second, "{pack}");
+            for packed in [open(&first), elsewhere(&first)] {
+                assert!(matches!(info(&packed).layout, Layout::Packed(_)));
+                assert_eq!(canonical(&packed), all.as_slice(), "{pack}");
+                // Column-major, as 0.9 would have it, and big-endian.
+                let mut form = tenfold::format::Form::canonical(DType::I64);
+                form.layout = Layout::ColumnMajor;
+                let mut stream = Vec::new();
+                let tensor = packed.tensors().next().unwrap();
+                tensor
+                    .stream(&form, &mut |piece| {
+                        stream.extend_from_slice(piece);
+                        Ok(())
+                    })
+                    .unwrap();
+                assert_eq!(stream, columns[columns.len() - stream.len()..], "{pack}");
+            }
+        }
+    }
+}
+
+#[test]
+fn large_packed_matrices_are_expanded_in_pieces() {
+    let n = 1500;
+    let value = |i: u64, j: u64| (i.min(j) * 31 + i.max(j) * 17 + 1).to_le_bytes();
+    let archive = matrix(DType::U64, n, |i, j| value(i, j).to_vec());
+    let packed = convert(&archive, "tens", &options(&[("pack", "auto")])).unwrap();
+    assert_eq!(packed.len() as u64, 48 + 24 + 16 + n * (n + 1) / 2 * 8);
+    for packed in [open(&packed), elsewhere(&packed)] {
+        assert_eq!(canonical(&packed), canonical(&archive));
+        let element = packed
+            .tensors()
+            .next()
+            .unwrap()
+            .element(&[700, 33])
+            .unwrap();
+        assert_eq!(element, value(33, 700).as_slice());
+    }
+}
+
+#[test]
+fn integers_can_be_written_big_endian() {
+    for name in [
+        "dense_sint_4_le",
+        "ix_SINT4_be",
+        "packed_antisymmetric_SINT2_be",
+        "dense_ieee_8",
+    ] {
+        let before = open(&fixture(name));
+        let after = open(&convert(&before, "tens", &options(&[("endian", "big")])).unwrap());
+        let word = after.manifest().tensors[0]
+            .metadata
+            .get("number_type")
+            .unwrap()
+            .as_str();
+        let expected = if name == "dense_ieee_8" {
+            "IEEE"
+        } else {
+            "SINT"
+        };
+        assert_eq!(word, Some(expected), "{name}");
+        assert_eq!(canonical(&before), canonical(&after), "{name}");
+    }
+}
+
+#[test]
+fn lists_of_entries_are_written_without_zeros_and_kept_in_other_formats() {
+    let mut sparse = options(&[]);
+    sparse.sparse = Sparse::All;
+    let mut keep = options(&[]);
+    keep.sparse = Sparse::Keep;
+    let dense = matrix(DType::F32, 6, |i, j| {
+        let value = if (i + 2 * j) % 5 == 0 {
+            number(i) - 2.0
+        } else {
+            0.0
+        };
+        value.to_le_bytes().to_vec()
+    });
+    let count = canonical(&dense)
+        .chunks(4)
+        .filter(|bytes| *bytes != [0; 4])
+        .count() as u64;
+    let table = open(&convert(&dense, "tens", &sparse).unwrap());
+    assert!(matches!(info(&table).layout, Layout::Pairs { nnz, .. } if nnz == count));
+    assert_eq!(canonical(&table), canonical(&dense));
+
+    let coordinates = open(&convert(&table, "ztensor", &keep).unwrap());
+    assert_eq!(info(&coordinates).layout, Layout::Coo { nnz: count });
+    assert_eq!(canonical(&coordinates), canonical(&dense));
+    let straight = open(&convert(&dense, "ztensor", &sparse).unwrap());
+    assert_eq!(info(&straight).layout, Layout::Coo { nnz: count });
+    let back = open(&convert(&coordinates, "tens", &keep).unwrap());
+    assert!(matches!(info(&back).layout, Layout::Pairs { nnz, .. } if nnz == count));
+    assert_eq!(canonical(&back), canonical(&dense));
+    let filled = open(&convert(&table, "ztensor", &options(&[])).unwrap());
+    assert!(info(&filled).layout.is_dense());
+    let error = convert(&dense, "mag", &sparse).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    // Nothing to keep, nothing to have: dense tensors stay.
+    assert!(
+        info(&open(&convert(&dense, "mag", &keep).unwrap()))
+            .layout
+            .is_dense()
+    );
+
+    for name in [
+        "ix_packed_eightfold",
+        "ix_packed_cyclic",
+        "ix_packed_two_antisymmetries",
+        "ix_packed_hermitian",
+    ] {
+        let packed = open(&fixture(name));
+        let coordinates = open(&convert(&packed, "ztensor", &keep).unwrap());
+        assert!(
+            matches!(info(&coordinates).layout, Layout::Coo { .. }),
+            "{name}"
+        );
+        assert_eq!(canonical(&coordinates), canonical(&packed), "{name}");
+    }
+    let unsorted = open(&fixture("ix_unsorted"));
+    let sorted = convert(&unsorted, "tens", &options(&[])).unwrap();
+    let part = &open(&sorted).manifest().tensors[0].parts[0]
+        .payload
+        .stored()
+        .unwrap()
+        .1;
+    let records = &sorted[usize::try_from(part.start).unwrap()..];
+    let record = 8 + info(&unsorted).dtype.width().unwrap();
+    let places: Vec<u64> = (records.chunks_exact(record))
+        .map(|record| u64::from_le_bytes(record[..8].try_into().unwrap()))
+        .collect();
+    assert!(places.len() > 2 && places.is_sorted(), "{places:?}");
+}
+
+/// A table of one entry with as many dimensions of a length, and symmetries that exchange neighbours.
+fn crowd(dims: u8, length: u32, index: u64, symmetries: bool) -> Vec<u8> {
+    let mut file = b"TENS\0\0\x01\0uint\x01\0\0\0\x01\0\0\0".to_vec();
+    file.extend(u32::from(dims).to_le_bytes());
+    file.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    let names: Vec<u8> = (0..dims).map(|k| b'!' + k).collect();
+    for name in &names {
+        file.extend(length.to_le_bytes());
+        file.extend([*name, 0, 0, 0]);
+    }
+    for k in 1..usize::from(if symmetries { dims } else { 0 }) {
+        let mut map = names.clone();
+        map.swap(k - 1, k);
+        let total = (19 + u64::from(dims)).next_multiple_of(8);
+        let start = file.len();
+        file.extend(b"SYMMETRY");
+        file.extend(total.to_le_bytes());
+        file.extend([1, 1, b'x']);
+        file.extend(&map);
+        file.resize(start + usize::try_from(total).unwrap(), 0);
+    }
+    file.extend(1u64.to_le_bytes());
+    file.extend(index.to_le_bytes());
+    file.push(7);
+    file
+}
+
+#[test]
+fn a_few_bytes_that_describe_a_giant_are_listed_and_not_expanded() {
+    let giant = open(&crowd(62, 2, 0x1555_5555, false));
+    assert_eq!(info(&giant).dense_len(), Some(1 << 62));
+    assert!(
+        ops::verify(&giant, 1)
+            .iter()
+            .all(|finding| finding.severity == Severity::Note)
+    );
+    let error = convert(&giant, "ztensor", &options(&[])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lossy);
+    assert!(error.message().contains("--max-dense"), "{error}");
+    let mut keep = options(&[]);
+    keep.sparse = Sparse::Keep;
+    let coordinates = open(&convert(&giant, "ztensor", &keep).unwrap());
+    assert_eq!(info(&coordinates).layout, Layout::Coo { nnz: 1 });
+    let again = convert(&giant, "tens", &options(&[])).unwrap();
+    assert_eq!(info(&open(&again)).layout, info(&giant).layout);
+
+    // An entry that stands for 10^17 others: listed, looked up, and not completed.
+    let crowded = open(&crowd(62, 2, 0x1555_5555, true));
+    let findings = ops::verify(&crowded, 1);
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.severity < Severity::Error),
+        "{findings:?}"
+    );
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.rule == "tens.symmetry"),
+        "{findings:?}"
+    );
+    let small = OpenOptions::new().limits(Limits::default().with_tensor_memory(1 << 20));
+    let crowded = small
+        .read(Arc::new(Bytes::from(crowd(20, 2, 0x3ff, true))), None)
+        .unwrap();
+    let error = crowded.tensors().next().unwrap().canonical().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+}
+
+#[test]
+fn the_dense_limit_can_be_raised_and_lowered() {
+    let bytes = fixture("ix_f64");
+    let small = OpenOptions::new().limits(Limits::default().with_dense_bytes(8));
+    let archive = small.read(Arc::new(Bytes::from(bytes)), None).unwrap();
+    let error = archive.tensors().next().unwrap().canonical().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert_eq!(
+        convert(&archive, "ztensor", &options(&[]))
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Lossy
+    );
+}
+
+#[test]
+fn a_length_of_0_makes_all_others_harmless() {
+    let mut file = b"TENS\0\0\x01\0IEEE\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    for (length, name) in [(u32::MAX, b'a'), (u32::MAX, b'b'), (0, b'c')] {
+        file.extend(length.to_le_bytes());
+        file.extend([name, 0, 0, 0]);
+    }
+    file.extend(b"DENSDATA\x10\0\0\0\0\0\0\0");
+    let archive = open(&file);
+    assert_eq!(canonical(&archive).len(), 0);
+    assert!(
+        ops::verify(&archive, 1)
+            .iter()
+            .all(|finding| finding.severity == Severity::Note)
+    );
+    assert_eq!(
+        convert(&archive, "tens", &ConvertOptions::default()).unwrap(),
+        file
+    );
+}
+
+#[test]
+fn claims_that_the_elements_do_not_keep_are_warnings() {
+    let warned = |name: &str| {
+        let findings = ops::verify(&open(&fixture(name)), 1);
+        let warnings = findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Warning);
+        warnings
+            .map(|finding| finding.rule.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warned("symmetry_unpacked_not_fulfilled"), ["tens.symmetry"]);
+    assert_eq!(warned("symmetry_unpacked_symmetric"), Vec::<String>::new());
+    assert_eq!(warned("symmetry_two_unpacked"), Vec::<String>::new());
+    assert_eq!(
+        warned("symmetry_unpacked_antisymmetric"),
+        Vec::<String>::new()
+    );
+    assert!(warned("reserved_bits_ignored").contains(&"tens.reserved".to_owned()));
+    assert_eq!(warned("v09_cc4s_structs_complex"), Vec::<String>::new());
+
+    // A Hermitian diagonal with an imaginary part.
+    let mut bytes = fixture("packed_hermitian_c128");
+    let data = info(&open(&bytes)).parts[0]
+        .payload
+        .stored()
+        .unwrap()
+        .1
+        .start;
+    let at = usize::try_from(data).unwrap() + 8;
+    bytes[at..at + 8].copy_from_slice(&1.5f64.to_le_bytes());
+    let findings = ops::verify(&open(&bytes), 1);
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.rule == "tens.symmetry"),
+        "{findings:?}"
+    );
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.severity < Severity::Error)
+    );
+}
+
+#[test]
+fn what_a_file_of_cc4s_can_hold_goes_into_version_0_9() {
+    let mut old = options(&[]);
+    old.version = Some("0.9".into());
+    let mut before = fixture("v09_complex_f64");
+    for dimension in before[32..56].chunks_mut(8) {
+        // What cc4s left there from its memory.
+        dimension[5] = 0;
+    }
+    assert_eq!(convert(&open(&before), "tens", &old).unwrap(), before);
+    let upgraded = open(&convert(&open(&before), "tens", &options(&[])).unwrap());
+    assert_eq!(upgraded.version(), "1.0");
+    for name in ["dense_ieee_4", "dense_quaternion_f64", "dense_sint_8_le"] {
+        let error = convert(&open(&fixture(name)), "tens", &old).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Lossy, "{name}");
+    }
+    let expanded = open(&convert(&open(&fixture("packed_hermitian_c128")), "tens", &old).unwrap());
+    assert_eq!(
+        canonical(&expanded),
+        canonical(&open(&fixture("packed_hermitian_c128")))
+    );
+}
+
+#[test]
+fn names_and_symmetries_survive_a_way_through_ztensor() {
+    for name in [
+        "names_custom",
+        "names_nul_and_high_byte",
+        "symmetry_two_unpacked",
+        "packed_hermitian_c128",
+    ] {
+        let before = open(&fixture(name));
+        let middle = open(&convert(&before, "ztensor", &options(&[])).unwrap());
+        let after = open(&convert(&middle, "tens", &ConvertOptions::default()).unwrap());
+        let (old, new) = (&info(&before).metadata, &info(&after).metadata);
+        assert_eq!(old.get("index_names"), new.get("index_names"), "{name}");
+        let maps = |value: Option<&Value>| match value {
+            Some(Value::List(items)) => items.len(),
+            _ => 0,
+        };
+        assert_eq!(
+            maps(old.get("symmetries")),
+            maps(new.get("symmetries")),
+            "{name}"
+        );
+    }
+}
