@@ -34,7 +34,18 @@ pub(crate) struct Rules {
 /// Map keys that are compared one by one, before a table is made of them.
 const FEW_KEYS: usize = 16;
 const BREAK: u8 = 0xff;
+/// The upper three bits of a tag's first byte.
+const TAG: u8 = 6;
 const STRAY_BREAK: &str = "a break where an item should be";
+
+/// How a key is found to be new among those of its map.
+enum KnownKeys<'b> {
+    /// Each was greater than the one before it.
+    Rising,
+    /// One by one.
+    Few,
+    Many(LookupMap<Cow<'b, str>, ()>),
+}
 
 /// Reads items one after the other.
 pub(crate) struct Decoder<'b> {
@@ -79,11 +90,14 @@ impl<'b> Decoder<'b> {
         self
     }
 
-    /// Whether the next item is text.
+    /// The next item, if it is text.
     #[cfg(feature = "burnpack")]
-    pub(crate) fn is_text(&mut self) -> Result<bool> {
+    pub(crate) fn take_text(&mut self) -> Result<Option<Cow<'b, str>>> {
         self.pass_tags()?;
-        Ok(self.head()? == Kind::Text)
+        match self.head()? {
+            Kind::Text => self.text_item().map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Passes over null, if that is the next item, and says whether it was.
@@ -134,6 +148,12 @@ impl<'b> Decoder<'b> {
 
     /// An unsigned number.
     pub(crate) fn unsigned(&mut self, field: &str) -> Result<u64> {
+        if let Some(number) = self.short_argument(0x00) {
+            return Ok(number.into());
+        }
+        if let Some(number) = self.long_unsigned() {
+            return Ok(number);
+        }
         self.expect(Kind::Unsigned, field)?;
         self.run(|inner| inner.u64())
     }
@@ -144,8 +164,13 @@ impl<'b> Decoder<'b> {
         field: &str,
         mut item: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        self.expect(Kind::Array, field)?;
-        let mut left = self.run(|inner| inner.array())?;
+        let mut left = match self.short_argument(0x80) {
+            Some(len) => Some(len.into()),
+            None => {
+                self.expect(Kind::Array, field)?;
+                self.run(|inner| inner.array())?
+            }
+        };
         self.depth += 1;
         while self.more(&mut left) {
             item(self)?;
@@ -183,9 +208,75 @@ impl<'b> Decoder<'b> {
         })
     }
 
+    /// A map of which some keys are known, in the order in which writers have them: `entry` must read the value of the
+    /// key at a place of `keys`. Others are passed over.
+    #[cfg(feature = "burnpack")]
+    pub(crate) fn known_map(
+        &mut self,
+        field: &str,
+        keys: &[&str],
+        mut entry: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(Kind::Map, field)?;
+        let mut left = self.run(|inner| inner.map())?;
+        self.depth += 1;
+        let mut seen = 0u64;
+        let mut next = 0;
+        while self.more(&mut left) {
+            let at = self.pos();
+            let place = match self.take_key(keys.get(next)) {
+                true => Some(next),
+                false => self.other_key(keys)?,
+            };
+            let Some(place) = place else {
+                self.skip()?;
+                continue;
+            };
+            if seen & (1 << place) != 0 {
+                let key = keys.get(place).unwrap_or(&"");
+                let message = format!("the key {key:?} is there twice");
+                return Err(Error::malformed(self.rules.duplicate, message).at(at..self.pos()));
+            }
+            seen |= 1 << place;
+            next = place + 1;
+            entry(self, place)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Passes over a short text in its shortest form, if that is the next item.
+    #[cfg(feature = "burnpack")]
+    fn take_key(&mut self, key: Option<&&str>) -> bool {
+        let from = self.inner.position();
+        let rest = self.inner.input().get(from..);
+        let (Some(key), Some([first, rest @ ..])) = (key, rest) else {
+            return false;
+        };
+        let is_it = usize::from(first ^ 0x60) == key.len() && rest.starts_with(key.as_bytes());
+        if is_it && key.len() < 24 {
+            self.inner.set_position(from + 1 + key.len());
+        }
+        is_it && key.len() < 24
+    }
+
+    /// The place of the next item among `keys`.
+    #[cfg(feature = "burnpack")]
+    fn other_key(&mut self, keys: &[&str]) -> Result<Option<usize>> {
+        match self.take_text()? {
+            Some(text) => Ok(keys.iter().position(|key| *key == text)),
+            None => self.skip().map(|()| None),
+        }
+    }
+
     /// Any item, checked and passed over.
     pub(crate) fn skip(&mut self) -> Result<()> {
-        self.value().map(drop)
+        self.pass_tags()?;
+        match self.head()? {
+            Kind::Array => self.array("", Self::skip),
+            Kind::Map => self.entries(&mut |cbor, _, _| cbor.skip()),
+            _ => self.value().map(drop),
+        }
     }
 
     /// Any item as a value. What has no form there is kept as it is encoded.
@@ -291,7 +382,7 @@ impl<'b> Decoder<'b> {
         let mut left = self.run(|inner| inner.map())?;
         self.depth += 1;
         let first_key = self.keys.len();
-        let mut table = None;
+        let mut known = KnownKeys::Rising;
         let mut previous = None;
         while self.more(&mut left) {
             self.pass_tags()?;
@@ -307,7 +398,7 @@ impl<'b> Decoder<'b> {
             if self.deterministic {
                 previous = Some(self.check_order(previous, from)?);
             } else if let Some(key) = &key {
-                self.check_new(key.clone(), first_key, &mut table, at)?;
+                self.check_new(key.clone(), first_key, &mut known, at)?;
             }
             each(self, at, key)?;
         }
@@ -338,22 +429,28 @@ impl<'b> Decoder<'b> {
         &mut self,
         key: Cow<'b, str>,
         first_key: usize,
-        table: &mut Option<LookupMap<Cow<'b, str>, ()>>,
+        known: &mut KnownKeys<'b>,
         at: u64,
     ) -> Result<()> {
-        let known = self.keys.get(first_key..).unwrap_or_default();
-        let is_new = match table {
-            Some(table) => table.insert(key.clone(), ()).is_none(),
-            None => !known.contains(&key),
+        let keys = self.keys.get(first_key..).unwrap_or_default();
+        let rises = keys.last().is_none_or(|last| **last < *key);
+        if matches!(known, KnownKeys::Rising) && !rises {
+            *known = KnownKeys::Few;
+        }
+        if matches!(known, KnownKeys::Few) && keys.len() >= FEW_KEYS {
+            let keys = keys.iter().cloned();
+            *known = KnownKeys::Many(keys.map(|key| (key, ())).collect());
+        }
+        let is_new = match known {
+            KnownKeys::Rising => true,
+            KnownKeys::Few => !keys.contains(&key),
+            KnownKeys::Many(table) => table.insert(key.clone(), ()).is_none(),
         };
         if !is_new {
             let message = format!("the key {key:?} is there twice");
             return Err(Error::malformed(self.rules.duplicate, message).at(at..self.pos()));
         }
-        if table.is_none() && known.len() == FEW_KEYS {
-            let keys = known.iter().cloned().chain([key]);
-            *table = Some(keys.map(|key| (key, ())).collect());
-        } else if table.is_none() {
+        if !matches!(known, KnownKeys::Many(_)) {
             self.keys.push(key);
         }
         Ok(())
@@ -368,6 +465,28 @@ impl<'b> Decoder<'b> {
         }
         self.run(|inner| inner.str_iter()?.collect::<Result<String, _>>())
             .map(Cow::Owned)
+    }
+
+    /// The number in the first byte of an item of a kind, where it is there: less than 24. Without the general way.
+    fn short_argument(&mut self, kind: u8) -> Option<u8> {
+        let number = self.peek()? ^ kind;
+        if number >= 24 || self.depth > self.max_depth {
+            return None;
+        }
+        self.inner.set_position(self.inner.position() + 1);
+        Some(number)
+    }
+
+    /// An unsigned number of one byte or more. Without the general way.
+    fn long_unsigned(&mut self) -> Option<u64> {
+        let first = self.peek().filter(|first| (0x18..=0x1b).contains(first))?;
+        if self.deterministic || self.depth > self.max_depth {
+            return None;
+        }
+        let len = 1 << (first - 0x18);
+        let number = self.argument(len)?;
+        self.inner.set_position(self.inner.position() + 1 + len);
+        Some(number)
     }
 
     /// Text of less than 24 bytes, which nearly all keys and values are: without the general way.
@@ -417,7 +536,8 @@ impl<'b> Decoder<'b> {
     /// Passes over tags where they mean nothing. They count as levels, so that there are not too many of them.
     fn pass_tags(&mut self) -> Result<()> {
         let depth = self.depth;
-        while self.ignores_tags && self.head()? == Kind::Tag {
+        while self.ignores_tags && self.peek().is_some_and(|first| first >> 5 == TAG) {
+            self.head()?;
             self.run(|inner| inner.tag())?;
             self.depth += 1;
         }

@@ -56,6 +56,7 @@ impl Format for Burnpack {
             }
             manifest.metadata.push(SCALARS, Value::Map(scalars));
         }
+        manifest.tensors.reserve_exact(root.tensors.len());
         for tensor in root.tensors {
             manifest.tensors.push(to_tensor(cx, tensor, start)?);
         }
@@ -177,9 +178,12 @@ fn to_tensor(cx: &mut Context<'_>, from: Descriptor, start: u64) -> Result<Tenso
     };
     let mut tensor = TensorInfo::new(name, ours, shape, Layout::RowMajor);
     let stored = dtype.number().unwrap_or(QFLOAT);
-    tensor.parts.push(Part::new(Role::Values, stored, payload));
+    tensor.parts = vec![Part::new(Role::Values, stored, payload)];
     if let Some(id) = param_id {
-        tensor.metadata.push(PARAM_ID, Value::U64(id));
+        // Exactly one: a vector that grows to its first entry has room for four.
+        tensor.metadata = [(PARAM_ID.to_owned(), Value::U64(id))]
+            .into_iter()
+            .collect();
     }
     match dtype {
         StoredType::BoolStore(store) => tensor.metadata.push(BOOL_STORE, Value::Str(store.into())),
@@ -273,8 +277,8 @@ fn stored_type(tensor: &TensorInfo, version: &str) -> Result<StoredType> {
             let scheme = quantized(tensor).map_err(wrong)?;
             let (scheme, _) = scheme.ok_or_else(|| wrong("not quantized".into()))?;
             match newest {
-                true => StoredType::Quantized(scheme),
-                false => StoredType::QuantizedOlder(scheme),
+                true => StoredType::Quantized(Box::new(scheme)),
+                false => StoredType::QuantizedOlder(Box::new(scheme)),
             }
         }
         DType::BOOL if newest => {

@@ -108,13 +108,16 @@ pub struct Descriptor {
 }
 
 impl Root {
+    /// In the order in which they are written.
+    const KEYS: [&str; 3] = ["tensors", "metadata", "scalars"];
+
     /// Reads the map, which is at `base` of its file, and says where it ends.
     pub fn parse(cbor: &[u8], base: u64) -> Result<(Self, u64)> {
         let mut cbor = Decoder::new(cbor, base, &RULES, MAX_DEPTH).ignoring_tags();
         let mut root = Self::default();
         let mut has_tensors = false;
-        cbor.open_map("the metadata", |cbor, key| match &*key {
-            "tensors" => {
+        cbor.known_map("the metadata", &Self::KEYS, |cbor, key| match key {
+            0 => {
                 has_tensors = true;
                 cbor.map("tensors", |cbor, name| {
                     if root.tensors.len() as u64 == MAX_TENSORS {
@@ -129,12 +132,12 @@ impl Root {
                     Ok(())
                 })
             }
-            "metadata" => cbor.map("metadata", |cbor, key| {
+            1 => cbor.map("metadata", |cbor, key| {
                 let value = cbor.text(&format!("metadata {key:?}"))?;
                 root.metadata.push(key, Value::Str(value.into_owned()));
                 Ok(())
             }),
-            "scalars" => {
+            _ => {
                 let mut scalars = Metadata::new();
                 cbor.map("scalars", |cbor, key| {
                     let value = parse_scalar(cbor, &key)?;
@@ -144,7 +147,6 @@ impl Root {
                 root.scalars = Some(scalars);
                 Ok(())
             }
-            _ => cbor.skip(),
         })?;
         let end = cbor.pos();
         match has_tensors {
@@ -196,17 +198,13 @@ impl Descriptor {
         let mut shape = None;
         let mut data_offsets = None;
         let mut param_id = None;
-        cbor.open_map("the description", |cbor, key| {
-            match &*key {
-                "dtype" => dtype = Some(StoredType::parse(cbor)?),
-                "shape" => shape = Some(numbers(cbor, "shape")?),
-                "data_offsets" => data_offsets = Some(parse_offsets(cbor)?),
-                "param_id" => {
-                    if !cbor.take_null()? {
-                        param_id = Some(cbor.unsigned("param_id")?);
-                    }
-                }
-                _ => cbor.skip()?,
+        cbor.known_map("the description", &Self::KEYS, |cbor, key| {
+            match key {
+                0 => dtype = Some(StoredType::parse(cbor)?),
+                1 => shape = Some(numbers(cbor, "shape")?),
+                2 => data_offsets = Some(parse_offsets(cbor)?),
+                _ if cbor.take_null()? => {}
+                _ => param_id = Some(cbor.unsigned("param_id")?),
             }
             Ok(())
         })?;
@@ -221,6 +219,9 @@ impl Descriptor {
             at,
         })
     }
+
+    /// In the order in which they are written.
+    const KEYS: [&str; 4] = ["dtype", "shape", "data_offsets", "param_id"];
 
     fn encode(&self, cbor: &mut Encoder) {
         cbor.map(3 + usize::from(self.param_id.is_some()));
@@ -247,16 +248,15 @@ pub enum StoredType {
     /// The name of a number type.
     Number(DType),
     /// A map `{"QFloat": scheme}` in the spelling of Burn 0.22 and later.
-    Quantized(Scheme),
+    Quantized(Box<Scheme>),
     /// The same in the spelling of Burn 0.20 and 0.21.
-    QuantizedOlder(Scheme),
+    QuantizedOlder(Box<Scheme>),
 }
 
 impl StoredType {
     fn parse(cbor: &mut Decoder<'_>) -> Result<Self> {
         let at = cbor.pos();
-        if cbor.is_text()? {
-            let name = cbor.text("dtype")?;
+        if let Some(name) = cbor.take_text()? {
             return Self::named(&name).ok_or_else(|| unknown(&name).at(at..cbor.pos()));
         }
         let mut found = None;
@@ -280,9 +280,9 @@ impl StoredType {
                 }
                 "QFloat" => {
                     let scheme = Scheme::from_value(&cbor.value()?);
-                    Self::Quantized(scheme.map_err(|message| {
+                    Self::Quantized(Box::new(scheme.map_err(|message| {
                         Error::malformed("burnpack.quant", message).at(at..cbor.pos())
-                    })?)
+                    })?))
                 }
                 other => return Err(unknown(other).at(at..cbor.pos())),
             });
@@ -340,11 +340,21 @@ impl StoredType {
 
 fn parse_offsets(cbor: &mut Decoder<'_>) -> Result<Range<u64>> {
     let at = cbor.pos();
-    let offsets = numbers(cbor, "data_offsets")?;
-    let [start, end] = *offsets else {
-        let message = format!("data_offsets are {} numbers, 2 are expected", offsets.len());
+    let mut offsets = [0; 2];
+    let mut count = 0;
+    cbor.array("data_offsets", |cbor| {
+        let number = cbor.unsigned("data_offsets")?;
+        if let Some(offset) = offsets.get_mut(count) {
+            *offset = number;
+        }
+        count += 1;
+        Ok(())
+    })?;
+    let [start, end] = offsets;
+    if count != 2 {
+        let message = format!("data_offsets are {count} numbers, 2 are expected");
         return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
-    };
+    }
     match start <= end {
         true => Ok(start..end),
         false => {
