@@ -67,6 +67,7 @@ pub static SPEC: Spec = Spec {
             tensor: |_| Ok(()),
             file_value: |_, _| Fit::No,
             tensor_value,
+            kept: false,
             zstd: false,
             checksums: &[],
             kept: false,
