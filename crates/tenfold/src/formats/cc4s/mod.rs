@@ -70,7 +70,6 @@ pub static SPEC: Spec = Spec {
             kept: false,
             zstd: false,
             checksums: &[],
-            kept: false,
         },
     }],
     options: &[OptionSpec {
