@@ -4,6 +4,7 @@
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
 mod contestants;
+mod order;
 mod race;
 mod safetensors;
 
@@ -62,6 +63,8 @@ const BENCHES: &[(&str, Measure)] = &[
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),
     ("safetensors", Bench::safetensors),
+    ("order", Bench::order),
+    ("packed", Bench::packed),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.

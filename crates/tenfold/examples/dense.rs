@@ -1,6 +1,8 @@
 //! How long it takes to make the only tensor of a file dense and row-major in memory: `dense RUNS FILE` prints the best
 //! time of so many runs, in nanoseconds. The file is in memory before the clock starts.
 
+#![allow(clippy::print_stdout)] // its result
+
 use std::time::Instant;
 
 use tenfold::OpenOptions;

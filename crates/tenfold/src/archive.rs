@@ -145,11 +145,24 @@ impl OpenOptions {
                 message,
             ));
         }
-        let archives: Vec<_> = paths
-            .iter()
-            .map(|path| self.open(path))
-            .collect::<Result<_>>()?;
+        let mut archives = Vec::new();
+        for path in &paths {
+            match self.open(path) {
+                // A name alone makes no tensor file where the format has no magic: text files are often something else.
+                Err(error)
+                    if error.kind() == crate::ErrorKind::Unrecognized && !self.has_magic(path) => {}
+                opened => archives.push(opened?),
+            }
+        }
         crate::ops::join(&archives, true)
+    }
+
+    /// Whether files with this name always begin with a magic.
+    #[cfg(feature = "std")]
+    fn has_magic(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let entry = name.and_then(|name| self.registry.by_extension(name));
+        entry.is_none_or(|entry| !entry.spec.magic.is_empty())
     }
 
     /// Describes a source. `name` is the file's name, where there is one.

@@ -45,6 +45,10 @@ impl Bench {
         )
     }
 
+    pub(super) fn numpy(&self) -> Result<Contestant> {
+        self.package("numpy", &["numpy"], "order_numpy.py")
+    }
+
     fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
         Ok(Contestant {
             name,

@@ -45,6 +45,12 @@ impl Runner {
         self
     }
 
+    /// Under another name, for one of several things that a program does.
+    pub(super) fn named(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+
     /// Adds the path of its output as the last argument.
     pub(super) fn makes(mut self, path: &Path) -> Self {
         self.args.push(path.into());

@@ -248,13 +248,11 @@ impl Entries {
         described.parts = match listing {
             Listing::Pairs => {
                 let width = tensor.dtype.width().unwrap_or(1);
-                let records = self.places.iter().zip(self.values.chunks_exact(width));
-                let record = |(place, value): (&u64, &[u8])| {
-                    let mut record = place.to_le_bytes().to_vec();
-                    record.extend_from_slice(value);
-                    record
-                };
-                let bytes = records.flat_map(record).collect();
+                let mut bytes = Vec::new();
+                for (place, value) in self.places.iter().zip(self.values.chunks_exact(width)) {
+                    bytes.extend_from_slice(&place.to_le_bytes());
+                    bytes.extend_from_slice(value);
+                }
                 vec![Part::new(Role::Values, tensor.dtype, inline(bytes))]
             }
             Listing::Coordinates => {

@@ -24,8 +24,10 @@ const PAD: usize = 128;
 const STRIP: u64 = 16 << 20;
 /// Bytes of a column of a piece that are worth a read of their own.
 const LONG_RUN: u64 = 1 << 10;
-/// Bytes along each side of a rectangle that is read and written run by run, and of the whole rectangle.
+/// Bytes of a column that are read at once, and of a row of a rectangle that is written run by run.
 const TILE_SIDE: u64 = 4 << 10;
+/// Bytes of such a rectangle.
+#[cfg(feature = "std")]
 const TILE: u64 = 4 << 20;
 /// Columns that are no further apart than this are fetched together.
 const NEAR: u64 = 2 << 10;
@@ -141,6 +143,7 @@ impl<'a> Reorder<'a> {
 
     /// Rectangles that are better written run by run than as whole rows, because rows are so long that few of them make a
     /// piece, and their columns would be read bit by bit. None where rows are good enough.
+    #[cfg(feature = "std")]
     pub(super) fn tiles(&self) -> Option<Tiles> {
         let width = self.width as u64;
         let is_good = |rows: u64| rows * width >= LONG_RUN || rows >= self.rows;
@@ -158,6 +161,7 @@ impl<'a> Reorder<'a> {
     }
 
     /// A rectangle of the tiling, and its elements row by row.
+    #[cfg(feature = "std")]
     pub(super) fn read_tile(&self, tiles: &Tiles, n: u64, out: &mut Vec<u8>) -> Result<Rectangle> {
         let side = |n: u64, len: u64, all: u64| n * len..all.min((n + 1) * len);
         let rectangle = Rectangle {
@@ -171,6 +175,7 @@ impl<'a> Reorder<'a> {
     }
 
     /// The rows of a rectangle, as bytes of the result.
+    #[cfg(feature = "std")]
     pub(super) fn runs(&self, rectangle: &Rectangle) -> impl Iterator<Item = Range<u64>> {
         let width = self.width as u64;
         let (columns, all) = (rectangle.columns.clone(), self.columns);
@@ -258,6 +263,7 @@ impl Rectangle {
 }
 
 /// How the result is divided into rectangles.
+#[cfg(feature = "std")]
 #[derive(Clone, Debug)]
 pub(super) struct Tiles {
     rows: u64,

@@ -354,6 +354,7 @@ impl Unpack<'_> {
         }
         let mut places = Places::new(&self.input)?;
         let mut element = vec![0; self.width];
+        let mut turned = Vec::new();
         for outer in 0..triangle.outer {
             for n in 0..triangle.n {
                 for middle in 0..triangle.middle {
@@ -365,7 +366,7 @@ impl Unpack<'_> {
                         };
                         let place = triangle.place(n, n, rest);
                         places.gather(self.width, place, 0, 0, &mut element)?;
-                        let mut turned = element.clone();
+                        turned.clone_from(&element);
                         self.apply.apply(&mut turned);
                         if !self.apply.same(&element, &turned) {
                             return Ok(Some(n));

@@ -1,5 +1,7 @@
 //! What is special to zTensor `.zt`, beside what every format is tested for.
 
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use std::fs;
