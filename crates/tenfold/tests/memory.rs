@@ -276,10 +276,13 @@ fn opening_costs_in_proportion_to_the_tensors() {
                 each(used.kept),
                 each(used.peak)
             );
-            // A format that keeps the levels of a name apart needs several for each; most need three to six.
-            assert!(each(used.allocations) <= 32, "{what}: {used:?}");
+            // A format that keeps the levels of a name apart needs several for each, and so does a header that is text
+            // (it has no magic); most need three to six.
+            let text = entry.spec.magic.is_empty();
+            let (allocations, peak) = if text { (96, 6144) } else { (32, 3072) };
+            assert!(each(used.allocations) <= allocations, "{what}: {used:?}");
             assert!(each(used.kept) <= 2048, "{what}: {used:?}");
-            assert!(each(used.peak) <= 3072, "{what}: {used:?}");
+            assert!(each(used.peak) <= peak, "{what}: {used:?}");
             costs.push(used.allocations as u64 / count);
         }
         assert!(
@@ -344,9 +347,11 @@ fn a_mapped_file_is_shared_and_stays_mapped_as_long_as_it_is_used() {
             .unwrap();
 
         let archive = Archive::open(&path).unwrap();
-        let source = archive.source(SourceId::MAIN).unwrap();
-        let whole = place(&source.read(0..source.len()).unwrap());
         let tensor = archive.tensors().next().unwrap();
+        // Beside the file that was opened, where the format keeps its data there.
+        let (file, _) = tensor.info().parts[0].payload.stored().unwrap();
+        let source = archive.source(file).unwrap();
+        let whole = place(&source.read(0..source.len()).unwrap());
         let ((stored, canonical), used) =
             on_this_thread(|| (tensor.stored().unwrap(), tensor.canonical().unwrap()));
         assert!(used.total < 2048, "{used:?}");

@@ -91,6 +91,9 @@ fn large_tensors_are_the_same_bytes_on_every_way_to_a_file() {
             tensors.push(info);
         }
         tensors.truncate(usize::try_from(profile.can.max_tensors).unwrap_or(usize::MAX));
+        if tensors.is_empty() {
+            continue; // a version with none of these types
+        }
         let mut builder = ArchiveBuilder::new();
         for info in tensors {
             builder.push_info(info).unwrap();
@@ -146,6 +149,9 @@ fn tensors_that_become_equal_when_they_are_read_are_not_mixed_up() {
         push(DType::BOOL, &[2], Endian::Little, &[1, 0]);
         tensors.retain(|info| (profile.can.dtype)(info.dtype));
         tensors.truncate(usize::try_from(profile.can.max_tensors).unwrap_or(usize::MAX));
+        if tensors.is_empty() {
+            continue; // a version with none of these types
+        }
         let mut builder = ArchiveBuilder::new();
         for info in tensors {
             builder.push_info(info).unwrap();

@@ -117,7 +117,8 @@ fn detection_reads(file: &InMemory) -> usize {
     registry.detect(&*remote, Some(&file.name)).unwrap();
     let reads = remote.reads();
     let bytes: u64 = reads.iter().map(|read| read.end - read.start).sum();
-    assert!(bytes < 1024, "{}: {bytes} bytes to recognize it", file.name);
+    // What has no magic is recognized by the first page or so of its text.
+    assert!(bytes < 8192, "{}: {bytes} bytes to recognize it", file.name);
     reads.len()
 }
 
