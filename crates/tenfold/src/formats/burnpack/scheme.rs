@@ -5,7 +5,9 @@
 
 mod arrangement;
 
-pub(super) use arrangement::{Arrangement, dims};
+pub(super) use arrangement::Arrangement;
+#[cfg(feature = "burnpack")]
+pub(super) use arrangement::dims;
 
 use crate::model::{Metadata, Value};
 use crate::prelude::*;

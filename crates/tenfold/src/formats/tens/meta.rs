@@ -1,7 +1,9 @@
 //! Index names and symmetries as values of metadata.
 
 use crate::format::Fit;
-use crate::model::{DType, Lanes, Operation, Scalar, Symmetry, TensorInfo, Value};
+#[cfg(feature = "tens")]
+use crate::model::{DType, Lanes, Scalar};
+use crate::model::{Operation, Symmetry, TensorInfo, Value};
 use crate::prelude::*;
 
 pub(super) const INDEX_NAMES: &str = "index_names";
@@ -60,6 +62,7 @@ impl Claim {
     }
 
     /// A symmetry in the words that are written.
+    #[cfg(feature = "tens")]
     pub(super) fn new(symmetry: &Symmetry, names: &[u8]) -> Self {
         let name = |&from: &usize| names.get(from).copied().unwrap_or_default();
         Self {
