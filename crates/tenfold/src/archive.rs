@@ -31,6 +31,7 @@ pub struct OpenOptions {
     strict: bool,
     no_checksums: bool,
     salvage: bool,
+    assumed_dtype: Option<DType>,
 }
 
 impl OpenOptions {
@@ -88,6 +89,13 @@ impl OpenOptions {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// What elements are taken to be where a file has bytes without a type, as NumPy's have of types that it does not know.
+    #[must_use]
+    pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
+        self.assumed_dtype = dtype;
         self
     }
 
@@ -195,7 +203,8 @@ impl OpenOptions {
             .with_siblings(siblings)
             .strict(self.strict)
             .checksums(!self.no_checksums)
-            .salvage(self.salvage);
+            .salvage(self.salvage)
+            .assume_dtype(self.assumed_dtype);
         let manifest = codec
             .describe(&mut cx)
             .map_err(|error| error.in_format(entry.spec.id))?;

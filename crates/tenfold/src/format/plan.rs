@@ -59,9 +59,17 @@ pub enum Segment {
     },
     /// Bytes that depend on what was written before them: indexes, footers.
     Computed(Compute),
+    /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
+    /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.
+    Late {
+        /// How many there are.
+        len: u64,
+        /// Makes exactly as many.
+        make: Compute,
+    },
 }
 
-/// Makes bytes from what was written before them in the same file, and from where they begin.
+/// Makes bytes from what was written before them in the same file, or is written behind them, and from where they begin.
 pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Segment {
@@ -80,6 +88,7 @@ impl fmt::Debug for Segment {
                 write!(f, "Tensor({index}.{part}, {want:?}, {codec:?}, {digest:?})")
             }
             Segment::Computed(_) => f.write_str("Computed"),
+            Segment::Late { len, .. } => write!(f, "Late({len})"),
         }
     }
 }

@@ -4,11 +4,11 @@ use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::execute::pool::{Pool, with_pool};
 use crate::format::execute::target::Target;
-use crate::format::execute::{Digesting, ExecuteOptions, padding, tensor};
+use crate::format::execute::{Digesting, ExecuteOptions, Progress, padding, tensor};
 use crate::format::{Segment, Written};
 use crate::model::{Codec, Payload, SourceId};
 use crate::prelude::*;
-use crate::transform::{PIECE, View, as_size, encode, seek_table};
+use crate::transform::{DEFLATE_END, PIECE, View, as_size, encode, encode_deflate, seek_table};
 
 /// A piece to be prepared.
 struct Job<'v> {
@@ -37,11 +37,11 @@ struct Piece {
 }
 
 pub(super) fn write(
-    run: Vec<Segment>,
+    run: &[Segment],
     from: &Archive,
     target: &mut Target<'_>,
     at: u64,
-    written: &mut Vec<Written>,
+    progress: &mut Progress,
     options: &ExecuteOptions,
 ) -> Result<u64> {
     #[cfg(feature = "std")]
@@ -61,16 +61,13 @@ pub(super) fn write(
     with_pool(threads, &work, |pool| {
         for segment in run {
             match segment {
-                Segment::Bytes(bytes) => writer.put(&bytes)?,
-                Segment::Align { to, fill } => {
-                    let mut left = padding(writer.at, to);
-                    while left > 0 {
-                        let n = left.min(64 << 10);
-                        writer.put(&vec![fill; as_size(n)?])?;
-                        left -= n;
-                    }
+                Segment::Bytes(bytes) => writer.put(bytes)?,
+                Segment::Align { to, fill } => writer.fill(padding(writer.at, *to), *fill)?,
+                Segment::Copy { source, range } => writer.copy(from, *source, range.clone())?,
+                Segment::Late { len, .. } => {
+                    progress.late.push(writer.at);
+                    writer.fill(*len, 0)?;
                 }
-                Segment::Copy { source, range } => writer.copy(from, source, range)?,
                 Segment::Tensor {
                     index,
                     part,
@@ -78,15 +75,15 @@ pub(super) fn write(
                     codec,
                     digest,
                 } => {
-                    let info = tensor(from, index)?;
-                    let view = View::new(from.data(), info, part, &want)?;
-                    let sum = Digesting::new(digest)?;
+                    let info = tensor(from, *index)?;
+                    let view = View::new(from.data(), info, *part, want)?;
+                    let sum = Digesting::new(*digest)?;
                     let done = writer
-                        .tensor(pool, view, codec, sum)
+                        .tensor(pool, view, *codec, sum)
                         .map_err(|error| error.in_tensor(&info.name))?;
-                    written.push(Written {
-                        index,
-                        part,
+                    progress.written.push(Written {
+                        index: *index,
+                        part: *part,
                         ..done
                     });
                 }
@@ -109,6 +106,16 @@ impl Writer<'_, '_> {
         self.target.write(self.at, bytes)?;
         self.at += bytes.len() as u64;
         self.options.control.advance(bytes.len() as u64)
+    }
+
+    /// Writes `left` times the same byte.
+    fn fill(&mut self, mut left: u64, byte: u8) -> Result<()> {
+        while left > 0 {
+            let n = left.min(64 << 10);
+            self.put(&vec![byte; as_size(n)?])?;
+            left -= n;
+        }
+        Ok(())
     }
 
     /// Writes bytes of one of the source's files.
@@ -148,7 +155,7 @@ impl Writer<'_, '_> {
         // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
         let wanted = match codec {
             Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
-            Some(Codec::Zstd { .. }) => PIECE as u64,
+            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
             None => view.piece(),
         };
         let view = Arc::new(view);
@@ -214,13 +221,15 @@ impl Writer<'_, '_> {
             )?;
         }
         pool.drain(&mut consume)?;
-        if matches!(codec, Some(Codec::ZstdSeekable { .. })) {
-            let table = seek_table(&frames);
-            if !sum.wants_decoded() {
-                sum.update(&table);
-            }
-            self.put(&table)?;
+        let end = match codec {
+            Some(Codec::ZstdSeekable { .. }) => seek_table(&frames),
+            Some(Codec::Deflate { .. }) => DEFLATE_END.to_vec(),
+            Some(Codec::Zstd { .. }) | None => Vec::new(),
+        };
+        if !sum.wants_decoded() {
+            sum.update(&end);
         }
+        self.put(&end)?;
         Ok(Written {
             index: 0,
             part: 0,
@@ -242,21 +251,22 @@ fn prepare(job: Job<'_>) -> Result<Piece> {
         PieceOf::Decoded(piece) => piece,
     };
     let decoded_len = decoded.len() as u64;
-    match job.codec {
-        None => Ok(Piece {
-            stored: decoded,
-            decoded: None,
-            decoded_len,
-        }),
-        Some(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => {
-            let stored = encode(level, &decoded)?;
-            Ok(Piece {
-                stored,
-                decoded: job.keep_decoded.then_some(decoded),
+    let stored = match job.codec {
+        None => {
+            return Ok(Piece {
+                stored: decoded,
+                decoded: None,
                 decoded_len,
-            })
+            });
         }
-    }
+        Some(Codec::Deflate { level, .. }) => encode_deflate(level, &decoded)?,
+        Some(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => encode(level, &decoded)?,
+    };
+    Ok(Piece {
+        stored,
+        decoded: job.keep_decoded.then_some(decoded),
+        decoded_len,
+    })
 }
 
 fn as_u32(len: u64) -> Result<u32> {
