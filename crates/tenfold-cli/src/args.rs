@@ -104,6 +104,9 @@ pub(crate) struct Inputs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Print JSON: one object, or an array when there are several files
     #[arg(long)]
     pub(crate) json: bool,
@@ -182,6 +185,9 @@ pub(crate) struct ConvertArgs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Write this format; that of OUT's extension unless told otherwise
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
@@ -289,6 +295,10 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .ok_or("KEY=VALUE is expected, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn dtype(text: &str) -> Result<DType, String> {
+    DType::from_name(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
 }
 
 fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {

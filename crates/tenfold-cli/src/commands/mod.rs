@@ -20,7 +20,21 @@ use crate::output::{Out, say};
 
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    OpenOptions::new().mmap(false).format(from).open(path)
+    opening(from).open(path)
+}
+
+/// Opens one of a command's files as its options say.
+pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
+    match inputs.assume {
+        None => open(path, inputs.from.as_deref()),
+        assumed => opening(inputs.from.as_deref())
+            .assume_dtype(assumed)
+            .open(path),
+    }
+}
+
+fn opening(from: Option<&str>) -> OpenOptions {
+    OpenOptions::new().mmap(false).format(from)
 }
 
 /// The format's name and version, for people.

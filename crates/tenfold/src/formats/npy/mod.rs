@@ -40,7 +40,7 @@ pub static SPEC: Spec = Spec {
     reads: &["1.0", "2.0", "3.0"],
     writes: &[Profile {
         version: "1.0",
-        read_by: "every NumPy; bf16 and f8_e5m2 as bytes, to be viewed with ml_dtypes",
+        read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
         can: numpy::capabilities(1, |_| Ok(())),
     }],
     options: &[],

@@ -45,7 +45,7 @@ pub static SPEC: Spec = Spec {
     reads: &[ZIP],
     writes: &[Profile {
         version: ZIP,
-        read_by: "every NumPy; bf16 and f8_e5m2 as bytes, to be viewed with ml_dtypes",
+        read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
         can: numpy::capabilities(u64::MAX, |name| {
             if name.len() > MAX_NAME {
                 Err("a member's name has at most 65531 bytes")

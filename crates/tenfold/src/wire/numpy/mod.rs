@@ -73,17 +73,21 @@ pub(crate) fn arrange(what: &Manifest, mut losses: Vec<Loss>) -> Option<Arranged
 
 #[cfg(any(feature = "npy", feature = "npz"))]
 fn remark(tensor: &TensorInfo) -> Option<Loss> {
-    let (descr, view) = match tensor.dtype {
-        DType::BF16 => ("<V2", "bfloat16"),
-        DType::F8_E5M2 => ("<f1", "float8_e5m2"),
+    let (why, effect) = match tensor.dtype {
+        DType::BF16 => (
+            "written as <V2, which NumPy loads as bytes: .view(ml_dtypes.bfloat16) gives the numbers; --cast f32 avoids it",
+            Effect::Rearranged,
+        ),
+        DType::F8_E5M2 => (
+            "written as <f1, as ml_dtypes does, and NumPy does not load that; --cast f16 writes what it loads",
+            Effect::Changed,
+        ),
         _ => return None,
     };
     Some(Loss {
         tensor: Some(tensor.name.clone()),
         what: format!("dtype {}", tensor.dtype),
-        why: format!(
-            "written as {descr}, which NumPy loads as bytes; .view(ml_dtypes.{view}) gives the numbers, --cast f32 avoids it"
-        ),
-        effect: Effect::Rearranged,
+        why: why.into(),
+        effect,
     })
 }
