@@ -193,7 +193,7 @@ impl End {
             at = find_end(&source.read(start..len)?);
         }
         let Some(at) = at else {
-            let message = "there is no end record \"PK\\x05\\x06\" whose comment ends with the file: truncated, or bytes were \
+            let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes were \
                            added";
             return Err(Error::malformed("zip.end", message).at(start..len));
         };
@@ -288,17 +288,14 @@ impl End {
     }
 }
 
-/// The last end record whose comment ends with the bytes.
+/// The last end record, if its comment ends with the bytes. No other is looked for behind or in front of it: which one
+/// readers would take is not the same for all.
 fn find_end(tail: &[u8]) -> Option<usize> {
-    let last = tail.len().checked_sub(22)?;
-    (0..=last).rev().find(|&at| {
-        let record = tail.get(at..).unwrap_or_default();
-        let comment = match record.get(20..22) {
-            Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
-            _ => return false,
-        };
-        record.starts_with(&END) && record.len() == 22 + comment
-    })
+    let at = tail.windows(END.len()).rposition(|bytes| bytes == END)?;
+    let record = tail.get(at..)?;
+    let comment: [u8; 2] = record.get(20..22)?.try_into().ok()?;
+    let len = usize::from(u16::from_le_bytes(comment)) + 22;
+    (record.len() == len).then_some(at)
 }
 
 fn several_disks() -> Error {
