@@ -18,6 +18,8 @@ use crate::transform::{Input, PIECE, View, as_size};
 const SMALL: u64 = 256 << 10;
 /// Gathered bytes that are written at once.
 const GATHER: u64 = 1 << 20;
+/// Padding with zeros from this length on is not written: a new file has them already.
+const HOLE: u64 = 16 << 10;
 /// Bytes of one large segment that one worker moves before it takes other work.
 const SHARE: u64 = 64 << 20;
 
@@ -226,13 +228,19 @@ impl Job<'_> {
         segments: Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<Vec<(usize, Checksum)>> {
-        let start = self.range(segments.start).start;
+        let mut start = self.range(segments.start).start;
         let mut digests = Vec::new();
         scratch.buffer.clear();
         for segment in segments {
             let range = self.range(segment);
+            let len = range.end - range.start;
             match self.run.get(segment) {
                 Some(Segment::Bytes(bytes)) => scratch.buffer.extend_from_slice(bytes),
+                Some(Segment::Align { fill: 0, .. }) if len >= HOLE => {
+                    self.flush(start, &mut scratch.buffer)?;
+                    self.options.control.advance(len)?;
+                    start = range.end;
+                }
                 Some(Segment::Align { fill, .. }) => {
                     let len = as_size(range.end - start)?;
                     scratch.buffer.resize(len, *fill);
@@ -260,9 +268,18 @@ impl Job<'_> {
                 _ => {}
             }
         }
-        write_at(self.file, start, &scratch.buffer)?;
-        self.options.control.advance(scratch.buffer.len() as u64)?;
+        self.flush(start, &mut scratch.buffer)?;
         Ok(digests)
+    }
+
+    /// Writes what was gathered.
+    fn flush(&self, at: u64, gathered: &mut Vec<u8>) -> Result<()> {
+        if !gathered.is_empty() {
+            write_at(self.file, at, gathered)?;
+            self.options.control.advance(gathered.len() as u64)?;
+            gathered.clear();
+        }
+        Ok(())
     }
 
     /// Writes a part of a large tensor.
