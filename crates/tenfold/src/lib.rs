@@ -23,6 +23,7 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
+mod sliced;
 mod transform;
 mod typed;
 mod wire;
@@ -30,6 +31,7 @@ mod wire;
 pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use sliced::Sliced;
 pub use typed::{Element, Typed};
 
 /// The example of the README compiles.

@@ -21,6 +21,7 @@ mod places;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod random;
+mod slice;
 mod sparse;
 mod symmetry;
 
@@ -33,6 +34,7 @@ pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
 pub(crate) use packed::{Triangle, diagonal_violation};
 pub(crate) use random::Random;
+pub(crate) use slice::Cut;
 pub(crate) use sparse::Scatter;
 pub(crate) use symmetry::check as check_symmetry;
 
