@@ -6,6 +6,7 @@ mod failure;
 mod json;
 mod output;
 mod progress;
+mod values;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -45,6 +46,9 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Digest(args) => commands::digest::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Formats(args) => commands::formats::run(args, out),
+        Command::Show(args) => commands::show::run(args, out),
+        Command::Completions(args) => commands::generate::completions(args, out),
+        Command::Man(args) => commands::generate::man(args, out),
     };
     stdout.flush()?;
     result

@@ -3,7 +3,9 @@
 pub(crate) mod convert;
 pub(crate) mod digest;
 pub(crate) mod formats;
+pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod show;
 pub(crate) mod verify;
 
 use std::io::Write;
