@@ -48,7 +48,17 @@ pub(crate) fn man(args: &ManArgs, out: &mut Out<'_>) -> Result<Exit> {
 
 fn page(command: clap::Command) -> Result<Vec<u8>> {
     let mut page = Vec::new();
+    let examples = command.get_before_help().map(ToString::to_string);
     Man::new(command).render(&mut page)?;
+    if let Some(examples) = examples {
+        page.extend_from_slice(b".SH EXAMPLES\n.nf\n");
+        for line in examples.lines().filter(|line| *line != "Examples:") {
+            // A dot or an apostrophe at the beginning of a line would be a request.
+            let line = line.replace('\\', "\\e").replace('-', "\\-");
+            writeln!(page, "\\&{}", line.trim_start())?;
+        }
+        page.extend_from_slice(b".fi\n");
+    }
     Ok(page)
 }
 

@@ -1,5 +1,8 @@
 //! Floating-point numbers as NumPy shows them.
 
+use std::fmt::LowerExp;
+use std::str::FromStr;
+
 use half::{bf16, f16};
 use tenfold::model::Scalar;
 
@@ -79,10 +82,10 @@ impl Float {
         }
         match self.scalar {
             Scalar::F128 => quad::shortest(self.bits),
-            Scalar::F64 => Decimal::parse(&format!("{value:e}")),
+            Scalar::F64 => even(&format!("{value:e}"), value),
             // It came from there.
             #[allow(clippy::cast_possible_truncation)]
-            Scalar::F32 => Decimal::parse(&format!("{:e}", value as f32)),
+            Scalar::F32 => even(&format!("{:e}", value as f32), value as f32),
             _ => {
                 let enough = |digits: &usize| {
                     let near: f64 = format!("{value:.digits$e}").parse().unwrap_or(value);
@@ -157,6 +160,17 @@ impl Float {
         let (first, behind) = shortest.digits.split_at(1);
         let point = if behind.is_empty() { "" } else { "." };
         format!("{sign}{first}{point}{behind}{}", exponent(shortest.exponent, 2))
+    }
+}
+
+/// The shortest digits; of two that are equally near, the even ones.
+fn even<T: LowerExp + FromStr + PartialEq>(shortest: &str, value: T) -> Decimal {
+    let mantissa = shortest.split('e').next().unwrap_or_default();
+    let behind = mantissa.len().saturating_sub(2);
+    let rounded = format!("{value:.behind$e}");
+    match rounded.parse() {
+        Ok(same) if value == same => Decimal::parse(&rounded),
+        _ => Decimal::parse(shortest),
     }
 }
 
