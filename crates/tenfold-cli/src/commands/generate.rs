@@ -77,7 +77,9 @@ fn write_pages(command: &clap::Command, directory: &Path, out: &mut Out<'_>) -> 
         let mut output = AtomicOutput::file(&path)?.force(true).sync(false);
         let page = page(command.clone())?;
         let name = output.main_name().to_owned();
-        output.create(&name, Some(page.len() as u64))?.write(&page)?;
+        output
+            .create(&name, Some(page.len() as u64))?
+            .write(&page)?;
         Box::new(output).commit()?;
         written += 1;
     }

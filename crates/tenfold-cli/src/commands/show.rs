@@ -24,7 +24,11 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
     let tensor = find(&archive, args)?;
     let slices = args.slice.as_deref().unwrap_or_default();
     let sliced = tensor.slice(slices).map_err(about)?;
-    let format = if args.json { ShowFormat::Json } else { args.format };
+    let format = if args.json {
+        ShowFormat::Json
+    } else {
+        args.format
+    };
     let shown = Shown {
         args,
         tensor,
@@ -72,7 +76,9 @@ fn find<'a>(archive: &'a Archive, args: &ShowArgs) -> Result<Tensor<'a>> {
         false => format!("did you mean {}?", near.join(" or ")),
     };
     let file = show_path(&args.file);
-    Err(Failure::Message(format!("{file}: there is no tensor {name:?}; {hint}")))
+    Err(Failure::Message(format!(
+        "{file}: there is no tensor {name:?}; {hint}"
+    )))
 }
 
 /// Up to three names that could have been meant: those that end with this one first, then the most similar.
@@ -272,7 +278,9 @@ impl Shown<'_> {
             );
             return Err(Failure::Message(message));
         };
-        let sizes: Vec<_> = (self.sliced.shape().iter()).map(|dim| format!("{dim},")).collect();
+        let sizes: Vec<_> = (self.sliced.shape().iter())
+            .map(|dim| format!("{dim},"))
+            .collect();
         let sizes = sizes.join(" ");
         let mut header =
             format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");

@@ -82,11 +82,10 @@ impl Float {
         }
         match self.scalar {
             Scalar::F128 => quad::shortest(self.bits),
-            Scalar::F64 => even(&format!("{value:e}"), value),
             // It came from there.
             #[allow(clippy::cast_possible_truncation)]
             Scalar::F32 => even(&format!("{:e}", value as f32), value as f32),
-            _ => {
+            Scalar::F16 | Scalar::BF16 => {
                 let enough = |digits: &usize| {
                     let near: f64 = format!("{value:.digits$e}").parse().unwrap_or(value);
                     self.is_nearest_to(near)
@@ -94,6 +93,8 @@ impl Float {
                 let digits = (0..17).find(enough).unwrap_or(17);
                 Decimal::parse(&format!("{value:.digits$e}"))
             }
+            // So few that they are all short: types of 8 bits and less are shown as exactly what they are.
+            _ => even(&format!("{value:e}"), value),
         }
     }
 
@@ -108,20 +109,23 @@ impl Float {
         }
     }
 
-    /// Whether no other number of the type is as near to `other`, which is near to the absolute value.
+    /// Whether no other number of the type, which has 16 bits, is as near to `other`. All are absolute values.
     fn is_nearest_to(self, other: f64) -> bool {
-        let value = self.value.abs();
-        match self.scalar {
-            Scalar::F16 => f64::from(f16::from_f64(other)) == value,
-            Scalar::BF16 => f64::from(bf16::from_f64(other)) == value,
-            scalar => {
-                let distance = (other - value).abs();
-                let others = (0..=u8::MAX).filter_map(|code| small(scalar, code));
-                others
-                    .filter(|found| found.abs() != value)
-                    .all(|found| (other - found).abs() > distance)
-            }
-        }
+        // The conversions of wider numbers round twice on some processors; neighbours are compared instead.
+        let number = |bits: u16| match self.scalar {
+            Scalar::F16 => f64::from(f16::from_bits(bits)),
+            _ => f64::from(bf16::from_bits(bits)),
+        };
+        let [low, high, ..] = self.bits.to_le_bytes();
+        let bits = u16::from_le_bytes([low, high]) & 0x7fff;
+        let (this, below) = (number(bits), number(bits.saturating_sub(1)));
+        let above = match number(bits + 1) {
+            // What comes behind the largest, if there were one.
+            infinite if infinite.is_infinite() => this + (this - below),
+            above => above,
+        };
+        let further = |neighbour: f64| (other - neighbour).abs() > (other - this).abs();
+        further(below) && further(above)
     }
 
     fn sign(self, plus: bool) -> &'static str {
@@ -159,7 +163,10 @@ impl Float {
         }
         let (first, behind) = shortest.digits.split_at(1);
         let point = if behind.is_empty() { "" } else { "." };
-        format!("{sign}{first}{point}{behind}{}", exponent(shortest.exponent, 2))
+        format!(
+            "{sign}{first}{point}{behind}{}",
+            exponent(shortest.exponent, 2)
+        )
     }
 }
 
@@ -195,7 +202,12 @@ impl Decimal {
         let digits = mantissa.replace('.', "");
         let significant = digits.trim_end_matches('0');
         Self {
-            digits: if significant.is_empty() { "0" } else { significant }.to_owned(),
+            digits: if significant.is_empty() {
+                "0"
+            } else {
+                significant
+            }
+            .to_owned(),
             exponent: exponent.parse().unwrap_or(0),
         }
     }
@@ -314,7 +326,10 @@ impl FloatFormat {
         };
         let (first, digits) = shown.digits.split_at(1);
         let exponent = exponent(shown.exponent, self.exponent);
-        format!("{:>before$}.{digits:0<precision$}{exponent}", format!("{sign}{first}"))
+        format!(
+            "{:>before$}.{digits:0<precision$}{exponent}",
+            format!("{sign}{first}")
+        )
     }
 }
 
@@ -340,7 +355,9 @@ fn small(scalar: Scalar, code: u8) -> Option<f64> {
         Scalar::F4E2M1 => (Shape(2, 1, 1), |_| None),
         Scalar::F6E2M3 => (Shape(2, 3, 1), |_| None),
         Scalar::F6E3M2 => (Shape(3, 2, 3), |_| None),
-        Scalar::F8E4M3 => (Shape(4, 3, 7), |code| (code & 0x7f == 0x7f).then_some(f64::NAN)),
+        Scalar::F8E4M3 => (Shape(4, 3, 7), |code| {
+            (code & 0x7f == 0x7f).then_some(f64::NAN)
+        }),
         Scalar::F8E4M3Fnuz => (Shape(4, 3, 8), |code| (code == 0x80).then_some(f64::NAN)),
         Scalar::F8E5M2Fnuz => (Shape(5, 2, 16), |code| (code == 0x80).then_some(f64::NAN)),
         Scalar::F8E5M2 => (Shape(5, 2, 15), |code| match code {

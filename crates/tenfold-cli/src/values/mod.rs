@@ -112,9 +112,10 @@ impl Formatter {
         };
         let number = |lane: u32| match decode(scalar, &[0]) {
             Number::Bool(_) => NumberFormat::Bool,
-            Number::Float(_) => {
-                NumberFormat::Float(FloatFormat::new(lanes == Lanes::Complex && lane == 1, scalar))
-            }
+            Number::Float(_) => NumberFormat::Float(FloatFormat::new(
+                lanes == Lanes::Complex && lane == 1,
+                scalar,
+            )),
             Number::Signed(_) | Number::Unsigned(_) => NumberFormat::Integer(0),
         };
         Some(Self {
@@ -138,18 +139,19 @@ impl Formatter {
 
     /// An element among others.
     pub(crate) fn format(&self, element: &[Number]) -> String {
-        let mut words = (self.numbers.iter().zip(element)).map(|(format, number)| {
-            match (format, number) {
+        let mut words =
+            (self.numbers.iter().zip(element)).map(|(format, number)| match (format, number) {
                 (NumberFormat::Float(format), Number::Float(value)) => format.format(*value),
                 (NumberFormat::Integer(width), number) => format!("{:>width$}", number.exact()),
                 (_, number) => format!("{:>5}", number.exact()),
-            }
-        });
+            });
         match self.lanes {
             Lanes::Real => words.next().unwrap_or_default(),
             Lanes::Complex if matches!(self.numbers.first(), Some(NumberFormat::Float(_))) => {
-                let (real, imaginary) =
-                    (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+                let (real, imaginary) = (
+                    words.next().unwrap_or_default(),
+                    words.next().unwrap_or_default(),
+                );
                 let digits = imaginary.trim_end();
                 let spaces = imaginary.len() - digits.len();
                 format!("{real}{digits}j{:spaces$}", "")

@@ -44,7 +44,8 @@ pub(super) fn nearest(bits: u128) -> f64 {
     }
     let Parts { mantissa, exponent } = Parts::new(bits);
     // In two steps, of which none is too large by itself where the product is not.
-    sign * (mantissa as f64 * 2f64.powi(exponent.max(-1000))) * 2f64.powi(exponent.min(-1000) + 1000)
+    sign * (mantissa as f64 * 2f64.powi(exponent.max(-1000)))
+        * 2f64.powi(exponent.min(-1000) + 1000)
 }
 
 /// The fewest digits that no other number of 128 bits is as near to.
@@ -61,7 +62,7 @@ pub(super) fn rounded(bits: u128, digits: usize) -> Decimal {
     if mantissa == 0 {
         return Decimal::parse("0e0");
     }
-    // log10(2), a little too small or too large by 1 at most in the end.
+    // By log10(2), too small or too large by 1 at most.
     let log2 = i64::from(exponent) + 127 - i64::from(mantissa.leading_zeros());
     let mut power = i32::try_from(log2 * 30_103 / 100_000).unwrap_or_default();
     let wanted = i32::try_from(digits).unwrap_or(i32::MAX);
@@ -70,18 +71,28 @@ pub(super) fn rounded(bits: u128, digits: usize) -> Decimal {
         let above = (BigUint::from(mantissa) << up(exponent)) * ten(-shift);
         let below = (BigUint::from(1u8) << up(-exponent)) * ten(shift);
         let (mut whole, rest) = (&above / &below, &above % &below);
-        match (rest << 1u8).cmp(&below) {
-            Ordering::Greater => whole += 1u8,
-            Ordering::Equal if whole.bit(0) => whole += 1u8,
-            _ => {}
-        }
-        let text = whole.to_string();
-        match text.len().cmp(&digits) {
+        // Before it is rounded: 0.96 has no digit here, even if it would be rounded to 1.
+        let len = if whole.bits() == 0 {
+            0
+        } else {
+            whole.to_string().len()
+        };
+        match len.cmp(&digits) {
             Ordering::Less => power -= 1,
-            Ordering::Greater if !text.ends_with('0') || text.len() > digits + 1 => power += 1,
-            // 9.99 rounded up to 10.0 has a digit more, which is 0.
-            found => {
-                let power = if found.is_gt() { power + 1 } else { power };
+            Ordering::Greater => power += 1,
+            Ordering::Equal => {
+                match (rest << 1u8).cmp(&below) {
+                    Ordering::Greater => whole += 1u8,
+                    Ordering::Equal if whole.bit(0) => whole += 1u8,
+                    _ => {}
+                }
+                let text = whole.to_string();
+                // 9.99 rounded up has a digit more.
+                let power = if text.len() > digits {
+                    power + 1
+                } else {
+                    power
+                };
                 return Decimal::parse(&format!("{text}e{power}"));
             }
         }
