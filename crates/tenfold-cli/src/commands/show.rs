@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tenfold::io::{AtomicOutput, Output, Sink};
 use tenfold::model::{DType, Slice};
-use tenfold::{Archive, Error, Sliced, Tensor};
+use tenfold::{Archive, Error, ErrorKind, Sliced, Tensor};
 
 use crate::args::{ShowArgs, ShowFormat};
 use crate::commands::open;
@@ -23,7 +23,14 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
     let archive = open(&args.file, args.from.as_deref()).map_err(about)?;
     let tensor = find(&archive, args)?;
     let slices = args.slice.as_deref().unwrap_or_default();
-    let sliced = tensor.slice(slices).map_err(about)?;
+    let sliced = tensor.slice(slices).map_err(|error| match error.kind() {
+        // The user's own mistake breaks no rule of a file.
+        ErrorKind::Argument => {
+            let (file, name) = (show_path(&args.file), tensor.name());
+            Failure::Message(format!("{file}: tensor {name:?}: {}", error.message()))
+        }
+        _ => about(error),
+    })?;
     let format = if args.json {
         ShowFormat::Json
     } else {

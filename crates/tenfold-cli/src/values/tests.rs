@@ -124,9 +124,11 @@ fn every_number_of_16_bits_reads_back() {
             // Nearer than to both neighbours, as far as these are numbers.
             let distance = |other: u16| (read - number(other)).abs();
             let neighbours = [bits.wrapping_sub(1), bits.wrapping_add(1)];
-            let mut neighbours = neighbours.into_iter().filter(|bits| number(*bits).is_finite());
-            let near = read == number(bits)
-                || neighbours.all(|other| distance(bits) < distance(other));
+            let mut neighbours = neighbours
+                .into_iter()
+                .filter(|bits| number(*bits).is_finite());
+            let near =
+                read == number(bits) || neighbours.all(|other| distance(bits) < distance(other));
             assert!(near, "{scalar:?} {bits:#x} {text}");
         }
     }
