@@ -482,7 +482,7 @@ fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
 /// Makes a segment that was planned for an only tensor one of the tensor at `index`.
 fn renumber(segment: &mut Segment, index: usize) {
     match segment {
-        Segment::Tensor { index: only, .. } => *only = index,
+        Segment::Tensor { index: only, .. } | Segment::Text { index: only, .. } => *only = index,
         Segment::Computed(make) | Segment::Late { make, .. } => {
             let planned = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
             *make = Box::new(move |written, at| {

@@ -358,6 +358,9 @@ impl Exchange {
         symmetry: &Symmetry,
         selection: Selection,
     ) -> Result<Self> {
+        if tensor.elements().is_none() {
+            return Err(overflow("the number of elements"));
+        }
         let triangle = Triangle::new(&tensor.shape, symmetry)?;
         let stored = triangle.stored();
         if values.dtype.width().is_none()
