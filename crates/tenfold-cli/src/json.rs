@@ -117,6 +117,14 @@ impl<'a> Json<'a> {
         write!(self.out, "{token}")
     }
 
+    /// A floating-point number; one that JSON does not have, as text.
+    pub(crate) fn float(&mut self, value: f64) -> io::Result<()> {
+        match value.is_finite() {
+            true => self.plain(format_args!("{value:?}")),
+            false => self.string(not_finite(value)),
+        }
+    }
+
     pub(crate) fn string(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(b"\"")?;
         let mut rest = text;
@@ -165,9 +173,8 @@ impl<'a> Json<'a> {
             Value::I32(value) => self.plain(value),
             Value::I64(value) => self.plain(value),
             Value::F32(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
-            Value::F32(value) => self.string(not_finite((*value).into())),
-            Value::F64(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
-            Value::F64(value) => self.string(not_finite(*value)),
+            Value::F32(value) => self.float((*value).into()),
+            Value::F64(value) => self.float(*value),
             Value::Integer(digits) => self.plain(digits),
             Value::Str(text) => self.string(text),
             Value::Bytes(bytes) => self.object(|json| json.text("$bytes", Some(&hex(bytes)))),

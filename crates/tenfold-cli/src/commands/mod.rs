@@ -1,9 +1,11 @@
 //! One file for each command, and what they share.
 
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod formats;
 pub(crate) mod inspect;
+pub(crate) mod stats;
 pub(crate) mod verify;
 
 use std::io::Write;
