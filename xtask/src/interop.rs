@@ -10,11 +10,14 @@
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
 //!
+//! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]).
+//!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
 
 mod burn;
+mod numbers;
 mod packages;
 
 use crate::Result;
@@ -33,13 +36,13 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     if let Some(unknown) = args
         .iter()
-        .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
+        .find(|arg| *arg != NUMBERS && !PACKAGES.iter().any(|p| p.format == **arg))
     {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, and, alone, burn"
+            "no package here for {unknown:?}; there are {known}, {NUMBERS}, and, alone, burn"
         )
         .into());
     }
@@ -81,9 +84,17 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
     }
+    if args.is_empty() || args.iter().any(|arg| arg == NUMBERS) {
+        let (passed, failed) = numbers::run(&project, &exchange.tenfold)?;
+        exchange.passed += passed;
+        exchange.failed += failed;
+    }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)
 }
+
+/// The group that compares figures with numpy's.
+const NUMBERS: &str = "numbers";
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use tenfold::model::{Metadata, Value};
+use tenfold::ops::Number;
 
 use crate::output::is_unsafe;
 
@@ -122,6 +123,14 @@ impl<'a> Json<'a> {
         match value.is_finite() {
             true => self.plain(format_args!("{value:?}")),
             false => self.string(not_finite(value)),
+        }
+    }
+
+    /// A number of a tensor; integers with all of their digits.
+    pub(crate) fn exact(&mut self, number: Number) -> io::Result<()> {
+        match number {
+            Number::Float(value) => self.float(value),
+            integer => self.plain(integer),
         }
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use tenfold::model::Value;
 use tenfold::ops::{
-    self, Change, ChangeKind, Diff, DiffOptions, Difference, MetadataChange, Side, Tolerance,
+    self, Change, ChangeKind, Diff, DiffOptions, Difference, MetadataChange, Number, Side,
+    Tolerance,
 };
 use tenfold::{Archive, ErrorKind};
 
@@ -14,9 +15,7 @@ use crate::commands::inspect::shape;
 use crate::commands::{Names, open};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
-use crate::output::{
-    BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, say, show_path,
-};
+use crate::output::{BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, say, show_path};
 use crate::progress::Progress;
 
 /// More changes are shown by the pattern of their names.
@@ -114,7 +113,12 @@ fn mark(kind: &ChangeKind, out: &Out<'_>) -> String {
 
 fn write_change(change: &Change, out: &mut Out<'_>) -> io::Result<()> {
     let name = Clean(&change.name);
-    write!(out, "{} {name}{}", mark(&change.kind, out), renamed(change, |n| n.to_owned()))?;
+    write!(
+        out,
+        "{} {name}{}",
+        mark(&change.kind, out),
+        renamed(change, |n| n.to_owned())
+    )?;
     writeln!(out, "  {}{}", kind_of(change), outcome(change))
 }
 
@@ -145,8 +149,9 @@ fn kind_of(change: &Change) -> String {
 fn outcome(change: &Change) -> String {
     match &change.kind {
         ChangeKind::Changed(Some(values)) => format!(": {}", figures(values)),
-        ChangeKind::Changed(None) if change.a.as_ref().map(|a| (&a.shape, a.dtype))
-            == change.b.as_ref().map(|b| (&b.shape, b.dtype)) =>
+        ChangeKind::Changed(None)
+            if change.a.as_ref().map(|a| (&a.shape, a.dtype))
+                == change.b.as_ref().map(|b| (&b.shape, b.dtype)) =>
         {
             ": other bytes".into()
         }
@@ -159,32 +164,63 @@ fn figures(values: &Difference) -> String {
     if values.different == 0 {
         return "the same numbers".into();
     }
-    let verb = if values.different == 1 { "differs" } else { "differ" };
-    let mut text = format!("{} of {} {verb}", values.different, count_numbers(values.numbers));
-    for (n, what) in [
+    let verb = if values.different == 1 {
+        "differs"
+    } else {
+        "differ"
+    };
+    let mut text = format!(
+        "{} of {} {verb}",
+        values.different,
+        count_numbers(values.numbers)
+    );
+    let special: Vec<String> = [
         (values.signs_of_zero, "only in the sign of 0"),
         (values.nan_bits, "only in the bits of NaN"),
         (values.not_finite, "by NaN or infinity"),
-    ] {
-        if n > 0 {
-            text += &format!(" ({n} {what})");
-        }
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{n} {what}"))
+    .collect();
+    if !special.is_empty() {
+        text += &format!(" ({})", special.join(", "));
     }
     for (what, figure) in [
         ("max abs", values.max_abs),
         ("max rel", values.max_rel),
         ("rel L2", values.relative_l2),
-        ("cosine", values.cosine),
     ] {
         if let Some(figure) = figure {
             text += &format!(", {what} {}", number(figure));
         }
     }
+    if let Some(cosine) = values.cosine {
+        text += &format!(", cosine {}", near_one(cosine));
+    }
     if let Some(first) = &values.first {
-        let at = shape(&first.index);
-        text += &format!(", first at {at}: {} -> {}", number(first.a), number(first.b));
+        let (a, b) = side_by_side(first.a, first.b);
+        text += &format!(", first at {}: {a} -> {b}", shape(&first.index));
     }
     text
+}
+
+/// A cosine with nine decimals: its distance from 1 is what matters.
+fn near_one(cosine: f64) -> String {
+    let text = format!("{cosine:.9}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Two numbers with as many digits as it takes to tell them apart.
+fn side_by_side(a: Number, b: Number) -> (String, String) {
+    let short = |value: Number| match value {
+        Number::Float(value) => number(value),
+        integer => integer.to_string(),
+    };
+    match (short(a), short(b)) {
+        (a_text, b_text) if a_text != b_text => (a_text, b_text),
+        _ => (a.to_string(), b.to_string()),
+    }
 }
 
 fn count_numbers(n: u64) -> String {
@@ -202,7 +238,10 @@ fn groups(changes: &[Change]) -> Vec<Group<'_>> {
     let mut places = std::collections::HashMap::new();
     for change in changes {
         let pattern = format!("{}{}", pattern(&change.name), renamed(change, pattern));
-        let key = (pattern, format!("{}{}", letter(&change.kind), kind_of(change)));
+        let key = (
+            pattern,
+            format!("{}{}", letter(&change.kind), kind_of(change)),
+        );
         let place = *places.entry(key.clone()).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.changes.push(change),
@@ -241,10 +280,19 @@ fn pattern(name: &str) -> String {
 impl Group<'_> {
     fn write(&self, out: &mut Out<'_>) -> io::Result<()> {
         let [first, _, ..] = self.changes.as_slice() else {
-            return self.changes.iter().try_for_each(|change| write_change(change, out));
+            return self
+                .changes
+                .iter()
+                .try_for_each(|change| write_change(change, out));
         };
         let tensors = count(self.changes.len(), "tensor");
-        write!(out, "{} {}  {}", mark(&first.kind, out), Clean(&self.key.0), kind_of(first))?;
+        write!(
+            out,
+            "{} {}  {}",
+            mark(&first.kind, out),
+            Clean(&self.key.0),
+            kind_of(first)
+        )?;
         writeln!(out, ", {}{}", out.paint(BOLD, tensors), self.worst())
     }
 
@@ -262,9 +310,7 @@ impl Group<'_> {
         };
         let mut text = String::new();
         let places = values.iter().map(|(name, values)| (values.max_abs, name));
-        let worst = places.max_by(|(a, _), (b, _)| {
-            a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0))
-        });
+        let worst = places.max_by(|(a, _), (b, _)| a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0)));
         if let Some((Some(max_abs), name)) = worst {
             text += &format!(": max abs {} in {}", number(max_abs), Clean(name));
         }
@@ -275,7 +321,7 @@ impl Group<'_> {
             text += &format!(", rel L2 up to {}", number(relative));
         }
         if let Some(cosine) = largest(|values| values.cosine.map(|cosine| -cosine)) {
-            text += &format!(", cosine from {}", number(-cosine));
+            text += &format!(", cosine from {}", near_one(-cosine));
         }
         text
     }
@@ -287,7 +333,12 @@ fn write_metadata(change: &MetadataChange, out: &mut Out<'_>) -> io::Result<()> 
         (_, None) => (RED, "-"),
         _ => (YELLOW, "~"),
     };
-    write!(out, "{} {}", out.paint(style, mark), out.paint(DIM, "metadata"))?;
+    write!(
+        out,
+        "{} {}",
+        out.paint(style, mark),
+        out.paint(DIM, "metadata")
+    )?;
     if let Some(tensor) = &change.tensor {
         write!(out, " of {}", Clean(tensor))?;
     }
@@ -328,7 +379,10 @@ fn write_closing(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io::Result<
         ('?', "unreadable"),
     ] {
         let changes = diff.changes.iter();
-        match changes.filter(|change| letter(&change.kind) == letter_of).count() {
+        match changes
+            .filter(|change| letter(&change.kind) == letter_of)
+            .count()
+        {
             0 => {}
             n => write!(out, "{n} {what}, ")?,
         }
@@ -421,8 +475,8 @@ fn json_values(values: &Difference, json: &mut Json<'_>) -> io::Result<()> {
         };
         json.key("first")?.object(|json| {
             json_numbers("index", &first.index, json)?;
-            json.key("a")?.float(first.a)?;
-            json.key("b")?.float(first.b)
+            json.key("a")?.exact(first.a)?;
+            json.key("b")?.exact(first.b)
         })
     })
 }

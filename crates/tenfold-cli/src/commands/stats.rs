@@ -209,30 +209,32 @@ fn write_json(
         json.text("format", archive.format().map(|spec| spec.id))?;
         json.key("tensors")?.array(|json| {
             let infos = archive.manifest().tensors.iter();
-            infos.zip(&stats.tensors).try_for_each(|(info, (name, found))| {
-                json.line()?.object(|json| {
-                    json.text("name", Some(name))?;
-                    json.text("dtype", Some(&info.dtype.to_string()))?;
-                    json.key("shape")?.array(|json| {
-                        let mut sizes = info.shape.iter();
-                        sizes.try_for_each(|size| json.entry()?.plain(size))
-                    })?;
-                    match found {
-                        Ok(found) => write_figures(found, json),
-                        Err(error) => json.text("error", Some(&error.to_string())),
-                    }
+            infos
+                .zip(&stats.tensors)
+                .try_for_each(|(info, (name, found))| {
+                    json.line()?.object(|json| {
+                        json.text("name", Some(name))?;
+                        json.text("dtype", Some(&info.dtype.to_string()))?;
+                        json.key("shape")?.array(|json| {
+                            let mut sizes = info.shape.iter();
+                            sizes.try_for_each(|size| json.entry()?.plain(size))
+                        })?;
+                        match found {
+                            Ok(found) => write_figures(found, json),
+                            Err(error) => json.text("error", Some(&error.to_string())),
+                        }
+                    })
                 })
-            })
         })?;
-        json.key("total")?.object(|json| write_figures(&stats.total, json))
+        json.key("total")?
+            .object(|json| write_figures(&stats.total, json))
     })
 }
 
 fn write_figures(stats: &Stats, json: &mut Json<'_>) -> io::Result<()> {
     let exact = |json: &mut Json<'_>, key: &str, value: Option<Number>| match value {
         None => json.key(key)?.null(),
-        Some(Number::Float(value)) => json.key(key)?.float(value),
-        Some(integer) => json.key(key)?.plain(integer),
+        Some(value) => json.key(key)?.exact(value),
     };
     let float = |json: &mut Json<'_>, key: &str, value: Option<f64>| match value {
         None => json.key(key)?.null(),

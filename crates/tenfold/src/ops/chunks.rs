@@ -35,7 +35,9 @@ impl Cut {
         for (_, chunk) in views.iter().filter(|(view, _)| view.exchanges_rows()) {
             per_piece = per_piece.map(|n| n * (PIECE as u64 / n.saturating_mul(*chunk)).max(1));
         }
-        let chunks = views.first().map_or(0, |(view, chunk)| view.len().div_ceil(*chunk));
+        let chunks = views
+            .first()
+            .map_or(0, |(view, chunk)| view.len().div_ceil(*chunk));
         Self { per_piece, chunks }
     }
 

@@ -345,15 +345,12 @@ mod tests {
     fn numbers_below_a_byte_begin_in_the_lowest_bits() {
         assert_eq!(decoded(Scalar::U4, &[0x21, 0x03], 3), [1.0, 2.0, 3.0]);
         assert_eq!(decoded(Scalar::I4, &[0x8f], 2), [-1.0, -8.0]);
-        assert_eq!(decoded(Scalar::I2, &[0b1110_0100], 4), [0.0, 1.0, -2.0, -1.0]);
         assert_eq!(
-            decoded(Scalar::U1, &[0b0000_0101], 4),
-            [1.0, 0.0, 1.0, 0.0]
+            decoded(Scalar::I2, &[0b1110_0100], 4),
+            [0.0, 1.0, -2.0, -1.0]
         );
-        assert_eq!(
-            decoded(Scalar::F4E2M1, &[0x71, 0x0f], 3),
-            [0.5, 6.0, -6.0]
-        );
+        assert_eq!(decoded(Scalar::U1, &[0b0000_0101], 4), [1.0, 0.0, 1.0, 0.0]);
+        assert_eq!(decoded(Scalar::F4E2M1, &[0x71, 0x0f], 3), [0.5, 6.0, -6.0]);
         // Four numbers of 6 bits in three bytes: 1, 2, 3 and 63 as codes.
         let bytes = [0b1000_0001, 0b0011_0000, 0b1111_1100];
         assert_eq!(
@@ -374,10 +371,7 @@ mod tests {
         assert_eq!(quad_to_double(1 << 127 | quad(16382, 0)), -0.5);
         // 1 + 2^-53 lies between two of them, and goes to the even one; a little more goes up.
         assert_eq!(quad_to_double(quad(16383, 1 << 59)), 1.0);
-        assert_eq!(
-            quad_to_double(quad(16383, 1 << 59 | 1)),
-            1.0 + f64::EPSILON
-        );
+        assert_eq!(quad_to_double(quad(16383, 1 << 59 | 1)), 1.0 + f64::EPSILON);
         assert_eq!(quad_to_double(quad(0x7fff, 0)), f64::INFINITY);
         assert!(quad_to_double(quad(0x7fff, 1)).is_nan());
         assert_eq!(quad_to_double(quad(0x7ffe, 0)), f64::MAX);

@@ -31,7 +31,11 @@ impl How {
         match self {
             How::Canonical => same_dtype(pair),
             How::Stored => {
-                let alike = a.parts.iter().zip(&b.parts).all(|(a, b)| stored_alike(a, b));
+                let alike = a
+                    .parts
+                    .iter()
+                    .zip(&b.parts)
+                    .all(|(a, b)| stored_alike(a, b));
                 let plain = is_canonical(a) && is_canonical(b);
                 same_dtype(pair)
                     && !plain
@@ -57,11 +61,18 @@ impl How {
         if self == How::Stored {
             let stored = |part| {
                 let want = &Want::Stored;
-                both(View::new(left, a, part, want), View::new(right, b, part, want))
+                both(
+                    View::new(left, a, part, want),
+                    View::new(right, b, part, want),
+                )
             };
-            return (0..a.parts.len()).map(stored).collect::<Result<_>>().map(Some);
+            return (0..a.parts.len())
+                .map(stored)
+                .collect::<Result<_>>()
+                .map(Some);
         }
-        if !matches!(a.layout, Layout::Opaque { .. }) && !matches!(b.layout, Layout::Opaque { .. }) {
+        if !matches!(a.layout, Layout::Opaque { .. }) && !matches!(b.layout, Layout::Opaque { .. })
+        {
             let form = Form::canonical(a.dtype);
             let views = both(View::dense(left, a, &form), View::dense(right, b, &form))?;
             return Ok(Some(vec![views]));

@@ -39,7 +39,9 @@ impl Matched<'_> {
     /// What is only in one of them, by name.
     pub(super) fn without_data(&self) -> Vec<Change> {
         let removed = self.removed.iter().map(|tensor| removed(tensor));
-        removed.chain(self.added.iter().map(|tensor| added(tensor))).collect()
+        removed
+            .chain(self.added.iter().map(|tensor| added(tensor)))
+            .collect()
     }
 
     /// The same, and tensors with the same content as renamed.
@@ -88,7 +90,9 @@ impl Matched<'_> {
                 .map(|(tensor, _)| (tensor.name(), ()))
                 .collect();
             let chosen = archive.select(|info| names.contains_key(info.name.as_str()));
-            let mut found = crate::ops::digest(&chosen, options.threads).tensors.into_iter();
+            let mut found = crate::ops::digest(&chosen, options.threads)
+                .tensors
+                .into_iter();
             let mut next = || found.next().and_then(|(_, digest)| digest.ok());
             wanted
                 .into_iter()
@@ -97,11 +101,13 @@ impl Matched<'_> {
         };
         let removed = digests(a, &self.removed);
         let mut candidates: LookupMap<_, Vec<usize>> = LookupMap::default();
-        for (index, (tensor, digest)) in
-            self.added.iter().zip(digests(b, &self.added)).enumerate()
+        for (index, (tensor, digest)) in self.added.iter().zip(digests(b, &self.added)).enumerate()
         {
             if let Some(digest) = digest {
-                candidates.entry((key(tensor), digest)).or_default().push(index);
+                candidates
+                    .entry((key(tensor), digest))
+                    .or_default()
+                    .push(index);
             }
         }
         let mut renames = Vec::new();
@@ -126,7 +132,9 @@ impl Matched<'_> {
         let alike = |index: usize| {
             let other = self.added.get(index).map_or("", |tensor| tensor.name());
             let same = |(a, b): &(u8, u8)| a == b;
-            let end = (name.bytes().rev().zip(other.bytes().rev())).take_while(same).count();
+            let end = (name.bytes().rev().zip(other.bytes().rev()))
+                .take_while(same)
+                .count();
             let start = name.bytes().zip(other.bytes()).take_while(same).count();
             end + start
         };
@@ -163,10 +171,14 @@ fn added(tensor: &Tensor<'_>) -> Change {
 /// Brings changes into the order of the first archive, what is added last.
 pub(super) fn sort(a: &Archive, changes: &mut [Change]) {
     let names = a.manifest().tensors.iter().enumerate();
-    let places: LookupMap<&str, usize> =
-        names.map(|(place, info)| (info.name.as_str(), place)).collect();
+    let places: LookupMap<&str, usize> = names
+        .map(|(place, info)| (info.name.as_str(), place))
+        .collect();
     changes.sort_by_key(|change| match &change.a {
-        Some(side) => places.get(side.name.as_str()).copied().unwrap_or(usize::MAX),
+        Some(side) => places
+            .get(side.name.as_str())
+            .copied()
+            .unwrap_or(usize::MAX),
         None => usize::MAX,
     });
 }

@@ -5,6 +5,7 @@ use super::{DiffOptions, Pair};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::model::Scalar;
+use crate::ops::Number;
 use crate::ops::chunks::Cut;
 use crate::ops::pieces::{self, Work};
 use crate::ops::values::{CHUNK, Values};
@@ -44,10 +45,10 @@ pub struct Difference {
 pub struct First {
     /// The indices of the element.
     pub index: Vec<u64>,
-    /// The number in the first tensor, as f64.
-    pub a: f64,
+    /// The number in the first tensor.
+    pub a: Number,
     /// The number in the second.
-    pub b: f64,
+    pub b: Number,
 }
 
 /// Compares the numbers of the pairs at `chosen`, which have the same shape.
@@ -141,13 +142,13 @@ impl<'a> Work for Pass<'a> {
         let of_b = |error| job.pair.1.blame(error);
         let mut a_chunks = cut.stream(&a.view, a.chunk(), piece, left).map_err(of_a)?;
         let mut b_chunks = cut.stream(&b.view, b.chunk(), piece, right).map_err(of_b)?;
-        let block_len = |numbers: &Numbers| {
-            usize::try_from(numbers.len_of(BLOCK as u64)).unwrap_or(usize::MAX)
-        };
+        let block_len =
+            |numbers: &Numbers| usize::try_from(numbers.len_of(BLOCK as u64)).unwrap_or(usize::MAX);
         let mut all = Vec::new();
-        while let (Some(left), Some(right)) =
-            (a_chunks.next().map_err(of_a)?, b_chunks.next().map_err(of_b)?)
-        {
+        while let (Some(left), Some(right)) = (
+            a_chunks.next().map_err(of_a)?,
+            b_chunks.next().map_err(of_b)?,
+        ) {
             let mut sums = Sums::default();
             let blocks = left.chunks(block_len(&a.numbers));
             for (left, right) in blocks.zip(right.chunks(block_len(&b.numbers))) {
@@ -157,7 +158,9 @@ impl<'a> Work for Pass<'a> {
                 sums.add(&self.block(job, block, at, scratch));
                 at += count as u64;
             }
-            self.options.control.advance((left.len() + right.len()) as u64)?;
+            self.options
+                .control
+                .advance((left.len() + right.len()) as u64)?;
             all.push(sums);
         }
         scratch.bytes = [a_chunks.into_buffer(), b_chunks.into_buffer()];
@@ -215,8 +218,10 @@ impl Pass<'_> {
         let numbers = x.iter().zip(y.iter()).zip(distances.iter());
         for (n, (((&x, &y), &distance), &differs)) in numbers.zip(differing.iter()).enumerate() {
             sums.number(x, y, distance);
-            if differs {
-                sums.compare(at + n as u64, x, y, distance, &rule);
+            if differs && sums.compare(x, y, distance, &rule) && sums.first.is_none() {
+                let x = Number::at(a.scalar(), left, n, x);
+                let y = Number::at(b.scalar(), right, n, y);
+                sums.first = Some((at + n as u64, x, y));
             }
         }
         sums
@@ -265,7 +270,7 @@ struct Sums {
     signs_of_zero: u64,
     nan_bits: u64,
     not_finite: u64,
-    first: Option<(u64, f64, f64)>,
+    first: Option<(u64, Number, Number)>,
     /// Numbers that are finite in both.
     finite: u64,
     max_abs: f64,
@@ -308,21 +313,22 @@ impl Sums {
         }
     }
 
-    /// A pair of numbers whose bits differ.
-    fn compare(&mut self, at: u64, x: f64, y: f64, distance: f64, rule: &Rule) {
-        let zeros = x == 0.0 && y == 0.0 && distance == 0.0 && x.is_sign_negative() != y.is_sign_negative();
+    /// A pair of numbers whose bits differ. Says whether they count as different.
+    fn compare(&mut self, x: f64, y: f64, distance: f64, rule: &Rule) -> bool {
+        let signs = x.is_sign_negative() != y.is_sign_negative();
+        let zeros = x == 0.0 && y == 0.0 && distance == 0.0 && signs;
         let nans = x.is_nan() && y.is_nan();
         let finite = x.is_finite() && y.is_finite();
         if let Some(tolerance) = &rule.tolerance
             && (zeros || nans || finite && tolerance.allows(x, y, distance, rule.grain))
         {
-            return;
+            return false;
         }
         self.different += 1;
         self.signs_of_zero += u64::from(zeros);
         self.nan_bits += u64::from(nans);
         self.not_finite += u64::from(!finite && !nans);
-        self.first.get_or_insert((at, x, y));
+        true
     }
 
     fn finish(&self, shape: &[u64], lanes: u64) -> Difference {

@@ -76,7 +76,15 @@ mod tests {
     fn neighbours_are_one_step_apart() {
         let single = precision(Scalar::F32).unwrap();
         let place = |value: f32| position(value.into(), single.0, single.1);
-        for bits in [0u32, 1, 0x007f_fffe, 0x007f_ffff, 0x0080_0000, 0x3f7f_ffff, 0x3f80_0000] {
+        for bits in [
+            0u32,
+            1,
+            0x007f_fffe,
+            0x007f_ffff,
+            0x0080_0000,
+            0x3f7f_ffff,
+            0x3f80_0000,
+        ] {
             let (here, next) = (f32::from_bits(bits), f32::from_bits(bits + 1));
             assert_eq!(place(here), i128::from(bits));
             assert_eq!(place(next) - place(here), 1, "{bits:#x}");

@@ -44,7 +44,8 @@ impl Histogram {
     }
 
     fn count(&mut self, value: f64, scale: f64) {
-        let (Some(&low), Some(last)) = (self.edges.first(), self.counts.len().checked_sub(1)) else {
+        let (Some(&low), Some(last)) = (self.edges.first(), self.counts.len().checked_sub(1))
+        else {
             return;
         };
         // Rounds towards zero, and what is too large or NaN becomes the nearest that there is.

@@ -55,15 +55,15 @@ impl Figures {
     }
 
     pub(super) fn finish(&self, elements: u64) -> Stats {
-        let some = self.finite > 0;
+        let known = |value: f64| Some(value).filter(|value| self.finite > 0 && value.is_finite());
         Stats {
             elements,
             numbers: self.finite + self.nans + self.positive_infinities + self.negative_infinities,
             finite: self.finite,
             min: self.extremes.map(|(min, _)| min),
             max: self.extremes.map(|(_, max)| max),
-            mean: some.then(|| self.mean()),
-            std_dev: some.then(|| square_root(self.squares / self.finite as f64)),
+            mean: known(self.mean()),
+            std_dev: known(square_root(self.squares / self.finite as f64)),
             zeros: self.zeros,
             nans: self.nans,
             positive_infinities: self.positive_infinities,
@@ -176,7 +176,8 @@ macro_rules! kernel {
             let mut last = [<$float>::NAN; LANES];
             last[..rest.len()].copy_from_slice(rest);
             look(&last);
-            let total = |counts: &[$count; LANES]| counts.iter().map(|&n| u64::from(n)).sum::<u64>();
+            let total =
+                |counts: &[$count; LANES]| counts.iter().map(|&n| u64::from(n)).sum::<u64>();
             let zeros = total(&zeros);
             let found = Figures {
                 finite: total(&normal),
@@ -210,7 +211,8 @@ macro_rules! kernel {
             let finite: Vec<$float> = (values.iter().copied())
                 .filter(|value| value.is_finite())
                 .collect();
-            let count = |is: fn(&$float) -> bool| values.iter().filter(|value| is(value)).count() as u64;
+            let count =
+                |is: fn(&$float) -> bool| values.iter().filter(|value| is(value)).count() as u64;
             let found = match finite.is_empty() {
                 true => counted,
                 false => $name(&finite, least_normal),

@@ -46,9 +46,9 @@ pub struct Stats {
     pub min: Option<Number>,
     /// The largest.
     pub max: Option<Number>,
-    /// The arithmetic mean, accumulated in 64 bits or more.
+    /// The arithmetic mean, accumulated in f64; `None` too where sums are beyond that.
     pub mean: Option<f64>,
-    /// The standard deviation of the population: divided by the count, not by one less.
+    /// The standard deviation of the population: divided by the count, not by one less. `None` like the mean.
     pub std_dev: Option<f64>,
     /// Zeros of either sign.
     pub zeros: u64,
@@ -141,7 +141,8 @@ pub fn check_numbers(archive: &Archive, threads: usize) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (tensor, (_, stats)) in archive.tensors().zip(&found.tensors) {
         let Ok(stats) = stats else { continue };
-        let of = format!("of {} numbers", stats.numbers);
+        let plural = if stats.numbers == 1 { "" } else { "s" };
+        let of = format!("of {} number{plural}", stats.numbers);
         let mut warn = |rule, message: String| {
             let error = tensor.blame(Error::malformed(rule, message));
             let place = tensor.info().parts.first();
@@ -154,14 +155,22 @@ pub fn check_numbers(archive: &Archive, threads: usize) -> Vec<Finding> {
                 ..Finding::from(&error)
             });
         };
+        let are = |n: u64| if n == 1 { "is" } else { "are" };
         if stats.nans > 0 {
-            warn("nan", format!("{} {of} are NaN", stats.nans));
+            warn(
+                "nan",
+                format!("{} {of} {} NaN", stats.nans, are(stats.nans)),
+            );
         }
         if stats.infinities() > 0 {
-            warn("infinite", format!("{} {of} are infinite", stats.infinities()));
+            let n = stats.infinities();
+            warn("infinite", format!("{n} {of} {} infinite", are(n)));
         }
         if stats.numbers > 0 && stats.zeros == stats.numbers {
-            warn("zeros", format!("all {} numbers are 0", stats.numbers));
+            warn(
+                "zeros",
+                format!("all of its {} numbers are 0", stats.numbers),
+            );
         }
     }
     let looked = found.tensors.iter().filter(|(_, stats)| stats.is_ok());
@@ -177,7 +186,9 @@ pub fn check_numbers(archive: &Archive, threads: usize) -> Vec<Finding> {
 /// Bytes that will be read.
 fn stored_len(tensor: &Tensor<'_>) -> u64 {
     let parts = tensor.info().parts.iter();
-    parts.map(|part| part.payload.len()).fold(0, u64::saturating_add)
+    parts
+        .map(|part| part.payload.len())
+        .fold(0, u64::saturating_add)
 }
 
 /// The pass over all numbers.
@@ -210,7 +221,12 @@ impl Pass<'_> {
             let mut of_chunk = kernel::Figures::default();
             for block in chunk.chunks(block_len) {
                 let count = usize::try_from(left.min(BLOCK as u64)).unwrap_or(BLOCK);
-                of_chunk.add(&kernel::figures(numbers, block, count, &mut scratch.buffers));
+                of_chunk.add(&kernel::figures(
+                    numbers,
+                    block,
+                    count,
+                    &mut scratch.buffers,
+                ));
                 left -= count as u64;
             }
             self.control.advance(chunk.len() as u64)?;

@@ -3,6 +3,9 @@
 use core::cmp::Ordering;
 use core::fmt;
 
+use crate::model::Scalar;
+use crate::transform::precision;
+
 /// One number of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -21,6 +24,27 @@ impl Number {
             Number::Float(value) => value,
             Number::Signed(value) => value as f64,
             Number::Unsigned(value) => value as f64,
+        }
+    }
+
+    /// Number `place` of little-endian bytes, of which `value` is known as f64.
+    pub(in crate::ops) fn at(scalar: Scalar, bytes: &[u8], place: usize, value: f64) -> Self {
+        fn get<const N: usize>(bytes: &[u8], place: usize) -> Option<[u8; N]> {
+            bytes.as_chunks::<N>().0.get(place).copied()
+        }
+        let long = match scalar {
+            Scalar::U64 => get(bytes, place).map(|b| Self::Unsigned(u64::from_le_bytes(b).into())),
+            Scalar::I64 => get(bytes, place).map(|b| Self::Signed(i64::from_le_bytes(b).into())),
+            Scalar::U128 => get(bytes, place).map(|b| Self::Unsigned(u128::from_le_bytes(b))),
+            Scalar::I128 => get(bytes, place).map(|b| Self::Signed(i128::from_le_bytes(b))),
+            _ => None,
+        };
+        match long {
+            Some(number) => number,
+            None if precision(scalar).is_some() => Self::Float(value),
+            // An integer of at most 32 bits: exact.
+            #[allow(clippy::cast_possible_truncation)]
+            None => Self::Signed(value as i128),
         }
     }
 
