@@ -11,7 +11,7 @@ pub(super) fn run(project: &Project, tenfold: &Path) -> Result<(u32, u32)> {
     let folder = project.target.join("interop/numbers-files");
     fs::create_dir_all(&folder)?;
     let python = project.environment(&["ml_dtypes", "numpy"], None)?;
-    let program = project.root.join("xtask/interop/numbers.py");
+    let program = project.root.join("xtask/interop/figures.py");
     let said = project::output(project::python(&python, &program).arg(tenfold).arg(&folder))?;
     let rows: Vec<Value> = serde_json::from_slice(&said)?;
     let (mut passed, mut failed) = (0, 0);

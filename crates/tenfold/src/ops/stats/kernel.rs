@@ -1,8 +1,5 @@
 //! The inner loops: figures of a block of numbers, and figures put together.
 
-// The loops run over arrays of a fixed length, which the compiler turns into vector instructions.
-#![allow(clippy::indexing_slicing)]
-
 use crate::model::Scalar;
 use crate::ops::stats::{Number, Stats};
 use crate::prelude::*;
@@ -147,103 +144,103 @@ fn classify_quads(bytes: &[u8], found: &mut Figures) {
     }
 }
 
-/// Numbers that are worked on side by side.
-const LANES: usize = 8;
+/// Numbers that are compared side by side, and numbers that are added: as many as there are registers for.
+const LANES: usize = 16;
+const SUMS: usize = 8;
 
+// One plain loop for each figure: the compiler turns these into vector instructions, one that does everything at once it
+// does not. A block stays in the cache meanwhile.
 macro_rules! kernel {
-    ($name:ident, $finite:ident, $float:ty, $count:ty) => {
+    ($name:ident, $finite:ident, $float:ty) => {
         fn $name(values: &[$float], least_normal: $float) -> Figures {
-            let (chunks, rest) = values.as_chunks::<LANES>();
-            let mut min = [<$float>::INFINITY; LANES];
-            let mut max = [<$float>::NEG_INFINITY; LANES];
-            let mut zeros = [0 as $count; LANES];
-            let mut small = [0 as $count; LANES];
-            let mut normal = [0 as $count; LANES];
-            let mut look = |chunk: &[$float; LANES]| {
-                for i in 0..LANES {
-                    let value = chunk[i];
-                    min[i] = if value < min[i] { value } else { min[i] };
-                    max[i] = if value > max[i] { value } else { max[i] };
-                    zeros[i] += <$count>::from(value == 0.0);
-                    small[i] += <$count>::from(value.abs() < least_normal);
-                    normal[i] += <$count>::from(value.abs() < <$float>::INFINITY);
-                }
-            };
-            for chunk in chunks {
-                look(chunk);
-            }
-            // Filled up with what nothing counts.
-            let mut last = [<$float>::NAN; LANES];
-            last[..rest.len()].copy_from_slice(rest);
-            look(&last);
-            let total =
-                |counts: &[$count; LANES]| counts.iter().map(|&n| u64::from(n)).sum::<u64>();
-            let zeros = total(&zeros);
-            let found = Figures {
-                finite: total(&normal),
-                zeros,
-                subnormals: total(&small).saturating_sub(zeros),
-                ..Figures::default()
-            };
-            if found.finite < values.len() as u64 {
-                return $finite(values, least_normal, found);
-            }
-            if found.finite == 0 {
-                return found;
-            }
-            let min = min.into_iter().fold(<$float>::INFINITY, <$float>::min);
-            let max = max.into_iter().fold(<$float>::NEG_INFINITY, <$float>::max);
             let sum = sum(values, |value| f64::from(value));
+            // A sum of finite numbers may be infinite, one with others is never finite.
+            if !sum.is_finite() && !values.iter().all(|value| value.is_finite()) {
+                return $finite(values, least_normal);
+            }
+            if values.is_empty() {
+                return Figures::default();
+            }
             let mean = sum / values.len() as f64;
+            let min = best(values, <$float>::INFINITY, |value, best| value < best);
+            let max = best(values, <$float>::NEG_INFINITY, |value, best| value > best);
+            let zeros = count(values, |value| value == 0.0);
+            let small = count(values, |value| value.abs() < least_normal);
             Figures {
+                finite: values.len() as u64,
                 extremes: Some((Number::Float(min.into()), Number::Float(max.into()))),
                 sum: (sum, 0.0),
                 squares: self::sum(values, |value| {
                     let distance = f64::from(value) - mean;
                     distance * distance
                 }),
-                ..found
+                zeros,
+                // Of integers nothing is below 0.
+                subnormals: small.saturating_sub(zeros),
+                ..Figures::default()
             }
         }
 
         /// A block with numbers that are not finite: those are counted, and the others looked at alone.
-        fn $finite(values: &[$float], least_normal: $float, counted: Figures) -> Figures {
+        fn $finite(values: &[$float], least_normal: $float) -> Figures {
             let finite: Vec<$float> = (values.iter().copied())
                 .filter(|value| value.is_finite())
                 .collect();
-            let count =
-                |is: fn(&$float) -> bool| values.iter().filter(|value| is(value)).count() as u64;
-            let found = match finite.is_empty() {
-                true => counted,
-                false => $name(&finite, least_normal),
-            };
             Figures {
-                nans: count(|value| value.is_nan()),
-                positive_infinities: count(|&value| value == <$float>::INFINITY),
-                negative_infinities: count(|&value| value == <$float>::NEG_INFINITY),
-                ..found
+                nans: count(values, <$float>::is_nan),
+                positive_infinities: count(values, |value| value == <$float>::INFINITY),
+                negative_infinities: count(values, |value| value == <$float>::NEG_INFINITY),
+                ..$name(&finite, least_normal)
             }
         }
     };
 }
 
-kernel!(narrow, narrow_finite, f32, u32);
-kernel!(wide, wide_finite, f64, u64);
+kernel!(narrow, narrow_finite, f32);
+kernel!(wide, wide_finite, f64);
 
 /// The sum of a function of the values, side by side and then in one order.
 fn sum<T: Copy>(values: &[T], of: impl Fn(T) -> f64) -> f64 {
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
+    let (chunks, rest) = values.as_chunks::<SUMS>();
+    let mut sums = [0.0; SUMS];
     for chunk in chunks {
-        for i in 0..LANES {
-            sums[i] += of(chunk[i]);
+        for (sum, &value) in sums.iter_mut().zip(chunk) {
+            *sum += of(value);
         }
     }
     for (sum, &value) in sums.iter_mut().zip(rest) {
         *sum += of(value);
     }
-    let [a, b, c, d, e, f, g, h] = sums;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
+    sums.into_iter().sum()
+}
+
+/// The value that is better than all others.
+fn best<T: Copy>(values: &[T], worst: T, is_better: impl Fn(T, T) -> bool) -> T {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut best = [worst; LANES];
+    let better = |best: &mut T, value: T| {
+        *best = if is_better(value, *best) {
+            value
+        } else {
+            *best
+        }
+    };
+    for chunk in chunks {
+        for (best, &value) in best.iter_mut().zip(chunk) {
+            better(best, value);
+        }
+    }
+    let mut of_all = worst;
+    for &value in best.iter().chain(rest) {
+        better(&mut of_all, value);
+    }
+    of_all
+}
+
+/// How many values of a block are so.
+fn count<T: Copy>(values: &[T], is_so: impl Fn(T) -> bool) -> u64 {
+    let count: u32 = values.iter().map(|&value| u32::from(is_so(value))).sum();
+    count.into()
 }
 
 #[cfg(feature = "std")]

@@ -173,8 +173,11 @@ pub fn check_numbers(archive: &Archive, threads: usize) -> Vec<Finding> {
             );
         }
     }
-    let looked = found.tensors.iter().filter(|(_, stats)| stats.is_ok());
-    let message = format!("the numbers of {} tensors were looked at", looked.count());
+    let looked_at = found.tensors.iter().filter(|(_, stats)| stats.is_ok());
+    let message = match looked_at.count() {
+        1 => "the numbers of 1 tensor were looked at".to_owned(),
+        n => format!("the numbers of {n} tensors were looked at"),
+    };
     let id = archive.format().map_or("file", |spec| spec.id);
     findings.push(Finding {
         severity: Severity::Note,

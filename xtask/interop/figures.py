@@ -1,6 +1,6 @@
 """What `tenfold stats` and `tenfold diff` say of numbers, beside numpy in f64.
 
-Run as `numbers.py TENFOLD FOLDER`. Writes files of random bits and of well-behaved numbers of every type that numpy and
+Run as `figures.py TENFOLD FOLDER`. Writes files of random bits and of well-behaved numbers of every type that numpy and
 ml_dtypes have and a format can hold (4- and 2-bit integers no format here has), asks the command about them, and prints
 a JSON array of rows: {"what", "count", "error"}. Integers, counts and extremes must be equal, sums within 1e-11 of the
 numbers' size.
