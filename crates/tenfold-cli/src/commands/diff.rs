@@ -13,7 +13,7 @@ use tenfold::{Archive, ErrorKind};
 use crate::args::DiffArgs;
 use crate::commands::inspect::shape;
 use crate::commands::{Names, open};
-use crate::failure::{Exit, Failure, Result, explain};
+use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, say, show_path};
 use crate::progress::Progress;
@@ -37,7 +37,9 @@ pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
     let diff = compare(&a, &b, args)?;
     for change in &diff.changes {
         if let ChangeKind::Unreadable(error) = &change.kind {
-            say(explain(&args.a, error));
+            // Which of both it is, the error knows by its format and its bytes.
+            let (a, b) = (args.a.display(), args.b.display());
+            say(format_args!("{a} or {b}: {error}"));
         }
     }
     if args.json && !args.quiet {
@@ -370,7 +372,19 @@ fn write_closing(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io::Result<
         let what = if args.names_only { "names of " } else { "" };
         return writeln!(out, "{a} and {b} are {verdict}: {what}{equal}");
     }
-    write!(out, "{a} and {b} are {}: ", out.paint(RED, "different"))?;
+    let unreadable = diff
+        .changes
+        .iter()
+        .filter(|change| letter(&change.kind) == '?');
+    let only_unreadable = unreadable.count() == diff.changes.len() && diff.metadata.is_empty();
+    match only_unreadable {
+        true => write!(
+            out,
+            "{a} and {b} {}: ",
+            out.paint(RED, "cannot be compared")
+        )?,
+        false => write!(out, "{a} and {b} are {}: ", out.paint(RED, "different"))?,
+    }
     for (letter_of, what) in [
         ('+', "added"),
         ('-', "removed"),
