@@ -24,8 +24,8 @@ impl Cut {
     pub(super) fn new(views: &[(&View<'_>, u64)]) -> Self {
         let mut per_piece = Some(1);
         for (view, chunk) in views {
-            let chunk = (*chunk).max(1);
-            let least = view.step() / common_divisor(view.step(), chunk);
+            let (chunk, step) = ((*chunk).max(1), view.step().max(1));
+            let least = step / common_divisor(step, chunk);
             let random = view.is_random();
             per_piece = per_piece
                 .and_then(|n: u64| (n / common_divisor(n, least)).checked_mul(least))
