@@ -4,6 +4,7 @@
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
 mod contestants;
+mod numbers;
 mod order;
 mod race;
 mod safetensors;
@@ -65,6 +66,8 @@ const BENCHES: &[(&str, Measure)] = &[
     ("safetensors", Bench::safetensors),
     ("order", Bench::order),
     ("packed", Bench::packed),
+    ("diff", Bench::diff),
+    ("stats", Bench::stats),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.

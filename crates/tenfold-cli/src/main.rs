@@ -45,6 +45,8 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, out),
         Command::Digest(args) => commands::digest::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
+        Command::Diff(args) => commands::diff::run(args, out),
+        Command::Stats(args) => commands::stats::run(args, out),
         Command::Formats(args) => commands::formats::run(args, out),
         Command::Show(args) => commands::show::run(args, out),
         Command::Completions(args) => commands::generate::completions(args, out),
