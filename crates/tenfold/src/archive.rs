@@ -348,10 +348,8 @@ impl Archive {
             }
             value => Ok(value.clone()),
         };
-        let entries = self.metadata().iter();
-        entries
-            .map(|(key, value)| Ok((key.to_owned(), load(value)?)))
-            .collect::<Result<Metadata>>()
+        self.metadata()
+            .try_map(load)
             .map_err(|error| match self.0.spec {
                 Some(spec) => error.in_format(spec.id),
                 None => error,
