@@ -118,6 +118,9 @@ pub(crate) struct Filter {
     /// Not the tensors whose name matches; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
+    /// Also tensors in whose name this regular expression is found, as --include with a glob; may be given several times
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) regex: Vec<String>,
 }
 
 #[derive(Args, Debug)]
