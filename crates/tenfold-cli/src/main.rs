@@ -44,6 +44,11 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, out),
         Command::Digest(args) => commands::digest::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
+        Command::Extract(args) => commands::extract::run(args, out),
+        Command::Merge(args) => commands::merge::run(args, out),
+        Command::Split(args) => commands::split::run(args, out),
+        Command::Rename(args) => commands::rename::run(args, out),
+        Command::Meta(args) => commands::meta::run(args, out),
         Command::Formats(args) => commands::formats::run(args, out),
     };
     stdout.flush()?;

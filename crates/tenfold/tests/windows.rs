@@ -120,7 +120,11 @@ fn detection_reads(file: &InMemory) -> usize {
     // Text has no magic: one of the formats that are text must recognize what it says.
     let text = std::str::from_utf8(&file.bytes).is_ok_and(|text| !text.contains('\0'));
     let bound = if text { 2048 } else { 1024 };
-    assert!(bytes < bound, "{}: {bytes} bytes to recognize it", file.name);
+    assert!(
+        bytes < bound,
+        "{}: {bytes} bytes to recognize it",
+        file.name
+    );
     reads.len()
 }
 
