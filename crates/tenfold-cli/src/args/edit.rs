@@ -190,7 +190,7 @@ pub(crate) struct MetaGet {
     /// The file, directory or index to read
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The keys to show; all unless told otherwise
+    /// The keys to show, all unless told otherwise; the exit code is 1 where one is not there
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<String>,
     /// The metadata of this tensor instead of the file's

@@ -88,6 +88,10 @@ impl<'a> Request<'a> {
     pub(crate) fn open(&self, opening: &Opening) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         for input in self.inputs {
+            // Any of the parts of a model opens all of them.
+            if inputs.parts.iter().any(|part| output::is_same(part, input)) {
+                continue;
+            }
             let archive = opening.open(self, input);
             let archive = archive.map_err(|error| Failure::about(input, &error))?;
             let directory = match input.is_dir() {
@@ -95,7 +99,11 @@ impl<'a> Request<'a> {
                 false => input.parent().unwrap_or(Path::new("")),
             };
             let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
-            inputs.files.extend(names.map(|name| directory.join(name)));
+            let files: Vec<_> = names.map(|name| directory.join(name)).collect();
+            if files.len() > 1 {
+                inputs.parts.extend(files.iter().cloned());
+            }
+            inputs.files.extend(files);
             inputs.archives.push(archive);
         }
         for file in &inputs.files {
@@ -270,6 +278,8 @@ pub(crate) struct Inputs {
     pub(crate) archives: Vec<Archive>,
     /// The files that the archives consist of.
     pub(crate) files: Vec<PathBuf>,
+    /// Those of archives that consist of several.
+    parts: Vec<PathBuf>,
 }
 
 impl Inputs {

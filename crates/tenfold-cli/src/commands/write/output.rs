@@ -155,7 +155,7 @@ impl Request<'_> {
 }
 
 /// What does not exist or cannot be opened is nothing that could be lost; opening it says more.
-fn is_same(input: &Path, output: &Path) -> bool {
+pub(super) fn is_same(input: &Path, output: &Path) -> bool {
     same_file::is_same_file(input, output).unwrap_or(false)
 }
 
