@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use tenfold::ErrorKind;
 use tenfold::format::Registry;
 use tenfold::ops::{self, Conflict, Prefer, Shards, prepare};
 
@@ -31,11 +32,12 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
     let wanted: Vec<_> = (inputs.archives.iter())
         .map(|archive| request.narrow(&args.filter, archive))
         .collect::<Result<_>>()?;
-    let merged = ops::merge(&wanted, prefer).map_err(|error| {
-        let message = error.message();
-        Failure::Message(format!(
-            "{message}; pass --prefer first or --prefer last to choose"
-        ))
+    let merged = ops::merge(&wanted, prefer).map_err(|error| match error.kind() {
+        ErrorKind::Argument => Failure::Message(format!(
+            "{}; pass --prefer first or --prefer last to choose",
+            error.message()
+        )),
+        _ => request.about(&error),
     })?;
     if !args.writing.quiet {
         say_conflicts(&files.inputs, &merged.conflicts);

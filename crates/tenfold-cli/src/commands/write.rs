@@ -109,6 +109,17 @@ impl<'a> Request<'a> {
         for file in &inputs.files {
             self.refuse_input(file, self.output)?;
         }
+        if inputs
+            .parts
+            .iter()
+            .any(|part| output::is_same(part, self.output))
+        {
+            let message = "one of several files of a model, and only a single file is replaced";
+            let shown = self.output.display();
+            return Err(Failure::Message(format!(
+                "{shown} is {message}; write to another name"
+            )));
+        }
         Ok(inputs)
     }
 

@@ -298,7 +298,7 @@ impl Conversion {
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
             let cast = match self.is_cast_enough(worst) {
-                true => "; --cast writes another type",
+                true => "; convert --cast writes another type",
                 false => "",
             };
             let hint = match alternatives.is_empty() {

@@ -3,10 +3,10 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use tenfold::Archive;
 use tenfold::format::{Entry, Fit, Registry};
 use tenfold::model::{Metadata, Value};
 use tenfold::ops::{self, Edit, VALUE_TYPES};
+use tenfold::{Archive, Error};
 
 use super::short;
 use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
@@ -96,13 +96,13 @@ fn rewrite(
     let archive = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;
+    let about =
+        |error: &Error| Failure::Message(format!("{}: {}", file.display(), error.message()));
     let tensor = edit.tensor.as_deref();
     let before = match tensor {
         None => archive.metadata(),
         Some(name) => {
-            let tensor = archive
-                .tensor(name)
-                .map_err(|error| request.about(&error))?;
+            let tensor = archive.tensor(name).map_err(|error| about(&error))?;
             &tensor.info().metadata
         }
     };
@@ -112,11 +112,10 @@ fn rewrite(
         is_typed: is_typed(target, &archive, edit),
     };
     let edits = edits(&context)?;
+    let edited = ops::edit_metadata(&archive, tensor, &edits).map_err(|error| about(&error))?;
     if !edit.writing.quiet {
         say_edits(&edits, before);
     }
-    let edited = ops::edit_metadata(&archive, tensor, &edits);
-    let edited = edited.map_err(|error| request.about(&error))?;
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
     let extra = |json: &mut Json<'_>| json.texts("changed", edits.iter().map(|edit| key(edit)));
@@ -151,7 +150,7 @@ struct Context<'c> {
 }
 
 impl Context<'_> {
-    fn about(&self, key: &str, error: &tenfold::Error) -> Failure {
+    fn about(&self, key: &str, error: &Error) -> Failure {
         let file = self.file.display();
         Failure::Message(format!("{file}: metadata {key:?}: {}", error.message()))
     }
