@@ -1,11 +1,12 @@
 //! `cargo xtask interop`: exchanges files with the real packages.
 //!
 //! Each release is installed into a virtual environment of its own and driven by a small program in `xtask/interop`.
-//! Three things are shown:
+//! Four things are shown:
 //! - **we read**: the package writes a file and says what is in it; `tenfold` must see the same tensors, bit for bit;
 //! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
 //!   that this package reads; the package must load the same tensors;
 //! - **split**, **merged**: the package loads what `tenfold` split into several files, and what it merged again;
+//! - **we show**: what `tenfold show` gives of random slices is what NumPy gives;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
@@ -18,6 +19,7 @@
 mod burn;
 mod edit;
 mod packages;
+mod show;
 
 use crate::Result;
 use crate::held::Held;
@@ -35,13 +37,13 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     if let Some(unknown) = args
         .iter()
-        .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
+        .find(|arg| *arg != "show" && !PACKAGES.iter().any(|p| p.format == **arg))
     {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, and, alone, burn"
+            "no package here for {unknown:?}; there are {known}, show, and, alone, burn"
         )
         .into());
     }
@@ -83,6 +85,10 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
         exchange.split_and_merge(package, python, &written);
+    }
+    if args.is_empty() || args.iter().any(|arg| arg == "show") {
+        let result = show::run(&project, &exchange);
+        exchange.line("numpy", "we show", "random slices of random arrays", result);
     }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)
@@ -342,7 +348,11 @@ impl Exchange {
     }
 
     fn row(&mut self, package: &Package, direction: &str, file: &str, result: Result<usize>) {
-        let start = format!("{:<17} {direction:<9} {file:<70}", package.release());
+        self.line(&package.release(), direction, file, result);
+    }
+
+    fn line(&mut self, with: &str, direction: &str, file: &str, result: Result<usize>) {
+        let start = format!("{with:<17} {direction:<9} {file:<70}");
         match result {
             Ok(tensors) => {
                 self.passed += 1;

@@ -6,6 +6,7 @@ mod failure;
 mod json;
 mod output;
 mod progress;
+mod values;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -50,6 +51,9 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Rename(args) => commands::rename::run(args, out),
         Command::Meta(args) => commands::meta::run(args, out),
         Command::Formats(args) => commands::formats::run(args, out),
+        Command::Show(args) => commands::show::run(args, out),
+        Command::Completions(args) => commands::generate::completions(args, out),
+        Command::Man(args) => commands::generate::man(args, out),
     };
     stdout.flush()?;
     result

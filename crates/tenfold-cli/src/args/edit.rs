@@ -4,14 +4,15 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use tenfold::model::DType;
 
-use super::{Checking, Filter, Writing, bytes, key_value};
+use super::{Checking, Filter, Writing, bytes, dtype, key_value};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
   tenfold extract model.gguf -t token_embd.weight -o embedding.safetensors
   tenfold extract model.safetensors --include 'layers.3.*' -o layer3.safetensors
-  tenfold extract model.safetensors -o tensors/ --to tens   each into its own file
+  tenfold extract model.safetensors -o tensors/ --to npy    each into its own file
 ";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
@@ -57,6 +58,9 @@ pub(crate) struct Files {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
 }
 
 /// Several files instead of one.
@@ -122,6 +126,9 @@ pub(crate) struct SplitArgs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,

@@ -25,6 +25,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let inputs = request.open(&Opening {
         max_dense: args.max_dense,
         salvage: args.salvage,
+        assume: args.assume,
     })?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
     let archive = match args.dequantize {

@@ -19,7 +19,10 @@ pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new("extract", &files.inputs, &files.output, &args.writing)
     };
     request.check_output()?;
-    let inputs = request.open(&Opening::default())?;
+    let inputs = request.open(&Opening {
+        assume: files.assume,
+        ..Opening::default()
+    })?;
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;

@@ -23,7 +23,10 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new("merge", &files.inputs, &files.output, &args.writing)
     };
     request.check_output()?;
-    let inputs = request.open(&Opening::default())?;
+    let inputs = request.open(&Opening {
+        assume: files.assume,
+        ..Opening::default()
+    })?;
     let prefer = args.prefer.map(|prefer| match prefer {
         PreferArg::First => Prefer::First,
         PreferArg::Last => Prefer::Last,

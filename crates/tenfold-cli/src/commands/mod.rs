@@ -4,10 +4,12 @@ pub(crate) mod convert;
 pub(crate) mod digest;
 pub(crate) mod extract;
 pub(crate) mod formats;
+pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod merge;
 pub(crate) mod meta;
 pub(crate) mod rename;
+pub(crate) mod show;
 pub(crate) mod split;
 pub(crate) mod verify;
 pub(crate) mod write;
@@ -27,7 +29,21 @@ use crate::output::{Out, say};
 
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    OpenOptions::new().mmap(false).format(from).open(path)
+    opening(from).open(path)
+}
+
+/// Opens one of a command's files as its options say.
+pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
+    match inputs.assume {
+        None => open(path, inputs.from.as_deref()),
+        assumed => opening(inputs.from.as_deref())
+            .assume_dtype(assumed)
+            .open(path),
+    }
+}
+
+fn opening(from: Option<&str>) -> OpenOptions {
+    OpenOptions::new().mmap(false).format(from)
 }
 
 /// The format's name and version, for people.

@@ -27,7 +27,10 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     };
     let mut names = Names::new(args)?;
     request.check_output()?;
-    let inputs = request.open(&Opening::default())?;
+    let inputs = request.open(&Opening {
+        assume: files.assume,
+        ..Opening::default()
+    })?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;

@@ -23,7 +23,10 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
         shards: Some(shards),
         ..Request::new("split", &args.inputs, &args.output, &args.writing)
     };
-    let inputs = first.open(&Opening::default())?;
+    let inputs = first.open(&Opening {
+        assume: args.assume,
+        ..Opening::default()
+    })?;
     let all = inputs.joined()?;
     let target = target(&first, Some(&all), &registry)?;
     let extension = target.spec.extensions.first().unwrap_or(&"bin");

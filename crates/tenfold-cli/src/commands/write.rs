@@ -12,7 +12,7 @@ use std::time::Instant;
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Registry, Severity};
 use tenfold::io::{AtomicOutput, Limits};
-use tenfold::model::{DigestKind, SourceId, TensorInfo};
+use tenfold::model::{DType, DigestKind, SourceId, TensorInfo};
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error, OpenOptions};
 
@@ -307,6 +307,8 @@ pub(crate) struct Opening {
     pub(crate) max_dense: Option<u64>,
     /// Damaged files show what is whole.
     pub(crate) salvage: bool,
+    /// The type of elements that have none.
+    pub(crate) assume: Option<DType>,
 }
 
 impl Opening {
@@ -316,7 +318,10 @@ impl Opening {
         if let Some(bytes) = self.max_dense {
             limits = limits.with_dense_bytes(bytes);
         }
-        let opening = OpenOptions::new().mmap(false).format(request.from);
+        let opening = OpenOptions::new()
+            .mmap(false)
+            .format(request.from)
+            .assume_dtype(self.assume);
         let archive = opening.limits(limits).salvage(self.salvage).open(input)?;
         if !self.salvage {
             return Ok(archive);

@@ -8,7 +8,7 @@ use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::execute::pool::thread_count;
 use crate::format::execute::target::{copy, write_at};
-use crate::format::execute::{Digesting, ExecuteOptions, known_len, tensor};
+use crate::format::execute::{Digesting, ExecuteOptions, Progress, known_len, tensor};
 use crate::format::{Segment, Written};
 use crate::model::{Checksum, Layout, Payload, TensorInfo};
 use crate::prelude::*;
@@ -47,7 +47,7 @@ pub(super) fn write(
     from: &Archive,
     file: &File,
     at: u64,
-    written: &mut Vec<Written>,
+    progress: &mut Progress,
     options: &ExecuteOptions,
 ) -> Result<u64> {
     let mut places = vec![at];
@@ -66,12 +66,15 @@ pub(super) fn write(
     };
     let tasks = job.tasks()?;
     let digests = job.carry_out(&tasks)?;
-    for (segment, place) in run.iter().enumerate() {
-        if let &Segment::Tensor { index, part, .. } = place {
+    for (segment, what) in run.iter().enumerate() {
+        if let Segment::Late { .. } = what {
+            progress.late.push(job.range(segment).start);
+        }
+        if let &Segment::Tensor { index, part, .. } = what {
             let range = job.range(segment);
             let raw_len = range.end - range.start;
             let digest = digests.get(&segment).cloned();
-            written.push(Written {
+            progress.written.push(Written {
                 index,
                 part,
                 range,
@@ -241,6 +244,10 @@ impl Job<'_> {
                 Some(Segment::Align { fill, .. }) => {
                     let len = as_size(range.end - start)?;
                     scratch.buffer.resize(len, *fill);
+                }
+                Some(Segment::Late { .. }) => {
+                    let len = as_size(range.end - start)?;
+                    scratch.buffer.resize(len, 0);
                 }
                 Some(Segment::Copy { .. }) => {
                     let input = self.copied(segment)?;

@@ -105,17 +105,17 @@ fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
 /// Makes a segment that was planned for some of the tensors, `places`, one of all of them.
 fn renumber(segment: &mut Segment, places: &Arc<[usize]>) {
     match segment {
-        Segment::Tensor { index, .. } => {
+        Segment::Tensor { index, .. } | Segment::Text { index, .. } => {
             if let Some(place) = places.get(*index) {
                 *index = *place;
             }
         }
-        Segment::Computed(make) => {
-            let make = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
+        Segment::Computed(make) | Segment::Late { make, .. } => {
+            let planned = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
             let among: LookupMap<usize, usize> = (places.iter().enumerate())
                 .map(|(index, &place)| (place, index))
                 .collect();
-            *segment = Segment::Computed(Box::new(move |written, at| {
+            *make = Box::new(move |written, at| {
                 let own = written.iter().filter_map(|part| {
                     let index = *among.get(&part.index)?;
                     Some(Written {
@@ -123,8 +123,8 @@ fn renumber(segment: &mut Segment, places: &Arc<[usize]>) {
                         ..part.clone()
                     })
                 });
-                make(&own.collect::<Vec<_>>(), at)
-            }));
+                planned(&own.collect::<Vec<_>>(), at)
+            });
         }
         Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
     }
