@@ -4,6 +4,8 @@
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
 mod contestants;
+mod edit;
+mod numbers;
 mod order;
 mod race;
 mod safetensors;
@@ -59,12 +61,15 @@ type Measure = fn(&Bench) -> Result<()>;
 const BENCHES: &[(&str, Measure)] = &[
     ("open", Bench::open),
     ("convert", Bench::convert),
+    ("edit", Bench::edit),
     ("small", Bench::small),
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),
     ("safetensors", Bench::safetensors),
     ("order", Bench::order),
     ("packed", Bench::packed),
+    ("diff", Bench::diff),
+    ("stats", Bench::stats),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.

@@ -6,6 +6,7 @@ mod failure;
 mod json;
 mod output;
 mod progress;
+mod values;
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -44,7 +45,17 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, out),
         Command::Digest(args) => commands::digest::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
+        Command::Diff(args) => commands::diff::run(args, out),
+        Command::Stats(args) => commands::stats::run(args, out),
+        Command::Extract(args) => commands::extract::run(args, out),
+        Command::Merge(args) => commands::merge::run(args, out),
+        Command::Split(args) => commands::split::run(args, out),
+        Command::Rename(args) => commands::rename::run(args, out),
+        Command::Meta(args) => commands::meta::run(args, out),
         Command::Formats(args) => commands::formats::run(args, out),
+        Command::Show(args) => commands::show::run(args, out),
+        Command::Completions(args) => commands::generate::completions(args, out),
+        Command::Man(args) => commands::generate::man(args, out),
     };
     stdout.flush()?;
     result

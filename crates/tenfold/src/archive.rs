@@ -10,8 +10,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::error::{Error, Result};
 use crate::format::{Context, Finding, Form, Registry, Spec, Want};
 use crate::io::{Limits, Siblings, Source};
-use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::model::{DType, Manifest, Metadata, Payload, Slice, SourceId, TensorInfo, Value};
 use crate::prelude::*;
+use crate::sliced::Sliced;
 use crate::transform::{Data, Random, View};
 use crate::typed::{Element, Typed};
 
@@ -153,8 +154,13 @@ impl OpenOptions {
                 message,
             ));
         }
-        let mut archives = Vec::new();
+        let mut archives: Vec<Archive> = Vec::new();
         for path in &paths {
+            // Any of the parts of a model opens all of them.
+            let name = path.file_name().and_then(|name| name.to_str());
+            if archives.iter().any(|archive| archive.has_part(name)) {
+                continue;
+            }
             match self.open(path) {
                 // A name alone makes no tensor file where the format has no magic: text files are often something else.
                 Err(error)
@@ -357,10 +363,8 @@ impl Archive {
             }
             value => Ok(value.clone()),
         };
-        let entries = self.metadata().iter();
-        entries
-            .map(|(key, value)| Ok((key.to_owned(), load(value)?)))
-            .collect::<Result<Metadata>>()
+        self.metadata()
+            .try_map(load)
             .map_err(|error| match self.0.spec {
                 Some(spec) => error.in_format(spec.id),
                 None => error,
@@ -452,6 +456,13 @@ impl Archive {
             findings.clone(),
             *limits,
         )
+    }
+
+    /// Whether it consists of several files, and one of them has this name.
+    #[cfg(feature = "std")]
+    fn has_part(&self, name: Option<&str>) -> bool {
+        let mut names = self.0.names.iter();
+        self.0.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
     }
 
     /// How many files it consists of.
@@ -670,6 +681,28 @@ impl<'a> Tensor<'a> {
             tensor: *self,
             random,
         })
+    }
+
+    /// Some of the elements, by indices and ranges as NumPy has them. Nothing is read yet.
+    ///
+    /// A quantized tensor is sliced as the numbers that it stands for.
+    ///
+    /// ```
+    /// use tenfold::{ArchiveBuilder, Bytes, model::{DType, Slice}};
+    /// let mut builder = ArchiveBuilder::new();
+    /// builder.push("m", DType::U8, &[2, 3], Bytes::from_static(&[1, 2, 3, 4, 5, 6]))?;
+    /// let archive = builder.finish();
+    /// let last_column = archive.tensor("m")?.slice(&Slice::parse("::-1, -1")?)?;
+    /// assert_eq!(last_column.shape(), [2]);
+    /// assert_eq!(last_column.to_bytes()?, [6, 3].as_slice());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn slice(&self, slices: &[Slice]) -> Result<Sliced<'a>> {
+        Sliced::new(*self, slices)
+    }
+
+    pub(crate) fn archive(&self) -> &'a Archive {
+        self.archive
     }
 
     /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored

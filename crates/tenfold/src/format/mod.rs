@@ -12,7 +12,7 @@ pub use context::{Context, Finding, Severity};
 pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions,
-    Segment, Survey, Want, Written,
+    Segment, Spell, Survey, Want, Written,
 };
 pub use registry::{Entry, Registry};
 
@@ -39,7 +39,7 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shard_size`].
+    /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false
     }

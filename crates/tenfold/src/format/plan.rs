@@ -57,6 +57,15 @@ pub enum Segment {
         /// Hashed how, while it is written.
         digest: Option<(DigestKind, Over)>,
     },
+    /// A whole tensor as text: every piece of it goes through `spell`, and how long that gets is known afterwards.
+    Text {
+        /// Which tensor.
+        index: usize,
+        /// The form of the elements that `spell` gets.
+        form: Form,
+        /// Makes text of elements.
+        spell: Spell,
+    },
     /// Bytes that depend on what was written before them: indexes, footers.
     Computed(Compute),
     /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
@@ -68,6 +77,9 @@ pub enum Segment {
         make: Compute,
     },
 }
+
+/// Appends the text of some whole elements, which do not depend on those before and behind them.
+pub type Spell = fn(elements: &[u8], out: &mut Vec<u8>) -> Result<()>;
 
 /// Makes bytes from what was written before them in the same file, or is written behind them, and from where they begin.
 pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
@@ -87,6 +99,7 @@ impl fmt::Debug for Segment {
             } => {
                 write!(f, "Tensor({index}.{part}, {want:?}, {codec:?}, {digest:?})")
             }
+            Segment::Text { index, form, .. } => write!(f, "Text({index}, {form:?})"),
             Segment::Computed(_) => f.write_str("Computed"),
             Segment::Late { len, .. } => write!(f, "Late({len})"),
         }
@@ -237,9 +250,9 @@ pub struct PlanOptions {
     pub checksums: Checksums,
     /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
     pub timestamp: u64,
-    /// Several files with at most this many bytes of tensors each, except where a tensor alone has more. Set only for
-    /// formats that [write shards](crate::format::Format::writes_shards).
-    pub shard_size: Option<u64>,
+    /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
+    /// [write shards](crate::format::Format::writes_shards).
+    pub shards: Option<Vec<Vec<usize>>>,
 }
 
 impl PlanOptions {
@@ -252,7 +265,7 @@ impl PlanOptions {
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
             timestamp: 0,
-            shard_size: None,
+            shards: None,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::execute::pool::{Pool, with_pool};
 use crate::format::execute::target::Target;
 use crate::format::execute::{Digesting, ExecuteOptions, Progress, padding, tensor};
-use crate::format::{Segment, Written};
+use crate::format::{Segment, Spell, Want, Written};
 use crate::model::{Codec, Payload, SourceId};
 use crate::prelude::*;
 use crate::transform::{DEFLATE_END, PIECE, View, as_size, encode, encode_deflate, seek_table};
@@ -14,6 +14,7 @@ use crate::transform::{DEFLATE_END, PIECE, View, as_size, encode, encode_deflate
 struct Job<'v> {
     piece: PieceOf<'v>,
     codec: Option<Codec>,
+    spell: Option<Spell>,
     keep_decoded: bool,
 }
 
@@ -79,11 +80,24 @@ pub(super) fn write(
                     let view = View::new(from.data(), info, *part, want)?;
                     let sum = Digesting::new(*digest)?;
                     let done = writer
-                        .tensor(pool, view, *codec, sum)
+                        .tensor(pool, view, *codec, None, sum)
                         .map_err(|error| error.in_tensor(&info.name))?;
                     progress.written.push(Written {
                         index: *index,
                         part: *part,
+                        ..done
+                    });
+                }
+                Segment::Text { index, form, spell } => {
+                    let info = tensor(from, *index)?;
+                    let want = Want::Dense(form.clone());
+                    let view = View::new(from.data(), info, 0, &want)?;
+                    let sum = Digesting::new(None)?;
+                    let done = writer
+                        .tensor(pool, view, None, Some(*spell), sum)
+                        .map_err(|error| error.in_tensor(&info.name))?;
+                    progress.written.push(Written {
+                        index: *index,
                         ..done
                     });
                 }
@@ -138,6 +152,7 @@ impl Writer<'_, '_> {
         pool: &mut Pool<'_, Job<'v>, Piece>,
         view: View<'v>,
         codec: Option<Codec>,
+        spell: Option<Spell>,
         mut sum: Digesting,
     ) -> Result<Written> {
         let start = self.at;
@@ -172,6 +187,7 @@ impl Writer<'_, '_> {
                     Job {
                         piece,
                         codec,
+                        spell,
                         keep_decoded,
                     },
                     &mut consume,
@@ -192,6 +208,7 @@ impl Writer<'_, '_> {
                         Job {
                             piece,
                             codec,
+                            spell,
                             keep_decoded,
                         },
                         &mut consume,
@@ -203,6 +220,7 @@ impl Writer<'_, '_> {
                     Job {
                         piece: PieceOf::Decoded(gathered),
                         codec,
+                        spell,
                         keep_decoded,
                     },
                     &mut consume,
@@ -215,6 +233,7 @@ impl Writer<'_, '_> {
                 Job {
                     piece: PieceOf::Decoded(Vec::new()),
                     codec,
+                    spell,
                     keep_decoded,
                 },
                 &mut consume,
@@ -251,6 +270,15 @@ fn prepare(job: Job<'_>) -> Result<Piece> {
         PieceOf::Decoded(piece) => piece,
     };
     let decoded_len = decoded.len() as u64;
+    if let Some(spell) = job.spell {
+        let mut stored = Vec::new();
+        spell(&decoded, &mut stored)?;
+        return Ok(Piece {
+            stored,
+            decoded: None,
+            decoded_len,
+        });
+    }
     let stored = match job.codec {
         None => {
             return Ok(Piece {

@@ -182,9 +182,12 @@ fn write_run(
 ) -> Result<u64> {
     #[cfg(feature = "std")]
     if let Some(file) = target.file()
-        && run
-            .iter()
-            .all(|segment| !matches!(segment, Segment::Tensor { codec: Some(_), .. }))
+        && run.iter().all(|segment| {
+            !matches!(
+                segment,
+                Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. }
+            )
+        })
     {
         return positioned::write(run, from, file, at, progress, options);
     }
@@ -205,7 +208,9 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
             ..
         } => Some(wanted_len(tensor(from, *index)?, *part, want)?),
         Segment::Late { len, .. } => Some(*len),
-        Segment::Tensor { codec: Some(_), .. } | Segment::Computed(_) => None,
+        Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. } | Segment::Computed(_) => {
+            None
+        }
     })
 }
 
