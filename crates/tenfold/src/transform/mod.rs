@@ -26,7 +26,7 @@ mod slice;
 mod sparse;
 mod symmetry;
 
-#[cfg(feature = "deflate")]
+#[cfg(feature = "npz")]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;

@@ -66,6 +66,7 @@ pub static SPEC: Spec = Spec {
 /// The only version there is.
 const ZIP: &str = "zip";
 /// What members with arrays end in.
+#[cfg(feature = "npz")]
 const EXTENSION: &str = ".npy";
 /// Bytes of a name, with room for the extension.
 const MAX_NAME: usize = 65531;
