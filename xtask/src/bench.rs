@@ -5,6 +5,7 @@
 
 mod contestants;
 mod edit;
+mod numbers;
 mod order;
 mod race;
 mod safetensors;
@@ -67,6 +68,8 @@ const BENCHES: &[(&str, Measure)] = &[
     ("safetensors", Bench::safetensors),
     ("order", Bench::order),
     ("packed", Bench::packed),
+    ("diff", Bench::diff),
+    ("stats", Bench::stats),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.

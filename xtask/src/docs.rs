@@ -155,7 +155,10 @@ impl Generator {
             page.push_str(&format!("\n## tenfold {name}\n\n{}", fenced(&help)));
             for inner in commands(&help) {
                 let help = self.run(Command::new(&self.tenfold).args([name, inner, "--help"]))?;
-                page.push_str(&format!("\n### tenfold {name} {inner}\n\n{}", fenced(&help)));
+                page.push_str(&format!(
+                    "\n### tenfold {name} {inner}\n\n{}",
+                    fenced(&help)
+                ));
             }
         }
         Ok(page)

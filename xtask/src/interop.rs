@@ -12,12 +12,15 @@
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
 //!
+//! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]).
+//!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
 
 mod burn;
 mod edit;
+mod numbers;
 mod packages;
 mod show;
 
@@ -37,13 +40,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     if let Some(unknown) = args
         .iter()
-        .find(|arg| *arg != "show" && !PACKAGES.iter().any(|p| p.format == **arg))
+        .find(|arg| !SEVERAL.contains(&arg.as_str()) && !PACKAGES.iter().any(|p| p.format == **arg))
     {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, show, and, alone, burn"
+            "no package here for {unknown:?}; there are {known}, {}, and, alone, burn",
+            SEVERAL.join(", ")
         )
         .into());
     }
@@ -90,9 +94,17 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         let result = show::run(&project, &exchange);
         exchange.line("numpy", "we show", "random slices of random arrays", result);
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
+        let (passed, failed) = numbers::run(&project, &exchange.tenfold)?;
+        exchange.passed += passed;
+        exchange.failed += failed;
+    }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)
 }
+
+/// What is compared with NumPy beside files: values that `show` prints, and figures of `stats` and `diff`.
+const SEVERAL: &[&str] = &["show", "numbers"];
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {

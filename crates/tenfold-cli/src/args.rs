@@ -22,6 +22,8 @@ Examples:
   tenfold convert model.mag model.zt               another format, by the name of the output
   tenfold convert model.zt small.zt --zstd 9       the same format, compressed
   tenfold digest a.mag b.zt                        equal content, equal digest, in any format
+  tenfold diff old.zt new.safetensors              what is different, tensor by tensor
+  tenfold stats model.zt                           extremes, mean, spread, NaN and infinities
   tenfold formats                                  what is read and written
 ";
 
@@ -59,6 +61,21 @@ Examples:
   tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
 
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  tenfold diff old.safetensors new.safetensors     bit by bit, any two formats
+  tenfold diff model.zt model-f16.zt --ignore-dtype --rtol 1e-3
+  tenfold diff a.gguf b.gguf --names-only          names alone, no data is read
+  tenfold diff --json a.mag b.zt | jq .equal       for programs
+";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  tenfold stats model.zt                           a line for every tensor, and one for all
+  tenfold stats model.zt --include '*.weight' --hist
+  tenfold stats --json model.zt | jq .total.nan    for programs
+";
+
 const FORMATS_EXAMPLES: &str = "\
 Examples:
   tenfold formats                                  every format
@@ -84,9 +101,20 @@ Examples:
   tenfold man | man -l -                           the page of the command itself
   tenfold man -o ~/.local/share/man/man1           a page for every command
 ";
+const DIFF_NOTES: &str = "\
+Without --rtol, --atol and --ulp every bit of the values counts, so that 0 and -0 differ, and different NaNs; the output \
+says how many differences are only that. With any of them, such numbers are equal. Errors are relative to A. A tensor that \
+has the same content under another name is called renamed.
+
+Exit codes: 0 equal, 1 different, 2 trouble: wrong usage, or something cannot be read.";
+
+const STATS_NOTES: &str = "\
+min, max, mean, std (of the population) and abs max are of the finite numbers. An element of several numbers, such as a \
+complex one, counts as its components. Quantized tensors count as the numbers that they stand for, sparse ones with their \
+zeros. Integers of more than 53 bits and f128 are rounded to f64 for mean and std, f128 for min and max too.";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 findings (verify) or unreadable tensors (digest), 2 an error or wrong usage, 130 interrupted.";
+Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted.";
 
 /// Opens every tensor file: lists, verifies and converts the files that hold weights and scientific tensors.
 #[derive(Debug, Parser)]
@@ -116,6 +144,12 @@ pub(crate) enum Command {
     /// Write a file in another format, version or encoding
     #[command(before_help = CONVERT_EXAMPLES)]
     Convert(Box<ConvertArgs>),
+    /// Say what is different between two files, in any formats
+    #[command(before_help = DIFF_EXAMPLES, after_help = DIFF_NOTES)]
+    Diff(DiffArgs),
+    /// Figures of the numbers in files: extremes, mean, spread, zeros, NaN, infinities
+    #[command(before_help = STATS_EXAMPLES, after_help = STATS_NOTES)]
+    Stats(StatsArgs),
     /// Write some of the tensors to a new file, or each to a file of its own
     #[command(before_help = edit::EXTRACT_EXAMPLES)]
     Extract(Box<ExtractArgs>),
@@ -214,6 +248,9 @@ pub(crate) struct VerifyArgs {
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Look at the numbers too, and warn of NaN, infinities and tensors of nothing but zeros
+    #[arg(long)]
+    pub(crate) content: bool,
     /// Print nothing; the exit code says it
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -275,6 +312,71 @@ pub(crate) struct ConvertArgs {
     pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// The one to compare with: a file, a directory of files or an index
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The one that is compared
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+    /// Read both as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Numbers are equal up to this times the absolute value of A's
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub(crate) rtol: Option<f64>,
+    /// Numbers are equal up to this; with --rtol, to the sum
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub(crate) atol: Option<f64>,
+    /// Numbers are equal up to this many representable ones between, in the less precise of both types
+    #[arg(long, value_name = "N")]
+    pub(crate) ulp: Option<u64>,
+    /// Tensors of different types are equal if their numbers are
+    #[arg(long)]
+    pub(crate) ignore_dtype: bool,
+    /// Do not compare metadata
+    #[arg(long)]
+    pub(crate) ignore_metadata: bool,
+    /// Compare the names alone, and read no data
+    #[arg(long)]
+    pub(crate) names_only: bool,
+    /// A line for every tensor, also when there are many
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print nothing; the exit code says it
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// No progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// How many threads; as many as processors unless told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Draw histograms, of 20 bins unless told otherwise; reads the data a second time
+    #[arg(long, value_name = "BINS", num_args = 0..=1, require_equals = true, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) hist: Option<u32>,
+    /// No progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// How many threads; as many as processors unless told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
 }
 
 #[derive(Args, Debug)]
@@ -345,6 +447,7 @@ pub(crate) enum Shell {
     Bash,
     Fish,
     #[value(name = "powershell")]
+    #[allow(clippy::enum_variant_names)] // that is its name
     PowerShell,
     Zsh,
 }
@@ -416,6 +519,14 @@ fn bytes(text: &str) -> Result<u64, String> {
     match unit.and_then(|(_, unit)| number?.checked_mul(*unit)) {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => Err("a number of bytes is expected, such as 5GB, 500MB or 2GiB".into()),
+    }
+}
+
+/// How far numbers may be apart.
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..f64::INFINITY).contains(&value) => Ok(value),
+        _ => Err("a number of 0 or more is expected, such as 1e-5".into()),
     }
 }
 

@@ -45,6 +45,8 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Verify(args) => commands::verify::run(args, out),
         Command::Digest(args) => commands::digest::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
+        Command::Diff(args) => commands::diff::run(args, out),
+        Command::Stats(args) => commands::stats::run(args, out),
         Command::Extract(args) => commands::extract::run(args, out),
         Command::Merge(args) => commands::merge::run(args, out),
         Command::Split(args) => commands::split::run(args, out),

@@ -2,7 +2,7 @@
 //! scientific tensors.
 //!
 //! - [`Archive`] is a file that was opened, [`Tensor`] a tensor of it; [`OpenOptions`] says how.
-//! - [`ops`] are the operations on archives: convert, verify, digest.
+//! - [`ops`] are the operations on archives: convert, verify, digest, diff, stats.
 //! - [`model`] is what files are described in, [`format`](mod@format) what a format is, [`formats`] the formats themselves.
 //! - [`io`] is where bytes come from and go to.
 //!

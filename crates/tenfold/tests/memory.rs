@@ -207,6 +207,50 @@ fn converting_holds_pieces_whatever_the_size() {
 }
 
 #[test]
+fn figures_and_comparisons_hold_pieces_whatever_the_size() {
+    let _alone = alone();
+    for stored in [
+        Stored::Raw,
+        Stored::BigEndian,
+        Stored::ColumnMajor,
+        Stored::LongRows,
+        Stored::Sparse,
+    ] {
+        let mut of_stats = ops::StatsOptions::default();
+        of_stats.threads = 2;
+        let mut of_diff = ops::DiffOptions::default();
+        of_diff.threads = 2;
+        let peaks = |len: u64| {
+            let archive = made(DType::F32, len, stored);
+            let (found, stats) = on_all_threads(|| ops::stats(&archive, &of_stats));
+            assert_eq!(
+                found.total.numbers,
+                archive
+                    .tensors()
+                    .map(|t| t.info().elements().unwrap())
+                    .sum::<u64>()
+            );
+            // Once as they are, once through the numbers of another type.
+            let cast = ops::cast(&archive, |tensor| {
+                tensor.layout.is_dense().then_some(DType::F64)
+            });
+            let (cast, mut of_numbers) = (cast.unwrap(), of_diff.clone());
+            of_numbers.ignore_dtype = true;
+            let (same, bytes) = on_all_threads(|| ops::diff(&archive, &archive, &of_diff).unwrap());
+            let (close, numbers) =
+                on_all_threads(|| ops::diff(&archive, &cast, &of_numbers).unwrap());
+            assert!(same.is_equal() && close.is_equal(), "{stored:?}");
+            stats.max(bytes).max(numbers)
+        };
+        assert_bounded(
+            &format!("figures of {stored:?}"),
+            peaks(SMALL),
+            peaks(LARGE),
+        );
+    }
+}
+
+#[test]
 fn compressing_and_decompressing_hold_pieces_whatever_the_size() {
     let _alone = alone();
     for (entry, profile) in profiles().into_iter().filter(|(_, to)| to.can.zstd) {

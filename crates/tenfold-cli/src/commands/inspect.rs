@@ -213,7 +213,7 @@ fn amount(bytes: u64, exact: bool) -> String {
     }
 }
 
-fn shape(dims: &[u64]) -> String {
+pub(crate) fn shape(dims: &[u64]) -> String {
     let mut text = String::from("[");
     for (index, dim) in dims.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };

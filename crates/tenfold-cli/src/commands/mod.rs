@@ -1,6 +1,7 @@
 //! One file for each command, and what they share.
 
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod extract;
 pub(crate) mod formats;
@@ -11,6 +12,7 @@ pub(crate) mod meta;
 pub(crate) mod rename;
 pub(crate) mod show;
 pub(crate) mod split;
+pub(crate) mod stats;
 pub(crate) mod verify;
 pub(crate) mod write;
 

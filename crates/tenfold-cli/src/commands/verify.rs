@@ -47,12 +47,19 @@ struct Checked {
 impl Checked {
     fn new(path: &Path, args: &VerifyArgs) -> Result<Self> {
         match open_input(path, &args.inputs) {
-            Ok(archive) => Ok(Self {
-                format: archive.format().map(|spec| spec.id),
-                findings: ops::verify(&archive, args.threads.map_or(0, usize::from)),
-                archive: Some(archive),
-                unsupported: false,
-            }),
+            Ok(archive) => {
+                let threads = args.threads.map_or(0, usize::from);
+                let mut findings = ops::verify(&archive, threads);
+                if args.content {
+                    findings.extend(ops::check_numbers(&archive, threads));
+                }
+                Ok(Self {
+                    format: archive.format().map(|spec| spec.id),
+                    findings,
+                    archive: Some(archive),
+                    unsupported: false,
+                })
+            }
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
             Err(error) => Ok(Self {
                 archive: None,

@@ -1,25 +1,33 @@
 //! Operations on archives. They print nothing.
 
 mod cast;
+mod chunks;
 mod convert;
 mod dequantize;
+mod diff;
 #[cfg(feature = "digest")]
 mod digest;
 mod join;
 mod metadata;
 mod parallel;
+mod pieces;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
 mod readback;
 mod rename;
 mod shards;
 mod sparse;
+mod stats;
 mod survey;
+mod values;
 mod verify;
 
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
+pub use diff::{
+    Change, ChangeKind, Diff, DiffOptions, Difference, First, MetadataChange, Side, Tolerance, diff,
+};
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
 pub use join::{Conflict, Merged, Prefer, join, merge};
@@ -34,5 +42,6 @@ pub use quantize::quantize;
 pub use rename::rename;
 pub use shards::{Shards, layer};
 pub use sparse::Sparse;
+pub use stats::{ArchiveStats, Histogram, Number, Stats, StatsOptions, check_numbers, stats};
 pub use survey::{Surveyed, survey};
 pub use verify::verify;
