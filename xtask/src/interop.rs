@@ -1,10 +1,11 @@
 //! `cargo xtask interop`: exchanges files with the real packages.
 //!
 //! Each release is installed into a virtual environment of its own and driven by a small program in `xtask/interop`.
-//! Three things are shown:
+//! Four things are shown:
 //! - **we read**: the package writes a file and says what is in it; `tenfold` must see the same tensors, bit for bit;
 //! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
 //!   that this package reads; the package must load the same tensors;
+//! - **we show**: what `tenfold show` gives of random slices is what NumPy gives;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
@@ -19,6 +20,7 @@
 mod burn;
 mod numbers;
 mod packages;
+mod show;
 
 use crate::Result;
 use crate::held::Held;
@@ -36,13 +38,13 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     if let Some(unknown) = args
         .iter()
-        .find(|arg| *arg != NUMBERS && !PACKAGES.iter().any(|p| p.format == **arg))
+        .find(|arg| !GROUPS.contains(&arg.as_str()) && !PACKAGES.iter().any(|p| p.format == **arg))
     {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, {NUMBERS}, and, alone, burn"
+            "no package here for {unknown:?}; there are {known}, numbers, show, and, alone, burn"
         )
         .into());
     }
@@ -84,17 +86,19 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
     }
-    if args.is_empty() || args.iter().any(|arg| arg == NUMBERS) {
-        let (passed, failed) = numbers::run(&project, &exchange.tenfold)?;
-        exchange.passed += passed;
-        exchange.failed += failed;
+    if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
+        numbers::run(&project, &mut exchange)?;
+    }
+    if args.is_empty() || args.iter().any(|arg| arg == "show") {
+        let result = show::run(&project, &exchange);
+        exchange.line("numpy", "we show", "random slices of random arrays", result);
     }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)
 }
 
-/// The group that compares figures with numpy's.
-const NUMBERS: &str = "numbers";
+/// What is compared with numpy, beside the packages: figures, and slices.
+const GROUPS: [&str; 2] = ["numbers", "show"];
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {
@@ -350,7 +354,11 @@ impl Exchange {
     }
 
     fn row(&mut self, package: &Package, direction: &str, file: &str, result: Result<usize>) {
-        let start = format!("{:<17} {direction:<9} {file:<70}", package.release());
+        self.line(&package.release(), direction, file, result);
+    }
+
+    fn line(&mut self, with: &str, direction: &str, file: &str, result: Result<usize>) {
+        let start = format!("{with:<17} {direction:<9} {file:<70}");
         match result {
             Ok(tensors) => {
                 self.passed += 1;

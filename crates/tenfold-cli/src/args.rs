@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tenfold::model::{BlockSpec, DType};
+use tenfold::model::{BlockSpec, DType, Slice};
 
 const EXAMPLES: &str = "\
 Examples:
   tenfold inspect model.zt                         what is in a file
+  tenfold show model.zt layers.0.bias              the values of a tensor
   tenfold verify model.mag                         is it sound? checks every checksum it carries
   tenfold convert model.mag model.zt               another format, by the name of the output
   tenfold convert model.zt small.zt --zstd 9       the same format, compressed
@@ -72,6 +73,26 @@ Examples:
   tenfold formats mag                              what each version of one format can hold
 ";
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  tenfold show model.zt layers.0.bias                        as NumPy shows it, the middle left out where it is long
+  tenfold show model.zt layers.0.weight --slice '0:4, -1'    some elements: nothing else is read
+  tenfold show model.zt layers.0.bias --full                 all of them
+  tenfold show model.zt layers.0.bias --format csv -o bias.csv
+";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  tenfold completions bash > ~/.local/share/bash-completion/completions/tenfold
+  tenfold completions fish > ~/.config/fish/completions/tenfold.fish
+";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  tenfold man | man -l -                           the page of the command itself
+  tenfold man -o ~/.local/share/man/man1           a page for every command
+";
+
 const DIFF_NOTES: &str = "\
 Without --rtol, --atol and --ulp every bit of the values counts, so that 0 and -0 differ, and different NaNs; the output \
 says how many differences are only that. With any of them, such numbers are equal. Errors are relative to A. A tensor that \
@@ -109,6 +130,9 @@ pub(crate) enum Command {
     /// Hash the tensors of files, whatever their format, order and encoding
     #[command(visible_aliases = ["hash", "id"], before_help = DIGEST_EXAMPLES)]
     Digest(DigestArgs),
+    /// Show the values of a tensor
+    #[command(before_help = SHOW_EXAMPLES)]
+    Show(ShowArgs),
     /// Write a file in another format, version or encoding
     #[command(before_help = CONVERT_EXAMPLES)]
     Convert(Box<ConvertArgs>),
@@ -121,6 +145,12 @@ pub(crate) enum Command {
     /// Show which formats are read and written, and what they can hold
     #[command(before_help = FORMATS_EXAMPLES)]
     Formats(FormatsArgs),
+    /// Print what makes a shell complete this command's words
+    #[command(before_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    #[command(before_help = MAN_EXAMPLES)]
+    Man(ManArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -139,6 +169,9 @@ pub(crate) struct Inputs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Print JSON: one object, or an array when there are several files
     #[arg(long)]
     pub(crate) json: bool,
@@ -223,6 +256,9 @@ pub(crate) struct ConvertArgs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Write this format; that of OUT's extension unless told otherwise
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
@@ -326,6 +362,9 @@ pub(crate) struct DiffArgs {
     /// Read both as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where a file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Numbers are equal up to this times the absolute value of A's
@@ -390,11 +429,94 @@ pub(crate) struct FormatsArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// The file to read; a directory is read as one archive
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The name of the tensor; may be left out where there is only one
+    #[arg(value_name = "TENSOR")]
+    pub(crate) tensor: Option<String>,
+    /// Only some elements, by indices and ranges as NumPy has them: '0:4, ..., -1'
+    #[arg(long, short, value_name = "SLICE", value_parser = slices, allow_hyphen_values = true)]
+    pub(crate) slice: Option<Slices>,
+    /// All elements; of more than 1000, text shows the first and last ones unless told otherwise
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// In which form; all but text hold all elements
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ShowFormat::Text)]
+    pub(crate) format: ShowFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace an output that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+}
+
+/// What is taken along each dimension.
+pub(crate) type Slices = std::sync::Arc<[Slice]>;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ShowFormat {
+    /// For people: aligned, and shortened where it is long
+    Text,
+    /// One object with the values as nested arrays
+    Json,
+    /// A line for every row
+    Csv,
+    /// The file that numpy.load reads
+    Npy,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Print the page of this command instead of that of tenfold itself
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub(crate) command: Option<String>,
+    /// Write all pages into this directory, which is made if it is not there
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn slices(text: &str) -> Result<Slices, String> {
+    match Slice::parse(text) {
+        Ok(slices) => Ok(slices.into()),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}
+
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or("KEY=VALUE is expected, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn dtype(text: &str) -> Result<DType, String> {
+    DType::from_name(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
 }
 
 fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {

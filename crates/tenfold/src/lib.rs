@@ -6,6 +6,9 @@
 //! - [`model`] is what files are described in, [`format`](mod@format) what a format is, [`formats`] the formats themselves.
 //! - [`io`] is where bytes come from and go to.
 //!
+//! The [`tour`] shows the usual jobs with examples: open and read, take a slice, convert with a report of losses, write
+//! what is not in memory, add a format of your own.
+//!
 //! Without the feature `std` everything works on bytes in memory.
 
 #![no_std]
@@ -23,6 +26,10 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
+mod sliced;
+// Nothing but documentation.
+#[cfg(any(doc, doctest))]
+pub mod tour;
 mod transform;
 mod typed;
 mod wire;
@@ -30,6 +37,7 @@ mod wire;
 pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use sliced::Sliced;
 pub use typed::{Element, Typed};
 
 /// The example of the README compiles.

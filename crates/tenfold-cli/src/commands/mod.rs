@@ -4,7 +4,9 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod formats;
+pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod verify;
 
@@ -13,7 +15,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
-use tenfold::model::SourceId;
+use tenfold::model::{DType, SourceId};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Filter, Inputs};
@@ -23,7 +25,28 @@ use crate::output::{Out, say};
 
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    OpenOptions::new().mmap(false).format(from).open(path)
+    opening(from).open(path)
+}
+
+/// Opens one of a command's files as its options say.
+pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
+    open_as(path, inputs.from.as_deref(), inputs.assume)
+}
+
+/// Opens a file as a format and with a type for bytes without one, where these are given.
+pub(crate) fn open_as(
+    path: &Path,
+    from: Option<&str>,
+    assume: Option<DType>,
+) -> tenfold::Result<Archive> {
+    match assume {
+        None => open(path, from),
+        assumed => opening(from).assume_dtype(assumed).open(path),
+    }
+}
+
+fn opening(from: Option<&str>) -> OpenOptions {
+    OpenOptions::new().mmap(false).format(from)
 }
 
 /// The format's name and version, for people.

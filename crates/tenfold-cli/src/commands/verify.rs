@@ -8,7 +8,7 @@ use tenfold::model::SourceId;
 use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
-use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open};
+use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open_input};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
@@ -46,7 +46,7 @@ struct Checked {
 
 impl Checked {
     fn new(path: &Path, args: &VerifyArgs) -> Result<Self> {
-        match open(path, args.inputs.from.as_deref()) {
+        match open_input(path, &args.inputs) {
             Ok(archive) => {
                 let threads = args.threads.map_or(0, usize::from);
                 let mut findings = ops::verify(&archive, threads);

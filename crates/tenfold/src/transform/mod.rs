@@ -22,17 +22,21 @@ mod places;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod random;
+mod slice;
 mod sparse;
 mod symmetry;
 
+#[cfg(feature = "deflate")]
+pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
-pub(crate) use codec::{encode, seek_table};
+pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, precision};
 pub(crate) use packed::{Triangle, diagonal_violation};
 pub(crate) use random::Random;
+pub(crate) use slice::Cut;
 pub(crate) use sparse::Scatter;
 pub(crate) use symmetry::check as check_symmetry;
 
@@ -40,7 +44,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{Codec, DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 
 use codec::{Frames, Sequential};
@@ -63,7 +67,7 @@ enum Body<'a> {
     Decoded(Decoded<'a>),
     Direct(Input<'a>),
     Frames(Frames<'a>),
-    Sequential(Input<'a>, u64),
+    Sequential(Input<'a>, Codec, u64),
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
@@ -220,10 +224,11 @@ impl<'a> View<'a> {
         let len = map.output_len(part.payload.len())?;
         let mut view = Self::decoded(data, &part.payload)?;
         // A number that lies in two frames can only be put together by reading from the beginning.
-        if let Body::Frames(frames) = &view.body
+        if let (Body::Frames(frames), Payload::Encoded { codec, len, .. }) =
+            (&view.body, &part.payload)
             && !map.is_whole(frames.frame_len())
         {
-            view.body = Body::Sequential(data.input(&part.payload)?, part.payload.len());
+            view.body = Body::Sequential(data.input(&part.payload)?, *codec, *len);
         }
         Ok(Self { map, len, ..view })
     }
@@ -383,7 +388,9 @@ impl<'a> View<'a> {
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> Result<Pieces<'_>> {
         let decoder = match &self.body {
-            Body::Sequential(input, len) => Some(Sequential::new(input.clone(), *len)?),
+            Body::Sequential(input, codec, len) => {
+                Some(Sequential::new(input.clone(), *codec, *len)?)
+            }
             _ => None,
         };
         Ok(Pieces {

@@ -102,6 +102,7 @@ fn by_role(info: &TensorInfo) -> Vec<&Part> {
 fn stored_alike(a: &Part, b: &Part) -> bool {
     let codec = |part: &Part| match &part.payload {
         Payload::Encoded { codec, .. } => Some(match codec {
+            Codec::Deflate { skip, .. } => (2, *skip),
             Codec::Zstd { .. } => (0, 0),
             Codec::ZstdSeekable { frame, .. } => (1, *frame),
         }),
