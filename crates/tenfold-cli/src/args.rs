@@ -487,6 +487,7 @@ pub(crate) enum Shell {
     Bash,
     Fish,
     #[value(name = "powershell")]
+    #[allow(clippy::enum_variant_names)] // that is its name
     PowerShell,
     Zsh,
 }

@@ -16,13 +16,14 @@ pub(super) fn run(project: &Project, exchange: &Exchange) -> Result<usize> {
             .arg(&exchange.files),
     )?;
     let said: serde_json::Value = serde_json::from_slice(&said)?;
-    let failed = said["failed"].as_array().ok_or("no list of failures")?;
+    let failed = said.get("failed").and_then(|list| list.as_array());
+    let failed = failed.ok_or("no list of failures")?;
     if !failed.is_empty() {
         let lines: Vec<_> = failed.iter().filter_map(|line| line.as_str()).collect();
         return Err(lines.join("\n").into());
     }
-    let slices = said["slices"].as_u64().unwrap_or_default();
-    match usize::try_from(slices)? {
+    let slices = said.get("slices").and_then(|count| count.as_u64());
+    match usize::try_from(slices.unwrap_or_default())? {
         0 => Err("nothing was compared".into()),
         slices => Ok(slices),
     }

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+use tenfold::format::{PlanOptions, Registry, Segment, adapt};
 use tenfold::io::{AtomicOutput, Output, Sink};
-use tenfold::model::{DType, Slice};
+use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
 use tenfold::{Archive, Error, ErrorKind, Sliced, Tensor};
 
 use crate::args::{ShowArgs, ShowFormat};
@@ -276,31 +277,41 @@ impl Shown<'_> {
         Ok(json.plain("]".repeat(shape.len()))?)
     }
 
+    /// The file as the format lays it out, with the slice for its tensor.
     fn write_npy(&self, out: &mut Out<'_>) -> Result<()> {
-        let dtype = self.sliced.dtype();
-        let Some(descr) = npy_type(dtype) else {
-            let message = format!(
-                "{}: npy has no {dtype}; --format json and csv have",
-                show_path(&self.args.file)
-            );
-            return Err(Failure::Message(message));
+        let registry = Registry::standard();
+        let entry = registry.get("npy")?;
+        let Some(profile) = entry.spec.writes.first() else {
+            return Err(Failure::Message("npy is not written".into()));
         };
-        let sizes: Vec<_> = (self.sliced.shape().iter())
-            .map(|dim| format!("{dim},"))
-            .collect();
-        let sizes = sizes.join(" ");
-        let mut header =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");
-        // Magic, version and length before it, a line break at its end: the data begins at a multiple of 64.
-        let padding = (header.len() + 11).next_multiple_of(64) - (header.len() + 11);
-        header.push_str(&" ".repeat(padding));
-        header.push('\n');
-        let len = u16::try_from(header.len()).map_err(|_| {
-            Failure::Message("a shape of so many dimensions does not fit into npy".into())
-        })?;
-        out.write_all(b"\x93NUMPY\x01\x00")?;
-        out.write_all(&len.to_le_bytes())?;
-        out.write_all(header.as_bytes())?;
+        let (dtype, shape) = (self.sliced.dtype(), self.sliced.shape());
+        let len = self.sliced.elements().and_then(|n| dtype.bytes_for(n));
+        let payload = Payload::Derived {
+            len: len.unwrap_or(u64::MAX),
+        };
+        let mut manifest = Manifest::new(profile.version);
+        let mut tensor = TensorInfo::dense("slice", dtype, shape, payload);
+        tensor.unnamed = true;
+        manifest.tensors.push(tensor);
+        let (adapted, losses) = adapt(&manifest, &profile.can);
+        if let Some(loss) = losses.first() {
+            let (what, why) = (&loss.what, &loss.why);
+            let message = format!("npy cannot hold {what}: {why}; --format json and csv can");
+            return Err(Failure::Message(message));
+        }
+        let options = PlanOptions::new(profile.version, "slice.npy");
+        let plan = entry.codec()?.plan(&adapted, &options)?;
+        for segment in plan.files.into_iter().flat_map(|file| file.segments) {
+            match segment {
+                Segment::Bytes(bytes) => out.write_all(&bytes)?,
+                Segment::Tensor { .. } => self.write_raw(out)?,
+                other => return Err(Failure::Message(format!("{other:?} in an npy file"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_raw(&self, out: &mut Out<'_>) -> Result<()> {
         let mut failed = None;
         let result = self.sliced.stream(&mut |piece| {
             out.write_all(piece).map_err(|cause| {
@@ -373,27 +384,6 @@ fn finish(args: &ShowArgs, failed: Option<io::Error>, read: tenfold::Result<()>)
         Some(cause) => Err(Failure::Output(cause)),
         None => read.map_err(|error| Failure::about(&args.file, &error)),
     }
-}
-
-/// What NumPy calls a type.
-fn npy_type(dtype: DType) -> Option<&'static str> {
-    Some(match dtype {
-        DType::BOOL => "|b1",
-        DType::U8 => "|u1",
-        DType::U16 => "<u2",
-        DType::U32 => "<u4",
-        DType::U64 => "<u8",
-        DType::I8 => "|i1",
-        DType::I16 => "<i2",
-        DType::I32 => "<i4",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-        DType::C64 => "<c8",
-        DType::C128 => "<c16",
-        _ => return None,
-    })
 }
 
 /// A file of an output.

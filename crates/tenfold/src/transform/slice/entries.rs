@@ -240,8 +240,8 @@ impl<'a> Search<'_, 'a> {
             PairIndex::ColumnMajor => dims.for_each(|(dim, axis)| split(dim, axis)),
             _ => dims.rev().for_each(|(dim, axis)| split(dim, axis)),
         }
-        let axes = self.axes.iter().zip(of_axis);
-        Ok(axes.fold(Some(0), |place, (axis, index)| step(place, axis, index)))
+        let mut axes = self.axes.iter().zip(of_axis);
+        Ok(axes.try_fold(0, |place, (axis, index)| step(Some(place), axis, index)))
     }
 
     fn want(&mut self, place: Option<u64>, n: u64) -> Result<()> {

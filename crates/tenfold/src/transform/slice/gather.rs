@@ -183,7 +183,7 @@ impl<'w, 'a> Gather<'w, 'a> {
         }
         let held = bytes.start >= self.at && bytes.end <= self.at + self.span.len() as u64;
         match (&stored.kind, runs) {
-            (Kind::Direct(input), [run]) if stored.bits % 8 == 0 => {
+            (Kind::Direct(input), [run]) if stored.bits.is_multiple_of(8) => {
                 let (from, len) = (run.out * stored.width(), bytes.end - bytes.start);
                 let to = from + as_size(len)?;
                 return input.read_into(bytes.start, &mut out[from..to]);
@@ -248,7 +248,7 @@ impl<'w, 'a> Gather<'w, 'a> {
             let len = as_size(run.len)?;
             let to = &mut out[run.out * width..(run.out + len) * width];
             let from = as_size(self.stored.bytes(run.place, run.len).start - at)?;
-            if bits % 8 == 0 {
+            if bits.is_multiple_of(8) {
                 to.copy_from_slice(&span[from..from + len * width]);
                 continue;
             }
