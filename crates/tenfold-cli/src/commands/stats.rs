@@ -164,7 +164,8 @@ fn write_spark(histogram: Option<&Histogram>, out: &mut Out<'_>) -> io::Result<(
         // From 0 to 7, because no count is above the greatest.
         count => {
             let height = u128::from(*count) * 8 / (u128::from(most) + 1);
-            HEIGHTS[usize::try_from(height).unwrap_or(7).min(7)]
+            let height = usize::try_from(height).unwrap_or(usize::MAX);
+            HEIGHTS.get(height).copied().unwrap_or('█')
         }
     };
     let bars: String = histogram.counts.iter().map(bar).collect();
