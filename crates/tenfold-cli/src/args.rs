@@ -92,7 +92,6 @@ Examples:
   tenfold man | man -l -                           the page of the command itself
   tenfold man -o ~/.local/share/man/man1           a page for every command
 ";
-
 const DIFF_NOTES: &str = "\
 Without --rtol, --atol and --ulp every bit of the values counts, so that 0 and -0 differ, and different NaNs; the output \
 says how many differences are only that. With any of them, such numbers are equal. Errors are relative to A. A tensor that \
