@@ -325,6 +325,9 @@ pub(crate) struct DiffArgs {
     /// Read both as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where a file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Numbers are equal up to this times the absolute value of A's

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
-use tenfold::model::SourceId;
+use tenfold::model::{DType, SourceId};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Filter, Inputs};
@@ -36,11 +36,18 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 
 /// Opens one of a command's files as its options say.
 pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
-    match inputs.assume {
-        None => open(path, inputs.from.as_deref()),
-        assumed => opening(inputs.from.as_deref())
-            .assume_dtype(assumed)
-            .open(path),
+    open_as(path, inputs.from.as_deref(), inputs.assume)
+}
+
+/// Opens a file as a format and with a type for bytes without one, where these are given.
+pub(crate) fn open_as(
+    path: &Path,
+    from: Option<&str>,
+    assume: Option<DType>,
+) -> tenfold::Result<Archive> {
+    match assume {
+        None => open(path, from),
+        assumed => opening(from).assume_dtype(assumed).open(path),
     }
 }
 
