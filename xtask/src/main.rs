@@ -14,6 +14,7 @@ mod ci;
 mod dependencies;
 mod docs;
 mod features;
+mod fuzz;
 mod held;
 mod interop;
 mod project;
@@ -62,6 +63,12 @@ const TASKS: &[Task] = &[
         args: "",
         what: "builds the library with each feature alone, with none and with all",
         run: features::run,
+    },
+    Task {
+        name: "fuzz",
+        args: "--minutes N [TARGET…]",
+        what: "fuzzes all targets in turn, with limits; needs the nightly toolchain",
+        run: fuzz::run,
     },
     Task {
         name: "interop",
