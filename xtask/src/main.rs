@@ -11,12 +11,15 @@
 
 mod bench;
 mod ci;
+mod crash;
 mod dependencies;
 mod docs;
 mod features;
 mod fuzz;
 mod held;
 mod interop;
+mod miri;
+mod portable;
 mod project;
 mod unsafe_count;
 
@@ -47,6 +50,12 @@ const TASKS: &[Task] = &[
         run: ci::run,
     },
     Task {
+        name: "crash",
+        args: "[--kills N]",
+        what: "kills and interrupts hundreds of conversions",
+        run: crash::run,
+    },
+    Task {
         name: "deny",
         args: "[CHECK…]",
         what: "asks cargo-deny about licences and advisories; installs it first",
@@ -75,6 +84,18 @@ const TASKS: &[Task] = &[
         args: "[FORMAT…]",
         what: "exchanges files with the real packages, in both directions; `burn` alone compiles Burn",
         run: interop::run,
+    },
+    Task {
+        name: "miri",
+        args: "[TEST…]",
+        what: "interprets the tests that need no files, and sees undefined behaviour; needs nightly",
+        run: miri::run,
+    },
+    Task {
+        name: "portable",
+        args: "[TARGET…]",
+        what: "tests on other machines under emulation, and compiles for other systems",
+        run: portable::run,
     },
     Task {
         name: "unsafe-count",

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Loss, Registry, Severity};
-use tenfold::io::{AtomicOutput, Limits};
+use tenfold::io::AtomicOutput;
 use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, TensorInfo};
 use tenfold::ops::{self, Conversion, ConvertOptions, Report, Sparse, prepare};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Allow, Checksum, ConvertArgs};
-use crate::commands::{Names, globs};
+use crate::commands::{Names, globs, limits};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Clean, Out, count, say, show_path, size};
@@ -189,8 +189,10 @@ fn shard_name(args: &ConvertArgs, target: &Entry) -> String {
 }
 
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
-    // What does not exist or cannot be opened is nothing that could be lost; opening it says more.
-    if same_file::is_same_file(input, output).unwrap_or(false) {
+    // Comparing opens both, and opening a pipe waits for somebody to write. What does not exist or cannot be opened is
+    // nothing that could be lost; opening it says more.
+    let are_files = [input, output].iter().all(|path| path.is_file());
+    if are_files && same_file::is_same_file(input, output).unwrap_or(false) {
         return Err(Failure::Message(format!(
             "{} is the same file as the input {}; write to another name",
             output.display(),
@@ -202,7 +204,7 @@ fn refuse_same(input: &Path, output: &Path) -> Result<()> {
 
 /// The file, or what is whole of it: then the reason why that is not everything is said.
 fn open_input(args: &ConvertArgs, input: &Path) -> tenfold::Result<Archive> {
-    let mut limits = Limits::default();
+    let mut limits = limits();
     if let Some(bytes) = args.max_dense {
         limits = limits.with_dense_bytes(bytes);
     }
@@ -419,6 +421,8 @@ fn write(
     conversion: Conversion,
     control: &Arc<Control>,
 ) -> Result<Report> {
+    // First, so that whatever is there when the signal comes is removed.
+    cancel_on_signal(control.clone())?;
     let output = match is_directory(&args.output) {
         true => AtomicOutput::directory(&args.output)?,
         false => AtomicOutput::file(&args.output)?.force(args.force),
@@ -428,7 +432,6 @@ fn write(
         Some(_) => shard_name(args, target),
         None => output.main_name().to_owned(),
     };
-    cancel_on_signal(control.clone())?;
     let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control.clone()));
     let result = conversion.write(&name, Box::new(output));
     drop(bar);

@@ -1,5 +1,7 @@
 //! Operations on archives. They print nothing.
 
+#[cfg(feature = "digest")]
+mod against;
 mod cast;
 mod convert;
 mod dequantize;
@@ -14,6 +16,8 @@ mod sparse;
 mod survey;
 mod verify;
 
+#[cfg(feature = "digest")]
+pub use against::{Expected, against};
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;

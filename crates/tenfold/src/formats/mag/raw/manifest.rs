@@ -301,7 +301,8 @@ fn sizes(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
         let at = json.at();
         if sizes.len() >= max_rank {
             let message = format!("more than {max_rank} dimensions, the limit for a tensor's rank");
-            return Err(Error::limit("mag.rank", message).at(at..at + 1));
+            let error = Error::limit("mag.rank", message).at(at..at + 1);
+            return Err(error.raised_by("rank"));
         }
         let digits = json.whole("a size of the shape")?;
         if digits.starts_with('-') && digits != "-0" {
