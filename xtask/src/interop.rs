@@ -1,21 +1,26 @@
 //! `cargo xtask interop`: exchanges files with the real packages.
 //!
 //! Each release is installed into a virtual environment of its own and driven by a small program in `xtask/interop`.
-//! Three things are shown:
+//! Four things are shown:
 //! - **we read**: the package writes a file and says what is in it; `tenfold` must see the same tensors, bit for bit;
 //! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
 //!   that this package reads; the package must load the same tensors;
+//! - **we show**: what `tenfold show` gives of random slices is what NumPy gives;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
+//!
+//! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]).
 //!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
 
 mod burn;
+mod numbers;
 mod packages;
+mod show;
 
 use crate::Result;
 use crate::held::Held;
@@ -33,13 +38,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     if let Some(unknown) = args
         .iter()
-        .find(|arg| !PACKAGES.iter().any(|p| p.format == **arg))
+        .find(|arg| !SEVERAL.contains(&arg.as_str()) && !PACKAGES.iter().any(|p| p.format == **arg))
     {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, and, alone, burn"
+            "no package here for {unknown:?}; there are {known}, {}, and, alone, burn",
+            SEVERAL.join(", ")
         )
         .into());
     }
@@ -81,9 +87,21 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "show") {
+        let result = show::run(&project, &exchange);
+        exchange.line("numpy", "we show", "random slices of random arrays", result);
+    }
+    if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
+        let (passed, failed) = numbers::run(&project, &exchange.tenfold)?;
+        exchange.passed += passed;
+        exchange.failed += failed;
+    }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)
 }
+
+/// What is compared with NumPy beside files: values that `show` prints, and figures of `stats` and `diff`.
+const SEVERAL: &[&str] = &["show", "numbers"];
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {
@@ -339,7 +357,11 @@ impl Exchange {
     }
 
     fn row(&mut self, package: &Package, direction: &str, file: &str, result: Result<usize>) {
-        let start = format!("{:<17} {direction:<9} {file:<70}", package.release());
+        self.line(&package.release(), direction, file, result);
+    }
+
+    fn line(&mut self, with: &str, direction: &str, file: &str, result: Result<usize>) {
+        let start = format!("{with:<17} {direction:<9} {file:<70}");
         match result {
             Ok(tensors) => {
                 self.passed += 1;

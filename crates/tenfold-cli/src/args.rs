@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tenfold::model::{BlockSpec, DType};
+use tenfold::model::{BlockSpec, DType, Slice};
 
 const EXAMPLES: &str = "\
 Examples:
   tenfold inspect model.zt                         what is in a file
+  tenfold show model.zt layers.0.bias              the values of a tensor
   tenfold verify model.mag                         is it sound? checks every checksum it carries
   tenfold convert model.mag model.zt               another format, by the name of the output
   tenfold convert model.zt small.zt --zstd 9       the same format, compressed
   tenfold digest a.mag b.zt                        equal content, equal digest, in any format
+  tenfold diff old.zt new.safetensors              what is different, tensor by tensor
+  tenfold stats model.zt                           extremes, mean, spread, NaN and infinities
   tenfold formats                                  what is read and written
 ";
 
@@ -51,14 +54,60 @@ Examples:
   tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
 
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  tenfold diff old.safetensors new.safetensors     bit by bit, any two formats
+  tenfold diff model.zt model-f16.zt --ignore-dtype --rtol 1e-3
+  tenfold diff a.gguf b.gguf --names-only          names alone, no data is read
+  tenfold diff --json a.mag b.zt | jq .equal       for programs
+";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  tenfold stats model.zt                           a line for every tensor, and one for all
+  tenfold stats model.zt --include '*.weight' --hist
+  tenfold stats --json model.zt | jq .total.nan    for programs
+";
+
 const FORMATS_EXAMPLES: &str = "\
 Examples:
   tenfold formats                                  every format
   tenfold formats mag                              what each version of one format can hold
 ";
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  tenfold show model.zt layers.0.bias                        as NumPy shows it, the middle left out where it is long
+  tenfold show model.zt layers.0.weight --slice '0:4, -1'    some elements: nothing else is read
+  tenfold show model.zt layers.0.bias --full                 all of them
+  tenfold show model.zt layers.0.bias --format csv -o bias.csv
+";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  tenfold completions bash > ~/.local/share/bash-completion/completions/tenfold
+  tenfold completions fish > ~/.config/fish/completions/tenfold.fish
+";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  tenfold man | man -l -                           the page of the command itself
+  tenfold man -o ~/.local/share/man/man1           a page for every command
+";
+const DIFF_NOTES: &str = "\
+Without --rtol, --atol and --ulp every bit of the values counts, so that 0 and -0 differ, and different NaNs; the output \
+says how many differences are only that. With any of them, such numbers are equal. Errors are relative to A. A tensor that \
+has the same content under another name is called renamed.
+
+Exit codes: 0 equal, 1 different, 2 trouble: wrong usage, or something cannot be read.";
+
+const STATS_NOTES: &str = "\
+min, max, mean, std (of the population) and abs max are of the finite numbers. An element of several numbers, such as a \
+complex one, counts as its components. Quantized tensors count as the numbers that they stand for, sparse ones with their \
+zeros. Integers of more than 53 bits and f128 are rounded to f64 for mean and std, f128 for min and max too.";
+
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 findings (verify) or unreadable tensors (digest), 2 an error or wrong usage, 130 interrupted.";
+Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted.";
 
 /// Opens every tensor file: lists, verifies and converts the files that hold weights and scientific tensors.
 #[derive(Debug, Parser)]
@@ -85,12 +134,27 @@ pub(crate) enum Command {
     /// Hash the tensors of files, whatever their format, order and encoding
     #[command(visible_aliases = ["hash", "id"], before_help = DIGEST_EXAMPLES)]
     Digest(DigestArgs),
+    /// Show the values of a tensor
+    #[command(before_help = SHOW_EXAMPLES)]
+    Show(ShowArgs),
     /// Write a file in another format, version or encoding
     #[command(before_help = CONVERT_EXAMPLES)]
     Convert(Box<ConvertArgs>),
+    /// Say what is different between two files, in any formats
+    #[command(before_help = DIFF_EXAMPLES, after_help = DIFF_NOTES)]
+    Diff(DiffArgs),
+    /// Figures of the numbers in files: extremes, mean, spread, zeros, NaN, infinities
+    #[command(before_help = STATS_EXAMPLES, after_help = STATS_NOTES)]
+    Stats(StatsArgs),
     /// Show which formats are read and written, and what they can hold
     #[command(before_help = FORMATS_EXAMPLES)]
     Formats(FormatsArgs),
+    /// Print what makes a shell complete this command's words
+    #[command(before_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    #[command(before_help = MAN_EXAMPLES)]
+    Man(ManArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -109,6 +173,9 @@ pub(crate) struct Inputs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Print JSON: one object, or an array when there are several files
     #[arg(long)]
     pub(crate) json: bool,
@@ -123,6 +190,9 @@ pub(crate) struct Filter {
     /// Not the tensors whose name matches; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
+    /// Also tensors in whose name this regular expression is found, as --include with a glob; may be given several times
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) regex: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -162,6 +232,9 @@ pub(crate) struct VerifyArgs {
     /// Also compare the tensors with a list that `tenfold digest` printed
     #[arg(long, value_name = "LIST")]
     pub(crate) against: Option<PathBuf>,
+    /// Look at the numbers too, and warn of NaN, infinities and tensors of nothing but zeros
+    #[arg(long)]
+    pub(crate) content: bool,
     /// Print nothing; the exit code says it
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -190,6 +263,9 @@ pub(crate) struct ConvertArgs {
     /// Read as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     /// Write this format; that of OUT's extension unless told otherwise
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
@@ -283,6 +359,71 @@ pub(crate) enum Allow {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// The one to compare with: a file, a directory of files or an index
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The one that is compared
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+    /// Read both as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Numbers are equal up to this times the absolute value of A's
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub(crate) rtol: Option<f64>,
+    /// Numbers are equal up to this; with --rtol, to the sum
+    #[arg(long, value_name = "X", value_parser = tolerance)]
+    pub(crate) atol: Option<f64>,
+    /// Numbers are equal up to this many representable ones between, in the less precise of both types
+    #[arg(long, value_name = "N")]
+    pub(crate) ulp: Option<u64>,
+    /// Tensors of different types are equal if their numbers are
+    #[arg(long)]
+    pub(crate) ignore_dtype: bool,
+    /// Do not compare metadata
+    #[arg(long)]
+    pub(crate) ignore_metadata: bool,
+    /// Compare the names alone, and read no data
+    #[arg(long)]
+    pub(crate) names_only: bool,
+    /// A line for every tensor, also when there are many
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print nothing; the exit code says it
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// No progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// How many threads; as many as processors unless told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Draw histograms, of 20 bins unless told otherwise; reads the data a second time
+    #[arg(long, value_name = "BINS", num_args = 0..=1, require_equals = true, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) hist: Option<u32>,
+    /// No progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// How many threads; as many as processors unless told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct FormatsArgs {
     /// Details of this format
     #[arg(value_name = "NAME")]
@@ -299,11 +440,95 @@ fn limit(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), bytes(value)?))
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// The file to read; a directory is read as one archive
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The name of the tensor; may be left out where there is only one
+    #[arg(value_name = "TENSOR")]
+    pub(crate) tensor: Option<String>,
+    /// Only some elements, by indices and ranges as NumPy has them: '0:4, ..., -1'
+    #[arg(long, short, value_name = "SLICE", value_parser = slices, allow_hyphen_values = true)]
+    pub(crate) slice: Option<Slices>,
+    /// All elements; of more than 1000, text shows the first and last ones unless told otherwise
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// In which form; all but text hold all elements
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ShowFormat::Text)]
+    pub(crate) format: ShowFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace an output that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+}
+
+/// What is taken along each dimension.
+pub(crate) type Slices = std::sync::Arc<[Slice]>;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ShowFormat {
+    /// For people: aligned, and shortened where it is long
+    Text,
+    /// One object with the values as nested arrays
+    Json,
+    /// A line for every row
+    Csv,
+    /// The file that numpy.load reads
+    Npy,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Fish,
+    #[value(name = "powershell")]
+    #[allow(clippy::enum_variant_names)] // that is its name
+    PowerShell,
+    Zsh,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Print the page of this command instead of that of tenfold itself
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub(crate) command: Option<String>,
+    /// Write all pages into this directory, which is made if it is not there
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn slices(text: &str) -> Result<Slices, String> {
+    match Slice::parse(text) {
+        Ok(slices) => Ok(slices.into()),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}
+
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or("KEY=VALUE is expected, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn dtype(text: &str) -> Result<DType, String> {
+    DType::from_name(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
 }
 
 fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
@@ -345,6 +570,14 @@ fn bytes(text: &str) -> Result<u64, String> {
     match unit.and_then(|(_, unit)| number?.checked_mul(*unit)) {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => Err("a number of bytes is expected, such as 5GB, 500MB or 2GiB".into()),
+    }
+}
+
+/// How far numbers may be apart.
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..f64::INFINITY).contains(&value) => Ok(value),
+        _ => Err("a number of 0 or more is expected, such as 1e-5".into()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use tenfold::model::{Metadata, Value};
+use tenfold::ops::Number;
 
 use crate::output::is_unsafe;
 
@@ -117,6 +118,22 @@ impl<'a> Json<'a> {
         write!(self.out, "{token}")
     }
 
+    /// A floating-point number; one that JSON does not have, as text.
+    pub(crate) fn float(&mut self, value: f64) -> io::Result<()> {
+        match value.is_finite() {
+            true => self.plain(format_args!("{value:?}")),
+            false => self.string(not_finite(value)),
+        }
+    }
+
+    /// A number of a tensor; integers with all of their digits.
+    pub(crate) fn exact(&mut self, number: Number) -> io::Result<()> {
+        match number {
+            Number::Float(value) => self.float(value),
+            integer => self.plain(integer),
+        }
+    }
+
     pub(crate) fn string(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(b"\"")?;
         let mut rest = text;
@@ -165,9 +182,8 @@ impl<'a> Json<'a> {
             Value::I32(value) => self.plain(value),
             Value::I64(value) => self.plain(value),
             Value::F32(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
-            Value::F32(value) => self.string(not_finite((*value).into())),
-            Value::F64(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
-            Value::F64(value) => self.string(not_finite(*value)),
+            Value::F32(value) => self.float((*value).into()),
+            Value::F64(value) => self.float(*value),
             Value::Integer(digits) => self.plain(digits),
             Value::Str(text) => self.string(text),
             Value::Bytes(bytes) => self.object(|json| json.text("$bytes", Some(&hex(bytes)))),

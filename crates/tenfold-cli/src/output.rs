@@ -117,6 +117,26 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// A number with six digits: `0.25`, `-1.5e-7`, `123457`, `1.23457e6`.
+pub(crate) fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let scientific = format!("{value:.5e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    match exponent.parse::<i32>() {
+        Ok(places @ -5..6) => {
+            let decimals = usize::try_from(5 - places).unwrap_or(0);
+            trim(&format!("{value:.decimals$}"))
+        }
+        _ => format!("{}e{exponent}", trim(digits)),
+    }
+}
+
 /// `1 tensor`, `2 tensors`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
@@ -245,6 +265,25 @@ mod tests {
         assert_eq!(size((1 << 20) - 1), "1.00 MiB");
         assert_eq!(size(500 << 20), "500.0 MiB");
         assert_eq!(size(u64::MAX), "16.00 EiB");
+    }
+
+    #[test]
+    fn numbers_have_six_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (0.25, "0.25"),
+            (1.0 / 3.0, "0.333333"),
+            (-1.5e-7, "-1.5e-7"),
+            (1e-5, "0.00001"),
+            (123_456.7, "123457"),
+            (999_999.9, "1e6"),
+            (1_234_567.0, "1.23457e6"),
+            (100_000.0, "100000"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(number(value), text);
+        }
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn json_is_json_for_every_fixture() {
         }
     }
     assert!(files.len() > 2);
-    for command in ["inspect", "verify", "digest"] {
+    for command in ["inspect", "verify", "digest", "stats"] {
         let output = Command::new(BINARY)
             .args([command, "--json"])
             .args(&files)

@@ -10,8 +10,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::error::{Error, Result};
 use crate::format::{Context, Finding, Form, Registry, Spec, Want};
 use crate::io::{Limits, Siblings, Source};
-use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::model::{DType, Manifest, Metadata, Payload, Slice, SourceId, TensorInfo, Value};
 use crate::prelude::*;
+use crate::sliced::Sliced;
 use crate::transform::{Data, Random, View};
 use crate::typed::{Element, Typed};
 
@@ -31,6 +32,7 @@ pub struct OpenOptions {
     strict: bool,
     no_checksums: bool,
     salvage: bool,
+    assumed_dtype: Option<DType>,
 }
 
 impl OpenOptions {
@@ -88,6 +90,13 @@ impl OpenOptions {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// What elements are taken to be where a file has bytes without a type, as NumPy's have of types that it does not know.
+    #[must_use]
+    pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
+        self.assumed_dtype = dtype;
         self
     }
 
@@ -195,7 +204,8 @@ impl OpenOptions {
             .with_siblings(siblings)
             .strict(self.strict)
             .checksums(!self.no_checksums)
-            .salvage(self.salvage);
+            .salvage(self.salvage)
+            .assume_dtype(self.assumed_dtype);
         let manifest = codec
             .describe(&mut cx)
             .map_err(|error| error.in_format(entry.spec.id))?;
@@ -661,6 +671,28 @@ impl<'a> Tensor<'a> {
             tensor: *self,
             random,
         })
+    }
+
+    /// Some of the elements, by indices and ranges as NumPy has them. Nothing is read yet.
+    ///
+    /// A quantized tensor is sliced as the numbers that it stands for.
+    ///
+    /// ```
+    /// use tenfold::{ArchiveBuilder, Bytes, model::{DType, Slice}};
+    /// let mut builder = ArchiveBuilder::new();
+    /// builder.push("m", DType::U8, &[2, 3], Bytes::from_static(&[1, 2, 3, 4, 5, 6]))?;
+    /// let archive = builder.finish();
+    /// let last_column = archive.tensor("m")?.slice(&Slice::parse("::-1, -1")?)?;
+    /// assert_eq!(last_column.shape(), [2]);
+    /// assert_eq!(last_column.to_bytes()?, [6, 3].as_slice());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn slice(&self, slices: &[Slice]) -> Result<Sliced<'a>> {
+        Sliced::new(*self, slices)
+    }
+
+    pub(crate) fn archive(&self) -> &'a Archive {
+        self.archive
     }
 
     /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored

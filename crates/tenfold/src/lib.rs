@@ -2,9 +2,12 @@
 //! scientific tensors.
 //!
 //! - [`Archive`] is a file that was opened, [`Tensor`] a tensor of it; [`OpenOptions`] says how.
-//! - [`ops`] are the operations on archives: convert, verify, digest.
+//! - [`ops`] are the operations on archives: convert, verify, digest, diff, stats.
 //! - [`model`] is what files are described in, [`format`](mod@format) what a format is, [`formats`] the formats themselves.
 //! - [`io`] is where bytes come from and go to.
+//!
+//! The [`tour`] shows the usual jobs with examples: open and read, take a slice, convert with a report of losses, write
+//! what is not in memory, add a format of your own.
 //!
 //! Without the feature `std` everything works on bytes in memory.
 
@@ -26,6 +29,10 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
+mod sliced;
+// Nothing but documentation.
+#[cfg(any(doc, doctest))]
+pub mod tour;
 mod transform;
 mod typed;
 mod wire;
@@ -33,6 +40,7 @@ mod wire;
 pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use sliced::Sliced;
 pub use typed::{Element, Typed};
 
 /// The example of the README compiles.

@@ -135,6 +135,7 @@ fn use_all(file: &InMemory) {
     for tensor in archive.tensors() {
         let _ = tensor.canonical();
         let _ = tensor.stored();
+        let _ = tensor.slice(&[]).and_then(|all| all.edges(2).to_bytes());
         for part in 0..tensor.info().parts.len() {
             let _ = tensor.part(part);
         }

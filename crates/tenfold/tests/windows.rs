@@ -117,8 +117,14 @@ fn detection_reads(file: &InMemory) -> usize {
     registry.detect(&*remote, Some(&file.name)).unwrap();
     let reads = remote.reads();
     let bytes: u64 = reads.iter().map(|read| read.end - read.start).sum();
-    // What has no magic is recognized by the first page or so of its text.
-    assert!(bytes < 8192, "{}: {bytes} bytes to recognize it", file.name);
+    // Text has no magic: one of the formats that are text must recognize what it says.
+    let text = std::str::from_utf8(&file.bytes).is_ok_and(|text| !text.contains('\0'));
+    let bound = if text { 2048 } else { 1024 };
+    assert!(
+        bytes < bound,
+        "{}: {bytes} bytes to recognize it",
+        file.name
+    );
     reads.len()
 }
 

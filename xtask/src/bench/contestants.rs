@@ -49,6 +49,10 @@ impl Bench {
         self.package("numpy", &["numpy"], "order_numpy.py")
     }
 
+    pub(super) fn numpy_stats(&self) -> Result<Contestant> {
+        self.package("numpy", &["numpy"], "stats_numpy.py")
+    }
+
     fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
         Ok(Contestant {
             name,

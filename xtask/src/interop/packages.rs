@@ -19,7 +19,7 @@ pub(super) struct Package {
     pub(super) options: &'static [&'static str],
     /// Fixtures that it must load once converted: how their names start.
     pub(super) fixtures: &'static [&'static str],
-    /// Has no other type, so that the files of other packages are not for it.
+    /// Has no other type, or one tensor only, so that the files of other packages are not for it.
     pub(super) f32_only: bool,
     /// Has no bool, which the files of other packages have.
     pub(super) no_bool: bool,
@@ -296,6 +296,63 @@ pub(super) static PACKAGES: &[Package] = &[
         build: None,
         except: &[],
     },
+    Package {
+        format: "npy",
+        extension: "npy",
+        installs: &["numpy==2.4.6", "ml_dtypes==0.6.0"],
+        program: "numpy_arrays.py",
+        writes: &[
+            "bool",
+            "u8",
+            "i8",
+            "u16",
+            "i16",
+            "u32",
+            "i32",
+            "u64",
+            "i64",
+            "f16",
+            "bf16",
+            "f32",
+            "f64",
+            "c64",
+            "c128",
+            "big",
+            "fortran",
+            "fortran-big",
+            "scalar",
+            "vector",
+            "empty",
+            "large",
+        ],
+        loads: &["1.0"],
+        metadata_only: false,
+        options: &[],
+        fixtures: &[""],
+        // It holds one array, and the files of other packages several.
+        f32_only: true,
+        no_bool: false,
+        build: None,
+        except: &[(
+            "f8_e5m2_ml_dtypes",
+            "NumPy does not load what ml_dtypes makes of it",
+        )],
+    },
+    Package {
+        format: "npz",
+        extension: "npz",
+        installs: &["numpy==2.4.6", "ml_dtypes==0.6.0"],
+        program: "numpy_arrays.py",
+        writes: &["basic", "full", "full-deflated", "full-orders"],
+        loads: &["zip"],
+        metadata_only: false,
+        options: &["-O deflate=1", "-O deflate=9"],
+        fixtures: &[""],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
 ];
 
 /// Versions whose metadata is text: numbers change their form, which the user of such a file allows.
@@ -305,5 +362,7 @@ pub(super) const METADATA_AS_TEXT: &[(&str, &str)] = &[("safetensors", "-")];
 pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[
     ("mag", "snapshot-0.1.0"),
     ("mag", "snapshot-0.2.0"),
+    ("npy", "1.0"),
+    ("npz", "zip"),
     ("ztensor", "0.1"),
 ];

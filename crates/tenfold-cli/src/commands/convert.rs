@@ -208,7 +208,10 @@ fn open_input(args: &ConvertArgs, input: &Path) -> tenfold::Result<Archive> {
     if let Some(bytes) = args.max_dense {
         limits = limits.with_dense_bytes(bytes);
     }
-    let opening = OpenOptions::new().mmap(false).format(args.from.as_deref());
+    let opening = OpenOptions::new()
+        .mmap(false)
+        .format(args.from.as_deref())
+        .assume_dtype(args.assume);
     let archive = opening.limits(limits).salvage(args.salvage).open(input)?;
     if !args.salvage {
         return Ok(archive);

@@ -6,15 +6,15 @@ use std::path::Path;
 use tenfold::ops::{self, Digests};
 
 use crate::args::DigestArgs;
-use crate::commands::{for_each_file, json_for_each_file, open};
+use crate::commands::{for_each_file, json_for_each_file, open_input};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::{Json, hex};
 use crate::output::{BOLD, Clean, Out, say, show_path};
 
 pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
     let digest = |path: &Path| {
-        let archive = open(path, args.inputs.from.as_deref())
-            .map_err(|error| Failure::about(path, &error))?;
+        let archive =
+            open_input(path, &args.inputs).map_err(|error| Failure::about(path, &error))?;
         let digests = ops::digest(&archive, args.threads.map_or(0, usize::from));
         for (_, result) in &digests.tensors {
             if let Err(error) = result {

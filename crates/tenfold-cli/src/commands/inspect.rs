@@ -9,7 +9,9 @@ use tenfold::Archive;
 use tenfold::model::{Endian, Layout, Metadata, Part, Payload, SourceId, TensorInfo};
 
 use crate::args::{InspectArgs, Sort};
-use crate::commands::{Names, for_each_file, format_name, json_for_each_file, len_bytes, open};
+use crate::commands::{
+    Names, for_each_file, format_name, json_for_each_file, len_bytes, open_input,
+};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_path, size};
@@ -20,7 +22,7 @@ const LONG_VALUE: usize = 100;
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let opened = open(path, args.inputs.from.as_deref()).and_then(|archive| {
+        let opened = open_input(path, &args.inputs).and_then(|archive| {
             // Long lists are loaded only to show all of them.
             let metadata = match args.full {
                 true => archive.load_metadata()?,
@@ -211,7 +213,7 @@ fn amount(bytes: u64, exact: bool) -> String {
     }
 }
 
-fn shape(dims: &[u64]) -> String {
+pub(crate) fn shape(dims: &[u64]) -> String {
     let mut text = String::from("[");
     for (index, dim) in dims.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };

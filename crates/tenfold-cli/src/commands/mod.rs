@@ -2,9 +2,13 @@
 
 pub(crate) mod against;
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod formats;
+pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod show;
+pub(crate) mod stats;
 pub(crate) mod verify;
 
 use std::io::Write;
@@ -12,6 +16,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use regex::{Regex, RegexSet};
 use tenfold::io::Limits;
 use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
@@ -41,8 +46,22 @@ pub(crate) fn limits() -> Limits {
 
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
+    opening(from).open(path)
+}
+
+/// Opens one of a command's files as its options say.
+pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
+    match inputs.assume {
+        None => open(path, inputs.from.as_deref()),
+        assumed => opening(inputs.from.as_deref())
+            .assume_dtype(assumed)
+            .open(path),
+    }
+}
+
+fn opening(from: Option<&str>) -> OpenOptions {
     let options = OpenOptions::new().mmap(false).format(from);
-    options.limits(limits()).open(path)
+    options.limits(limits())
 }
 
 /// The format's name and version, for people.
@@ -125,10 +144,11 @@ pub(crate) fn json_for_each_file(
     Ok(worst)
 }
 
-/// Which names `--include` and `--exclude` leave.
+/// Which names `--include`, `--regex` and `--exclude` leave.
 pub(crate) struct Names {
     include: Option<GlobSet>,
     exclude: Option<GlobSet>,
+    regex: Option<RegexSet>,
 }
 
 impl Names {
@@ -136,16 +156,22 @@ impl Names {
         Ok(Self {
             include: globs(&filter.include)?,
             exclude: globs(&filter.exclude)?,
+            regex: regexes(&filter.regex)?,
         })
     }
 
     pub(crate) fn is_all(&self) -> bool {
-        self.include.is_none() && self.exclude.is_none()
+        self.include.is_none() && self.exclude.is_none() && self.regex.is_none()
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.include.as_ref().is_none_or(|set| set.is_match(name))
-            && !self.exclude.as_ref().is_some_and(|set| set.is_match(name))
+        let globbed = self.include.as_ref().map(|set| set.is_match(name));
+        let matched = self.regex.as_ref().map(|set| set.is_match(name));
+        let included = match (globbed, matched) {
+            (None, None) => true,
+            (globbed, matched) => globbed.unwrap_or(false) || matched.unwrap_or(false),
+        };
+        included && !self.exclude.as_ref().is_some_and(|set| set.is_match(name))
     }
 }
 
@@ -167,4 +193,28 @@ pub(crate) fn globs(patterns: &[String]) -> Result<Option<GlobSet>> {
         .build()
         .map_err(|cause| Error::argument(format!("too many patterns: {cause}")))?;
     Ok(Some(set))
+}
+
+/// A set of regular expressions, or nothing when there are none.
+fn regexes(patterns: &[String]) -> Result<Option<RegexSet>> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    for pattern in patterns {
+        regex(pattern).map_err(|why| Failure::Message(format!("--regex {why}")))?;
+    }
+    match RegexSet::new(patterns) {
+        Ok(set) => Ok(Some(set)),
+        Err(cause) => Err(Failure::Message(format!("--regex: {cause}"))),
+    }
+}
+
+/// A regular expression, or in one line what is wrong with it.
+pub(crate) fn regex(pattern: &str) -> std::result::Result<Regex, String> {
+    Regex::new(pattern).map_err(|cause| {
+        // The last line says it; those before show the pattern with a mark below.
+        let cause = cause.to_string();
+        let why = cause.lines().last().unwrap_or_default();
+        format!("{pattern:?}: {}", why.trim_start_matches("error: "))
+    })
 }

@@ -9,7 +9,7 @@ use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
 use crate::commands::against::Lists;
-use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open};
+use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open_input};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
@@ -49,22 +49,25 @@ struct Checked {
 impl Checked {
     fn new(path: &Path, args: &VerifyArgs, lists: Option<&Lists>) -> Result<Self> {
         let expected = lists.map(|lists| lists.of(path)).transpose()?;
-        let threads = args.threads.map_or(0, usize::from);
-        match open(path, args.inputs.from.as_deref()) {
-            Ok(archive) => Ok(Self {
-                format: archive.format().map(|spec| spec.id),
-                findings: {
-                    let mut findings = ops::verify(&archive, threads);
-                    if let Some(expected) = expected {
-                        let digests = ops::digest(&archive, threads);
-                        let listed = |name: &str| Clean(name).to_string();
-                        findings.extend(ops::against(&archive, &digests, expected, &listed));
-                    }
-                    findings
-                },
-                archive: Some(archive),
-                unsupported: false,
-            }),
+        match open_input(path, &args.inputs) {
+            Ok(archive) => {
+                let threads = args.threads.map_or(0, usize::from);
+                let mut findings = ops::verify(&archive, threads);
+                if args.content {
+                    findings.extend(ops::check_numbers(&archive, threads));
+                }
+                if let Some(expected) = expected {
+                    let digests = ops::digest(&archive, threads);
+                    let listed = |name: &str| Clean(name).to_string();
+                    findings.extend(ops::against(&archive, &digests, expected, &listed));
+                }
+                Ok(Self {
+                    format: archive.format().map(|spec| spec.id),
+                    findings,
+                    archive: Some(archive),
+                    unsupported: false,
+                })
+            }
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
             Err(error) => Ok(Self {
                 archive: None,

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::error::{Error, Result};
 use crate::io::{Limits, Siblings, Source};
-use crate::model::SourceId;
+use crate::model::{DType, SourceId};
 use crate::prelude::*;
 
 /// Something worth telling about a file.
@@ -69,6 +69,7 @@ pub struct Context<'a> {
     strict: bool,
     checksums: bool,
     salvage: bool,
+    assumed_dtype: Option<DType>,
     findings: Vec<Finding>,
 }
 
@@ -84,6 +85,7 @@ impl<'a> Context<'a> {
             strict: false,
             checksums: true,
             salvage: false,
+            assumed_dtype: None,
             findings: Vec::new(),
         }
     }
@@ -114,6 +116,18 @@ impl<'a> Context<'a> {
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
         self
+    }
+
+    /// What elements are taken to be where the file has bytes without a type.
+    #[must_use]
+    pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
+        self.assumed_dtype = dtype;
+        self
+    }
+
+    /// What elements are taken to be where the file has bytes without a type.
+    pub fn assumed_dtype(&self) -> Option<DType> {
+        self.assumed_dtype
     }
 
     /// The file that is opened.

@@ -12,7 +12,7 @@ pub use context::{Context, Finding, Severity};
 pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions,
-    Segment, Survey, Want, Written,
+    Segment, Spell, Survey, Want, Written,
 };
 pub use registry::{Entry, Registry};
 

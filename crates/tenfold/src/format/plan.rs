@@ -57,11 +57,31 @@ pub enum Segment {
         /// Hashed how, while it is written.
         digest: Option<(DigestKind, Over)>,
     },
+    /// A whole tensor as text: every piece of it goes through `spell`, and how long that gets is known afterwards.
+    Text {
+        /// Which tensor.
+        index: usize,
+        /// The form of the elements that `spell` gets.
+        form: Form,
+        /// Makes text of elements.
+        spell: Spell,
+    },
     /// Bytes that depend on what was written before them: indexes, footers.
     Computed(Compute),
+    /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
+    /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.
+    Late {
+        /// How many there are.
+        len: u64,
+        /// Makes exactly as many.
+        make: Compute,
+    },
 }
 
-/// Makes bytes from what was written before them in the same file, and from where they begin.
+/// Appends the text of some whole elements, which do not depend on those before and behind them.
+pub type Spell = fn(elements: &[u8], out: &mut Vec<u8>) -> Result<()>;
+
+/// Makes bytes from what was written before them in the same file, or is written behind them, and from where they begin.
 pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Segment {
@@ -79,7 +99,9 @@ impl fmt::Debug for Segment {
             } => {
                 write!(f, "Tensor({index}.{part}, {want:?}, {codec:?}, {digest:?})")
             }
+            Segment::Text { index, form, .. } => write!(f, "Text({index}, {form:?})"),
             Segment::Computed(_) => f.write_str("Computed"),
+            Segment::Late { len, .. } => write!(f, "Late({len})"),
         }
     }
 }

@@ -6,7 +6,6 @@ const fn known(spec: &'static Spec) -> Entry {
     Entry { spec, codec: None }
 }
 
-pub(super) const NPY: Entry = known(&Spec::known("npy", "NumPy", &["npy"], &[(0, b"\x93NUMPY")]));
 pub(super) const HDF5: Entry = known(&Spec::known(
     "hdf5",
     "HDF5",

@@ -5,6 +5,8 @@ pub mod cc4s;
 pub mod gguf;
 mod known;
 pub mod mag;
+pub mod npy;
+pub mod npz;
 pub mod primitiv;
 pub mod safetensors;
 pub mod tens;
@@ -22,6 +24,7 @@ pub static FORMATS: &[Entry] = &[
     cc4s::ENTRY,
     safetensors::ENTRY,
     gguf::ENTRY,
-    known::NPY,
+    npy::ENTRY,
+    npz::ENTRY,
     known::HDF5,
 ];

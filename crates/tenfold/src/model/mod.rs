@@ -4,12 +4,15 @@ mod dtype;
 mod layout;
 mod manifest;
 mod metadata;
+mod slice;
 mod tensor;
 
 pub use dtype::{BlockSpec, DType, Lanes, Scalar};
 pub use layout::{Endian, Layout, Operation, PairIndex, Symmetry};
 pub use manifest::{Kept, Manifest, Region, SealedRange};
 pub use metadata::{Elsewhere, Load, Metadata, Value, ValueKind};
+pub use slice::Slice;
+pub(crate) use slice::{Axis, Selection, Steps};
 pub(crate) use tensor::element_count;
 pub use tensor::{
     Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo,

@@ -274,6 +274,13 @@ impl Payload {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Codec {
+    /// One deflate stream.
+    Deflate {
+        /// The level to write with.
+        level: i32,
+        /// Decoded bytes in front of the data that do not belong to it: a header that was compressed with it.
+        skip: u32,
+    },
     /// Zstandard frames one after the other. The level matters for writing only.
     Zstd {
         /// The level to write with.
@@ -292,6 +299,7 @@ impl Codec {
     /// The name in listings and JSON.
     pub fn name(self) -> &'static str {
         match self {
+            Codec::Deflate { .. } => "deflate",
             Codec::Zstd { .. } => "zstd",
             Codec::ZstdSeekable { .. } => "zstd-seekable",
         }

@@ -482,10 +482,10 @@ fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
 /// Makes a segment that was planned for an only tensor one of the tensor at `index`.
 fn renumber(segment: &mut Segment, index: usize) {
     match segment {
-        Segment::Tensor { index: only, .. } => *only = index,
-        Segment::Computed(make) => {
-            let make = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
-            *segment = Segment::Computed(Box::new(move |written, at| {
+        Segment::Tensor { index: only, .. } | Segment::Text { index: only, .. } => *only = index,
+        Segment::Computed(make) | Segment::Late { make, .. } => {
+            let planned = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
+            *make = Box::new(move |written, at| {
                 let alone: Vec<_> = written
                     .iter()
                     .map(|part| Written {
@@ -493,8 +493,8 @@ fn renumber(segment: &mut Segment, index: usize) {
                         ..part.clone()
                     })
                     .collect();
-                make(&alone, at)
-            }));
+                planned(&alone, at)
+            });
         }
         Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
     }

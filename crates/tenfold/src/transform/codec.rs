@@ -5,8 +5,12 @@ use crate::model::Codec;
 use crate::prelude::*;
 use crate::transform::{Body, Input, as_size};
 
+#[cfg(feature = "deflate")]
+mod deflate;
 #[cfg(feature = "zstd")]
 mod zstd;
+#[cfg(feature = "deflate")]
+pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
@@ -14,6 +18,8 @@ use zstd::{Decoder, decode_frame};
 
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
 const MAX_RATIO: u64 = 32 << 10;
+/// A deflated match of 258 bytes takes at least 2 bits.
+const DEFLATE_MAX_RATIO: u64 = 1032;
 /// Decoded bytes of a frame with a table entry, at most.
 const MAX_FRAME: u64 = 16 << 20;
 
@@ -22,17 +28,22 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
     // The decoders disagree about it, and no writer does it.
     if input.len() == 0 {
         return Err(damaged(
+            codec,
             &input,
             "there are no compressed bytes: nothing is a frame too",
         ));
     }
-    if len > input.len().saturating_mul(MAX_RATIO) {
+    let most = match codec {
+        Codec::Deflate { .. } => DEFLATE_MAX_RATIO,
+        Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => MAX_RATIO,
+    };
+    if len > input.len().saturating_mul(most) {
         let message = format!("{} compressed bytes cannot decode to {len}", input.len());
-        return Err(damaged(&input, message));
+        return Err(damaged(codec, &input, message));
     }
     match codec {
-        Codec::Zstd { .. } => Ok(Body::Sequential(input, len)),
-        Codec::ZstdSeekable { .. } => Frames::new(input, len).map(Body::Frames),
+        Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
+        Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
     }
 }
 
@@ -45,10 +56,8 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
     loop {
         match decoder
             .read(&mut piece)
-            .map_err(|error| match input.place() {
-                Some((source, range)) if error.range().is_none() => error.at_source(source, range),
-                _ => error,
-            })? {
+            .map_err(|error| placed(error, &input))?
+        {
             0 => return Ok(len),
             n => len += n as u64,
         }
@@ -61,27 +70,68 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
 }
 
 /// An error about compressed data.
-fn damaged(input: &Input<'_>, message: impl Into<String>) -> Error {
-    let error = Error::malformed("zstd", message);
+fn damaged(codec: Codec, input: &Input<'_>, message: impl Into<String>) -> Error {
+    let rule = match codec {
+        Codec::Deflate { .. } => "deflate",
+        Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => "zstd",
+    };
+    let error = Error::malformed(rule, message);
     match input.place() {
         Some((source, range)) => error.at_source(source, range),
         None => error,
     }
 }
 
-/// Frames one after the other, read from the beginning. Must give exactly the bytes that were declared.
+/// A decoder of one of the codecs that are read from the beginning.
+enum Stream<'a> {
+    #[cfg(feature = "deflate")]
+    Deflate(Inflate<'a>),
+    Zstd(Box<Decoder<'a>>),
+}
+
+impl<'a> Stream<'a> {
+    fn new(input: Input<'a>, codec: Codec) -> Result<Self> {
+        match codec {
+            #[cfg(feature = "deflate")]
+            Codec::Deflate { skip, .. } => {
+                let mut stream = Inflate::new(input);
+                let mut skipped = vec![0; as_size(skip.into())?];
+                stream.fill(&mut skipped)?;
+                Ok(Stream::Deflate(stream))
+            }
+            #[cfg(not(feature = "deflate"))]
+            Codec::Deflate { .. } => Err(no_deflate()),
+            Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => {
+                Ok(Stream::Zstd(Box::new(Decoder::new(input)?)))
+            }
+        }
+    }
+
+    /// Some decoded bytes; 0 at the end.
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        match self {
+            #[cfg(feature = "deflate")]
+            Stream::Deflate(stream) => stream.read(out),
+            Stream::Zstd(stream) => stream.read(out),
+        }
+    }
+}
+
+/// A stream that is read from the beginning. Must give exactly the bytes that were declared.
 pub(super) struct Sequential<'a> {
+    codec: Codec,
     input: Input<'a>,
-    decoder: Decoder<'a>,
+    decoder: Stream<'a>,
     len: u64,
     left: u64,
     ended: bool,
 }
 
 impl<'a> Sequential<'a> {
-    pub(super) fn new(input: Input<'a>, len: u64) -> Result<Self> {
-        let decoder = Decoder::new(input.clone())?;
+    pub(super) fn new(input: Input<'a>, codec: Codec, len: u64) -> Result<Self> {
+        let decoder = Stream::new(input.clone(), codec).map_err(|error| placed(error, &input))?;
         Ok(Self {
+            codec,
             input,
             decoder,
             len,
@@ -103,7 +153,7 @@ impl<'a> Sequential<'a> {
                     self.len - self.left + filled as u64,
                     self.len
                 );
-                return Err(damaged(&self.input, message));
+                return Err(damaged(self.codec, &self.input, message));
             }
             filled += got;
         }
@@ -115,17 +165,22 @@ impl<'a> Sequential<'a> {
                     "decodes to more than the {} bytes that are declared",
                     self.len
                 );
-                return Err(damaged(&self.input, message));
+                return Err(damaged(self.codec, &self.input, message));
             }
         }
         Ok(())
     }
 
-    fn decode(&mut self, step: impl FnOnce(&mut Decoder<'a>) -> Result<usize>) -> Result<usize> {
-        step(&mut self.decoder).map_err(|error| match self.input.place() {
-            Some((source, range)) if error.range().is_none() => error.at_source(source, range),
-            _ => error,
-        })
+    fn decode(&mut self, step: impl FnOnce(&mut Stream<'a>) -> Result<usize>) -> Result<usize> {
+        step(&mut self.decoder).map_err(|error| placed(error, &self.input))
+    }
+}
+
+/// An error about compressed data that does not know its place yet.
+fn placed(error: Error, input: &Input<'_>) -> Error {
+    match input.place() {
+        Some((source, range)) if error.range().is_none() => error.at_source(source, range),
+        _ => error,
     }
 }
 
@@ -147,8 +202,8 @@ const TABLE_HEAD: u64 = 8;
 const TABLE_FOOT: u64 = 9;
 
 impl<'a> Frames<'a> {
-    fn new(input: Input<'a>, len: u64) -> Result<Self> {
-        let fail = |message: String| damaged(&input, message);
+    fn new(input: Input<'a>, codec: Codec, len: u64) -> Result<Self> {
+        let fail = |message: String| damaged(codec, &input, message);
         let total = input.len();
         let foot_at = total
             .checked_sub(TABLE_FOOT)
@@ -283,6 +338,24 @@ fn decode_frame(_: &[u8], _: &mut [u8]) -> Result<()> {
 #[cfg(not(feature = "zstd-write"))]
 pub(crate) fn encode(_: i32, _: &[u8]) -> Result<Vec<u8>> {
     Err(not_built_in("zstd-write"))
+}
+
+/// Compresses a piece. This build cannot.
+#[cfg(not(feature = "deflate"))]
+pub(crate) fn encode_deflate(_: i32, _: &[u8]) -> Result<Vec<u8>> {
+    Err(no_deflate())
+}
+
+/// What this build never writes.
+#[cfg(not(feature = "deflate"))]
+pub(crate) const DEFLATE_END: [u8; 0] = [];
+
+#[cfg(not(feature = "deflate"))]
+fn no_deflate() -> Error {
+    Error::unsupported(
+        "deflate",
+        "deflate is not built in; enable feature `deflate`",
+    )
 }
 
 #[cfg(not(feature = "zstd-write"))]

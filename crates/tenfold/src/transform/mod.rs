@@ -13,6 +13,7 @@ mod decoded;
 mod elements;
 mod endian;
 mod input;
+mod numbers;
 mod operation;
 mod orbit;
 mod order;
@@ -21,22 +22,29 @@ mod places;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod random;
+mod slice;
 mod sparse;
 mod symmetry;
 
+#[cfg(feature = "deflate")]
+pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
-pub(crate) use codec::{encode, seek_table};
+pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
+pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, precision};
 pub(crate) use packed::{Triangle, diagonal_violation};
 pub(crate) use random::Random;
+pub(crate) use slice::Cut;
 pub(crate) use sparse::Scatter;
 pub(crate) use symmetry::check as check_symmetry;
 
+use bytes::Bytes;
+
 use crate::error::{Error, Result};
 use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{Codec, DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 
 use codec::{Frames, Sequential};
@@ -59,7 +67,7 @@ enum Body<'a> {
     Decoded(Decoded<'a>),
     Direct(Input<'a>),
     Frames(Frames<'a>),
-    Sequential(Input<'a>, u64),
+    Sequential(Input<'a>, Codec, u64),
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
@@ -216,10 +224,11 @@ impl<'a> View<'a> {
         let len = map.output_len(part.payload.len())?;
         let mut view = Self::decoded(data, &part.payload)?;
         // A number that lies in two frames can only be put together by reading from the beginning.
-        if let Body::Frames(frames) = &view.body
+        if let (Body::Frames(frames), Payload::Encoded { codec, len, .. }) =
+            (&view.body, &part.payload)
             && !map.is_whole(frames.frame_len())
         {
-            view.body = Body::Sequential(data.input(&part.payload)?, part.payload.len());
+            view.body = Body::Sequential(data.input(&part.payload)?, *codec, *len);
         }
         Ok(Self { map, len, ..view })
     }
@@ -267,6 +276,11 @@ impl<'a> View<'a> {
         !matches!(self.body, Body::Sequential(..))
     }
 
+    /// Whether rows and columns are exchanged, which is done faster in larger stretches.
+    pub(crate) fn exchanges_rows(&self) -> bool {
+        matches!(self.body, Body::Reorder(_))
+    }
+
     /// The steps in which a random view can be entered.
     pub(crate) fn step(&self) -> u64 {
         let stored = match &self.body {
@@ -301,6 +315,20 @@ impl<'a> View<'a> {
         out.resize(stored_len, 0);
         self.read_unmapped(stored_at, out)?;
         self.map.apply(out)
+    }
+
+    /// The same into a buffer that is kept: where the bytes are stored like that, they are neither cleared before nor
+    /// copied after; from memory they are shared.
+    pub(crate) fn fetch(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<Option<Bytes>> {
+        match self.direct() {
+            Some(input) if input.is_memory() => return input.read(at, len).map(Some),
+            Some(input) => {
+                out.resize(as_size(len)?, 0);
+                input.read_into(at, out)?;
+            }
+            None => self.read(at, len, out)?,
+        }
+        Ok(None)
     }
 
     /// Stored elements in the wanted order; `out` comes filled with zeros.
@@ -360,7 +388,9 @@ impl<'a> View<'a> {
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> Result<Pieces<'_>> {
         let decoder = match &self.body {
-            Body::Sequential(input, len) => Some(Sequential::new(input.clone(), *len)?),
+            Body::Sequential(input, codec, len) => {
+                Some(Sequential::new(input.clone(), *codec, *len)?)
+            }
             _ => None,
         };
         Ok(Pieces {

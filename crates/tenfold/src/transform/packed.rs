@@ -81,6 +81,39 @@ impl Triangle {
         if a % 2 == 0 { a / 2 * b } else { b / 2 * a }
     }
 
+    /// What every dimension of the shape has to do with the place of an element.
+    pub(super) fn axes(&self, shape: &[u64]) -> Vec<Axis> {
+        let mut strides = [1, 1, 1];
+        let mut take = |group: usize, dim: u64| {
+            let stride = strides[group];
+            strides[group] *= dim;
+            stride
+        };
+        (shape.iter().enumerate())
+            .map(|(k, &dim)| match k {
+                k if k == self.p => Axis::Low,
+                k if k == self.q => Axis::High,
+                k if k < self.p => Axis::Inner(take(0, dim)),
+                k if k < self.q => Axis::Middle(take(1, dim)),
+                _ => Axis::Outer(take(2, dim)),
+            })
+            .collect()
+    }
+
+    /// The place of the stored element for some indices, and whether it is the one at exchanged indices; `None` where
+    /// nothing is stored, because it is 0.
+    pub(super) fn find(&self, axes: &[Axis], index: &[u64]) -> Option<(u64, bool)> {
+        let mut rest = Rest::default();
+        let (mut low, mut high) = (0, 0);
+        for (&i, &axis) in index.iter().zip(axes) {
+            add(axis, i, &mut low, &mut high, &mut rest);
+        }
+        match self.strict && low == high {
+            true => None,
+            false => Some((self.place(low.min(high), low.max(high), rest), low > high)),
+        }
+    }
+
     /// The place of a stored element: `low` and `high` along the two dimensions, the others as places in their groups.
     fn place(&self, low: u64, high: u64, rest: Rest) -> u64 {
         rest.outer * self.block()
@@ -112,7 +145,7 @@ pub(super) struct Unpack<'a> {
 
 /// A dimension's part in the place of an element: in which group, and how far a step goes there.
 #[derive(Clone, Copy)]
-enum Axis {
+pub(super) enum Axis {
     Low,
     High,
     Inner(u64),
@@ -200,40 +233,18 @@ impl<'a> Unpack<'a> {
 
     /// One element; nothing where it is not stored, because it is 0.
     pub(super) fn element(&self, index: &[u64], out: &mut [u8]) -> Result<()> {
-        let mut rest = Rest::default();
-        let (mut low, mut high) = (0, 0);
-        for (&i, axis) in index.iter().zip(self.axes()) {
-            add(axis, i, &mut low, &mut high, &mut rest);
-        }
-        let swapped = low > high;
-        if self.triangle.strict && low == high {
+        let Some((place, exchanged)) = self.triangle.find(&self.axes(), index) else {
             return Ok(());
-        }
-        let place = self.triangle.place(low.min(high), low.max(high), rest);
+        };
         self.input.read_into(place * self.width as u64, out)?;
-        if swapped {
+        if exchanged {
             self.apply.apply(out);
         }
         Ok(())
     }
 
     fn axes(&self) -> Vec<Axis> {
-        let Triangle { p, q, .. } = self.triangle;
-        let mut strides = [1, 1, 1];
-        let mut take = |group: usize, dim: u64| {
-            let stride = strides[group];
-            strides[group] *= dim;
-            stride
-        };
-        (self.shape.iter().enumerate())
-            .map(|(k, &dim)| match k {
-                k if k == p => Axis::Low,
-                k if k == q => Axis::High,
-                k if k < p => Axis::Inner(take(0, dim)),
-                k if k < q => Axis::Middle(take(1, dim)),
-                _ => Axis::Outer(take(2, dim)),
-            })
-            .collect()
+        self.triangle.axes(&self.shape)
     }
 
     /// A stretch of the line number `n` along the dimension that runs fastest.

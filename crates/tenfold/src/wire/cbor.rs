@@ -38,13 +38,28 @@ const BREAK: u8 = 0xff;
 const TAG: u8 = 6;
 const STRAY_BREAK: &str = "a break where an item should be";
 
-/// How a key is found to be new among those of its map.
-enum KnownKeys<'b> {
+/// The keys of a map so far.
+struct KnownKeys<'b> {
+    /// A bit for each, by [`mark`]: most new keys are found to be new by it.
+    marks: u64,
+    /// How others are found to be new.
+    order: KeyOrder<'b>,
+}
+
+enum KeyOrder<'b> {
     /// Each was greater than the one before it.
     Rising,
     /// One by one.
     Few,
     Many(LookupMap<Cow<'b, str>, ()>),
+}
+
+/// A bit that is the same for equal keys, and seldom for the different keys of a map.
+fn mark(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let first = bytes.first().copied().unwrap_or(0);
+    let last = bytes.last().copied().unwrap_or(0);
+    1 << ((bytes.len() as u64 * 5 + u64::from(first) + u64::from(last) * 3) % 64)
 }
 
 /// Reads items one after the other.
@@ -142,6 +157,9 @@ impl<'b> Decoder<'b> {
 
     /// Text.
     pub(crate) fn text(&mut self, field: &str) -> Result<Cow<'b, str>> {
+        if let Some(text) = self.short_text() {
+            return Ok(Cow::Borrowed(text));
+        }
         self.expect(Kind::Text, field)?;
         self.text_item()
     }
@@ -382,15 +400,19 @@ impl<'b> Decoder<'b> {
         let mut left = self.run(|inner| inner.map())?;
         self.depth += 1;
         let first_key = self.keys.len();
-        let mut known = KnownKeys::Rising;
+        let mut known = KnownKeys {
+            marks: 0,
+            order: KeyOrder::Rising,
+        };
         let mut previous = None;
         while self.more(&mut left) {
             self.pass_tags()?;
             let from = self.inner.position();
             let at = self.pos();
-            let key = match self.head()? {
-                Kind::Text => Some(self.text_item()?),
-                _ => {
+            let key = match self.short_text() {
+                Some(key) => Some(Cow::Borrowed(key)),
+                None if self.head()? == Kind::Text => Some(self.text_item()?),
+                None => {
                     self.skip()?;
                     None
                 }
@@ -433,24 +455,26 @@ impl<'b> Decoder<'b> {
         at: u64,
     ) -> Result<()> {
         let keys = self.keys.get(first_key..).unwrap_or_default();
-        let rises = keys.last().is_none_or(|last| **last < *key);
-        if matches!(known, KnownKeys::Rising) && !rises {
-            *known = KnownKeys::Few;
+        let order = &mut known.order;
+        if matches!(order, KeyOrder::Rising) && keys.last().is_some_and(|last| **last >= *key) {
+            *order = KeyOrder::Few;
         }
-        if matches!(known, KnownKeys::Few) && keys.len() >= FEW_KEYS {
+        if matches!(order, KeyOrder::Few) && keys.len() >= FEW_KEYS {
             let keys = keys.iter().cloned();
-            *known = KnownKeys::Many(keys.map(|key| (key, ())).collect());
+            *order = KeyOrder::Many(keys.map(|key| (key, ())).collect());
         }
-        let is_new = match known {
-            KnownKeys::Rising => true,
-            KnownKeys::Few => !keys.contains(&key),
-            KnownKeys::Many(table) => table.insert(key.clone(), ()).is_none(),
+        let mark = mark(&key);
+        let is_new = match order {
+            KeyOrder::Rising => true,
+            KeyOrder::Few => known.marks & mark == 0 || !keys.contains(&key),
+            KeyOrder::Many(table) => table.insert(key.clone(), ()).is_none(),
         };
+        known.marks |= mark;
         if !is_new {
             let message = format!("the key {key:?} is there twice");
             return Err(Error::malformed(self.rules.duplicate, message).at(at..self.pos()));
         }
-        if !matches!(known, KnownKeys::Many(_)) {
+        if !matches!(order, KeyOrder::Many(_)) {
             self.keys.push(key);
         }
         Ok(())
@@ -492,6 +516,9 @@ impl<'b> Decoder<'b> {
     /// Text of less than 24 bytes, which nearly all keys and values are: without the general way.
     fn short_text(&mut self) -> Option<&'b str> {
         let first = self.peek().filter(|first| (0x60..=0x77).contains(first))?;
+        if self.depth > self.max_depth {
+            return None;
+        }
         let from = self.inner.position() + 1;
         let end = from + usize::from(first - 0x60);
         let text = core::str::from_utf8(self.inner.input().get(from..end)?).ok()?;

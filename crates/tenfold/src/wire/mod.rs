@@ -16,3 +16,6 @@ pub(crate) mod cbor;
 pub(crate) mod json;
 #[cfg(feature = "primitiv")]
 pub(crate) mod msgpack;
+pub(crate) mod numpy;
+#[cfg(feature = "npz")]
+pub(crate) mod zip;

@@ -207,3 +207,110 @@ fn a_component_that_is_not_sound_loses_only_itself() {
     assert_eq!(first.canonical().unwrap(), 2.5f64.to_le_bytes().as_slice());
     assert_eq!(first.info().metadata.get("unit"), Some(&Value::I64(1)));
 }
+
+/// Numbers that are easily written a bit off, and random bits.
+fn odd_numbers() -> Vec<f64> {
+    let mut numbers = vec![
+        0.0,
+        -0.0,
+        1.0,
+        0.1,
+        1e6,
+        1e23,
+        -1.5e-7,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        5e-324,
+        2.2250738585072011e-308,
+        9_007_199_254_740_993.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -f64::NAN,
+    ];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    while numbers.len() < 4096 {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let number = f64::from_bits(state ^ state >> 29);
+        if !number.is_nan() {
+            numbers.push(number);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn text_reads_back_bit_by_bit() {
+    let bytes: Bytes = odd_numbers().iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("reals", DType::F64, &[64, 64], bytes.clone())
+        .unwrap();
+    let reals = builder.finish();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("pairs", DType::C128, &[4, 128, 4], bytes)
+        .unwrap();
+    for archive in [reals, builder.finish()] {
+        let files = write(&archive, &[("text", "true")]);
+        assert!(files[1].1.contains("type: TextFile"), "{}", files[1].1);
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in &files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        let again = Archive::open(directory.path().join("out.yaml")).unwrap();
+        let found = again.tensors().next().unwrap().canonical().unwrap();
+        let expected = archive.tensors().next().unwrap().canonical().unwrap();
+        assert!(found == expected);
+        // And into a real file, checked before it gets its name.
+        let mut options = ConvertOptions::default();
+        options.options = vec![("text".into(), "true".into())];
+        options.check = true;
+        let registry = Registry::standard();
+        let path = directory.path().join("again.yaml");
+        let output = tenfold::io::AtomicOutput::file(&path).unwrap();
+        let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
+        conversion.write("again.yaml", Box::new(output)).unwrap();
+        let again = Archive::open(path).unwrap();
+        let found = again.tensors().next().unwrap().canonical().unwrap();
+        assert!(found == expected);
+    }
+}
+
+#[test]
+fn text_is_short_and_in_the_order_of_the_format() {
+    let mut builder = ArchiveBuilder::new();
+    let numbers = [0.0f64, -0.0, 0.1, 1e300, 1_000_000.0, -2.5];
+    let bytes: Bytes = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    builder.push("t", DType::F64, &[2, 3], bytes).unwrap();
+    let files = write(&builder.finish(), &[("text", "true"), ("set", "false")]);
+    // The first dimension runs fastest.
+    assert_eq!(files[0].1, "0\n1e300\n-0\n1e6\n0.1\n-2.5\n");
+    let mut builder = ArchiveBuilder::new();
+    let bytes: Bytes = [1.5f64, -2.0]
+        .iter()
+        .flat_map(|n| n.to_le_bytes())
+        .collect();
+    builder.push("t", DType::C128, &[], bytes).unwrap();
+    let files = write(&builder.finish(), &[("text", "true"), ("set", "false")]);
+    assert_eq!(files[0].1, "(1.5,-2)\n");
+}
+
+#[test]
+fn a_nan_that_text_does_not_have_is_refused() {
+    let mut builder = ArchiveBuilder::new();
+    let bytes = Bytes::copy_from_slice(&0x7ff8_0000_0000_0001u64.to_le_bytes());
+    builder.push("t", DType::F64, &[1], bytes).unwrap();
+    let mut options = ConvertOptions::default();
+    options.options = vec![("text".into(), "true".into())];
+    let registry = Registry::standard();
+    let archive = builder.finish();
+    let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
+    let mut output = MemoryOutput::new();
+    let error = conversion
+        .write("out.yaml", Box::new(&mut output))
+        .unwrap_err();
+    assert_eq!(error.rule(), "cc4s.text");
+    assert_eq!(error.tensor(), Some("t"));
+    assert!(error.message().contains("0x7ff8000000000001"), "{error}");
+}

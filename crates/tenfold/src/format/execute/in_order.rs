@@ -4,16 +4,17 @@ use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::execute::pool::{Pool, with_pool};
 use crate::format::execute::target::Target;
-use crate::format::execute::{Digesting, ExecuteOptions, padding, tensor};
-use crate::format::{Segment, Written};
+use crate::format::execute::{Digesting, ExecuteOptions, Progress, padding, tensor};
+use crate::format::{Segment, Spell, Want, Written};
 use crate::model::{Codec, Payload, SourceId};
 use crate::prelude::*;
-use crate::transform::{PIECE, View, as_size, encode, seek_table};
+use crate::transform::{DEFLATE_END, PIECE, View, as_size, encode, encode_deflate, seek_table};
 
 /// A piece to be prepared.
 struct Job<'v> {
     piece: PieceOf<'v>,
     codec: Option<Codec>,
+    spell: Option<Spell>,
     keep_decoded: bool,
 }
 
@@ -37,11 +38,11 @@ struct Piece {
 }
 
 pub(super) fn write(
-    run: Vec<Segment>,
+    run: &[Segment],
     from: &Archive,
     target: &mut Target<'_>,
     at: u64,
-    written: &mut Vec<Written>,
+    progress: &mut Progress,
     options: &ExecuteOptions,
 ) -> Result<u64> {
     #[cfg(feature = "std")]
@@ -61,16 +62,13 @@ pub(super) fn write(
     with_pool(threads, &work, |pool| {
         for segment in run {
             match segment {
-                Segment::Bytes(bytes) => writer.put(&bytes)?,
-                Segment::Align { to, fill } => {
-                    let mut left = padding(writer.at, to);
-                    while left > 0 {
-                        let n = left.min(64 << 10);
-                        writer.put(&vec![fill; as_size(n)?])?;
-                        left -= n;
-                    }
+                Segment::Bytes(bytes) => writer.put(bytes)?,
+                Segment::Align { to, fill } => writer.fill(padding(writer.at, *to), *fill)?,
+                Segment::Copy { source, range } => writer.copy(from, *source, range.clone())?,
+                Segment::Late { len, .. } => {
+                    progress.late.push(writer.at);
+                    writer.fill(*len, 0)?;
                 }
-                Segment::Copy { source, range } => writer.copy(from, source, range)?,
                 Segment::Tensor {
                     index,
                     part,
@@ -78,15 +76,28 @@ pub(super) fn write(
                     codec,
                     digest,
                 } => {
-                    let info = tensor(from, index)?;
-                    let view = View::new(from.data(), info, part, &want)?;
-                    let sum = Digesting::new(digest)?;
+                    let info = tensor(from, *index)?;
+                    let view = View::new(from.data(), info, *part, want)?;
+                    let sum = Digesting::new(*digest)?;
                     let done = writer
-                        .tensor(pool, view, codec, sum)
+                        .tensor(pool, view, *codec, None, sum)
                         .map_err(|error| error.in_tensor(&info.name))?;
-                    written.push(Written {
-                        index,
-                        part,
+                    progress.written.push(Written {
+                        index: *index,
+                        part: *part,
+                        ..done
+                    });
+                }
+                Segment::Text { index, form, spell } => {
+                    let info = tensor(from, *index)?;
+                    let want = Want::Dense(form.clone());
+                    let view = View::new(from.data(), info, 0, &want)?;
+                    let sum = Digesting::new(None)?;
+                    let done = writer
+                        .tensor(pool, view, None, Some(*spell), sum)
+                        .map_err(|error| error.in_tensor(&info.name))?;
+                    progress.written.push(Written {
+                        index: *index,
                         ..done
                     });
                 }
@@ -111,6 +122,16 @@ impl Writer<'_, '_> {
         self.options.control.advance(bytes.len() as u64)
     }
 
+    /// Writes `left` times the same byte.
+    fn fill(&mut self, mut left: u64, byte: u8) -> Result<()> {
+        while left > 0 {
+            let n = left.min(64 << 10);
+            self.put(&vec![byte; as_size(n)?])?;
+            left -= n;
+        }
+        Ok(())
+    }
+
     /// Writes bytes of one of the source's files.
     fn copy(&mut self, from: &Archive, source: SourceId, range: Range<u64>) -> Result<()> {
         let input = from.data().input(&Payload::Raw { source, range })?;
@@ -131,6 +152,7 @@ impl Writer<'_, '_> {
         pool: &mut Pool<'_, Job<'v>, Piece>,
         view: View<'v>,
         codec: Option<Codec>,
+        spell: Option<Spell>,
         mut sum: Digesting,
     ) -> Result<Written> {
         let start = self.at;
@@ -148,7 +170,7 @@ impl Writer<'_, '_> {
         // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
         let wanted = match codec {
             Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
-            Some(Codec::Zstd { .. }) => PIECE as u64,
+            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
             None => view.piece(),
         };
         let view = Arc::new(view);
@@ -165,6 +187,7 @@ impl Writer<'_, '_> {
                     Job {
                         piece,
                         codec,
+                        spell,
                         keep_decoded,
                     },
                     &mut consume,
@@ -185,6 +208,7 @@ impl Writer<'_, '_> {
                         Job {
                             piece,
                             codec,
+                            spell,
                             keep_decoded,
                         },
                         &mut consume,
@@ -196,6 +220,7 @@ impl Writer<'_, '_> {
                     Job {
                         piece: PieceOf::Decoded(gathered),
                         codec,
+                        spell,
                         keep_decoded,
                     },
                     &mut consume,
@@ -208,19 +233,22 @@ impl Writer<'_, '_> {
                 Job {
                     piece: PieceOf::Decoded(Vec::new()),
                     codec,
+                    spell,
                     keep_decoded,
                 },
                 &mut consume,
             )?;
         }
         pool.drain(&mut consume)?;
-        if matches!(codec, Some(Codec::ZstdSeekable { .. })) {
-            let table = seek_table(&frames);
-            if !sum.wants_decoded() {
-                sum.update(&table);
-            }
-            self.put(&table)?;
+        let end = match codec {
+            Some(Codec::ZstdSeekable { .. }) => seek_table(&frames),
+            Some(Codec::Deflate { .. }) => DEFLATE_END.to_vec(),
+            Some(Codec::Zstd { .. }) | None => Vec::new(),
+        };
+        if !sum.wants_decoded() {
+            sum.update(&end);
         }
+        self.put(&end)?;
         Ok(Written {
             index: 0,
             part: 0,
@@ -242,21 +270,31 @@ fn prepare(job: Job<'_>) -> Result<Piece> {
         PieceOf::Decoded(piece) => piece,
     };
     let decoded_len = decoded.len() as u64;
-    match job.codec {
-        None => Ok(Piece {
-            stored: decoded,
+    if let Some(spell) = job.spell {
+        let mut stored = Vec::new();
+        spell(&decoded, &mut stored)?;
+        return Ok(Piece {
+            stored,
             decoded: None,
             decoded_len,
-        }),
-        Some(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => {
-            let stored = encode(level, &decoded)?;
-            Ok(Piece {
-                stored,
-                decoded: job.keep_decoded.then_some(decoded),
-                decoded_len,
-            })
-        }
+        });
     }
+    let stored = match job.codec {
+        None => {
+            return Ok(Piece {
+                stored: decoded,
+                decoded: None,
+                decoded_len,
+            });
+        }
+        Some(Codec::Deflate { level, .. }) => encode_deflate(level, &decoded)?,
+        Some(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => encode(level, &decoded)?,
+    };
+    Ok(Piece {
+        stored,
+        decoded: job.keep_decoded.then_some(decoded),
+        decoded_len,
+    })
 }
 
 fn as_u32(len: u64) -> Result<u32> {

@@ -17,7 +17,7 @@ use crate::archive::Archive;
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::format::{FilePlan, Plan, Segment, Want, Written};
-use crate::io::Output;
+use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
 use crate::transform::Triangle;
@@ -72,9 +72,15 @@ fn write_file(
     // Up to the first segment of unknown length: what must fit on the disk at least.
     let mut sink = out.create(&file.name, known)?;
     let mut target = Target::new(&mut *sink);
-    let mut written = Vec::new();
+    let mut segments = file.segments;
+    let is_late = |segment: &Segment| matches!(segment, Segment::Late { .. });
+    if !target.is_file() && segments.iter().any(is_late) {
+        segments = late_as_bytes(segments, from, options)?;
+    }
+    let mut progress = Progress::default();
+    let mut late = Vec::new();
     let mut at = 0;
-    let mut segments = file.segments.into_iter().peekable();
+    let mut segments = segments.into_iter().peekable();
     while segments.peek().is_some() {
         let mut run = Vec::new();
         while let Some(segment) =
@@ -82,34 +88,110 @@ fn write_file(
         {
             run.push(segment);
         }
-        at = write_run(run, from, &mut target, at, &mut written, options)?;
+        at = write_run(&run, from, &mut target, at, &mut progress, options)?;
+        late.extend(run.into_iter().filter(is_late));
         if let Some(Segment::Computed(make)) = segments.next() {
-            let bytes = make(&written, at)?;
+            let bytes = make(&progress.written, at)?;
             target.write(at, &bytes)?;
             at += bytes.len() as u64;
+        }
+    }
+    for (segment, &place) in late.into_iter().zip(&progress.late) {
+        if let Some(bytes) = make_late(segment, &progress.written, place)? {
+            target.write(place, &bytes)?;
         }
     }
     target.finish(at)
 }
 
+/// What was written, and where room was left.
+#[derive(Default)]
+struct Progress {
+    written: Vec<Written>,
+    /// Where the late segments stand, in their order.
+    late: Vec<u64>,
+}
+
+/// Makes everything up to the first computed segment without keeping it, to know what late segments are: a stream cannot
+/// be returned to.
+fn late_as_bytes(
+    segments: Vec<Segment>,
+    from: &Archive,
+    options: &ExecuteOptions,
+) -> Result<Vec<Segment>> {
+    let is_computed = |segment: &Segment| matches!(segment, Segment::Computed(_));
+    let end = segments.iter().position(is_computed);
+    let run = segments
+        .get(..end.unwrap_or(segments.len()))
+        .unwrap_or_default();
+    for segment in run {
+        options
+            .control
+            .expect(known_len(segment, from, 0)?.unwrap_or(0));
+    }
+    let mut nowhere = Nowhere;
+    let mut target = Target::new(&mut nowhere);
+    let mut progress = Progress::default();
+    in_order::write(run, from, &mut target, 0, &mut progress, options)?;
+    let mut places = progress.late.iter();
+    let make = |segment: Segment| {
+        if !matches!(segment, Segment::Late { .. }) {
+            return Ok(segment);
+        }
+        let Some(&place) = places.next() else {
+            return Err(Error::argument(
+                "a late segment behind a computed one cannot be written to a stream",
+            ));
+        };
+        let bytes = make_late(segment, &progress.written, place)?;
+        Ok(Segment::Bytes(bytes.unwrap_or_default()))
+    };
+    segments.into_iter().map(make).collect()
+}
+
+/// The bytes of a late segment that stands at `place`; `None` for any other.
+fn make_late(segment: Segment, written: &[Written], place: u64) -> Result<Option<Vec<u8>>> {
+    let Segment::Late { len, make } = segment else {
+        return Ok(None);
+    };
+    let bytes = make(written, place)?;
+    if bytes.len() as u64 != len {
+        let message = format!("{} bytes in a room for {len}", bytes.len());
+        return Err(Error::argument(message));
+    }
+    Ok(Some(bytes))
+}
+
+/// Takes bytes and keeps none.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn write(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes segments without a computed one among them, from `at` on, and says where they end.
 fn write_run(
-    run: Vec<Segment>,
+    run: &[Segment],
     from: &Archive,
     target: &mut Target<'_>,
     at: u64,
-    written: &mut Vec<Written>,
+    progress: &mut Progress,
     options: &ExecuteOptions,
 ) -> Result<u64> {
     #[cfg(feature = "std")]
     if let Some(file) = target.file()
-        && run
-            .iter()
-            .all(|segment| !matches!(segment, Segment::Tensor { codec: Some(_), .. }))
+        && run.iter().all(|segment| {
+            !matches!(
+                segment,
+                Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. }
+            )
+        })
     {
-        return positioned::write(&run, from, file, at, written, options);
+        return positioned::write(run, from, file, at, progress, options);
     }
-    in_order::write(run, from, target, at, written, options)
+    in_order::write(run, from, target, at, progress, options)
 }
 
 /// The length of a segment that begins at `at`; `None` when it is known only after it was written.
@@ -125,7 +207,10 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
             codec: None,
             ..
         } => Some(wanted_len(tensor(from, *index)?, *part, want)?),
-        Segment::Tensor { codec: Some(_), .. } | Segment::Computed(_) => None,
+        Segment::Late { len, .. } => Some(*len),
+        Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. } | Segment::Computed(_) => {
+            None
+        }
     })
 }
 

@@ -8,7 +8,7 @@ use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::execute::pool::thread_count;
 use crate::format::execute::target::{copy, write_at};
-use crate::format::execute::{Digesting, ExecuteOptions, known_len, tensor};
+use crate::format::execute::{Digesting, ExecuteOptions, Progress, known_len, tensor};
 use crate::format::{Segment, Written};
 use crate::model::{Checksum, Layout, Payload, TensorInfo};
 use crate::prelude::*;
@@ -18,6 +18,8 @@ use crate::transform::{Input, PIECE, View, as_size};
 const SMALL: u64 = 256 << 10;
 /// Gathered bytes that are written at once.
 const GATHER: u64 = 1 << 20;
+/// Padding with zeros from this length on is not written: a new file has them already.
+const HOLE: u64 = 16 << 10;
 /// Bytes of one large segment that one worker moves before it takes other work.
 const SHARE: u64 = 64 << 20;
 
@@ -45,7 +47,7 @@ pub(super) fn write(
     from: &Archive,
     file: &File,
     at: u64,
-    written: &mut Vec<Written>,
+    progress: &mut Progress,
     options: &ExecuteOptions,
 ) -> Result<u64> {
     let mut places = vec![at];
@@ -64,12 +66,15 @@ pub(super) fn write(
     };
     let tasks = job.tasks()?;
     let digests = job.carry_out(&tasks)?;
-    for (segment, place) in run.iter().enumerate() {
-        if let &Segment::Tensor { index, part, .. } = place {
+    for (segment, what) in run.iter().enumerate() {
+        if let Segment::Late { .. } = what {
+            progress.late.push(job.range(segment).start);
+        }
+        if let &Segment::Tensor { index, part, .. } = what {
             let range = job.range(segment);
             let raw_len = range.end - range.start;
             let digest = digests.get(&segment).cloned();
-            written.push(Written {
+            progress.written.push(Written {
                 index,
                 part,
                 range,
@@ -223,16 +228,26 @@ impl Job<'_> {
         segments: Range<usize>,
         scratch: &mut Scratch,
     ) -> Result<Vec<(usize, Checksum)>> {
-        let start = self.range(segments.start).start;
+        let mut start = self.range(segments.start).start;
         let mut digests = Vec::new();
         scratch.buffer.clear();
         for segment in segments {
             let range = self.range(segment);
+            let len = range.end - range.start;
             match self.run.get(segment) {
                 Some(Segment::Bytes(bytes)) => scratch.buffer.extend_from_slice(bytes),
+                Some(Segment::Align { fill: 0, .. }) if len >= HOLE => {
+                    self.flush(start, &mut scratch.buffer)?;
+                    self.options.control.advance(len)?;
+                    start = range.end;
+                }
                 Some(Segment::Align { fill, .. }) => {
                     let len = as_size(range.end - start)?;
                     scratch.buffer.resize(len, *fill);
+                }
+                Some(Segment::Late { .. }) => {
+                    let len = as_size(range.end - start)?;
+                    scratch.buffer.resize(len, 0);
                 }
                 Some(Segment::Copy { .. }) => {
                     let input = self.copied(segment)?;
@@ -253,9 +268,18 @@ impl Job<'_> {
                 _ => {}
             }
         }
-        write_at(self.file, start, &scratch.buffer)?;
-        self.options.control.advance(scratch.buffer.len() as u64)?;
+        self.flush(start, &mut scratch.buffer)?;
         Ok(digests)
+    }
+
+    /// Writes what was gathered.
+    fn flush(&self, at: u64, gathered: &mut Vec<u8>) -> Result<()> {
+        if !gathered.is_empty() {
+            write_at(self.file, at, gathered)?;
+            self.options.control.advance(gathered.len() as u64)?;
+            gathered.clear();
+        }
+        Ok(())
     }
 
     /// Writes a part of a large tensor.

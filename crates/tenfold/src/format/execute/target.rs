@@ -29,6 +29,14 @@ impl<'s> Target<'s> {
         self.sink.as_file()
     }
 
+    /// Whether it can be written at any place.
+    pub(super) fn is_file(&self) -> bool {
+        #[cfg(feature = "std")]
+        return self.file().is_some();
+        #[cfg(not(feature = "std"))]
+        false
+    }
+
     /// Writes bytes at a place, which for a stream must be where it is.
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         #[cfg(feature = "std")]

@@ -71,6 +71,55 @@ pub(super) fn parse(
     }
 }
 
+/// Numbers as text, a line each.
+pub(super) fn spell_numbers(elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    for number in elements.as_chunks().0 {
+        spell(f64::from_le_bytes(*number), out)?;
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// Complex numbers as text, a line each.
+pub(super) fn spell_pairs(elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    for [real, imaginary] in elements.as_chunks().0.as_chunks().0 {
+        out.push(b'(');
+        spell(f64::from_le_bytes(*real), out)?;
+        out.push(b',');
+        spell(f64::from_le_bytes(*imaginary), out)?;
+        out.extend_from_slice(b")\n");
+    }
+    Ok(())
+}
+
+/// The shortest text that reads back as the same bits.
+fn spell(value: f64, out: &mut Vec<u8>) -> Result<()> {
+    if value.is_nan() {
+        // Text knows two of the many NaNs.
+        let known = [("nan", f64::NAN), ("-nan", -f64::NAN)];
+        let mut known = known
+            .iter()
+            .filter(|(_, nan)| nan.to_bits() == value.to_bits());
+        let Some((word, _)) = known.next() else {
+            let message = format!(
+                "a NaN with the bits {:#018x} cannot be written as text; write binary elements",
+                value.to_bits()
+            );
+            return Err(Error::mismatch("cc4s.text", message));
+        };
+        out.extend_from_slice(word.as_bytes());
+        return Ok(());
+    }
+    let (plain, scientific) = (format!("{value}"), format!("{value:e}"));
+    let shorter = if plain.len() <= scientific.len() {
+        plain
+    } else {
+        scientific
+    };
+    out.extend_from_slice(shorter.as_bytes());
+    Ok(())
+}
+
 /// Walks over words between white space; for complex numbers, a word goes up to its parenthesis.
 struct Words<'t> {
     text: &'t [u8],

@@ -72,11 +72,18 @@ pub static SPEC: Spec = Spec {
             checksums: &[],
         },
     }],
-    options: &[OptionSpec {
-        key: "set",
-        value: "true|false",
-        help: "whether a single tensor is written as a TensorSet; only where its name would be lost, unless told otherwise",
-    }],
+    options: &[
+        OptionSpec {
+            key: "set",
+            value: "true|false",
+            help: "whether a single tensor is written as a TensorSet; only where its name would be lost, unless told otherwise",
+        },
+        OptionSpec {
+            key: "text",
+            value: "true|false",
+            help: "whether elements are written as text, the shortest that reads back as the same numbers; binary unless told otherwise",
+        },
+    ],
 };
 
 const VERSION: &str = "100";

@@ -2,11 +2,12 @@
 
 use core::fmt::Write;
 
+use super::elements::{spell_numbers, spell_pairs};
 use super::yaml::plain_value;
 use super::{VERSION, scalar_type};
 use crate::error::{Error, Result};
 use crate::format::{Arranged, Effect, FilePlan, Form, Loss, Plan, PlanOptions, Segment, Want};
-use crate::model::{Endian, Layout, Manifest, Metadata, TensorInfo, Value};
+use crate::model::{DType, Endian, Layout, Manifest, Metadata, TensorInfo, Value};
 use crate::prelude::*;
 
 /// Finds what only shows when tensors are seen together, or a tensor with its metadata.
@@ -44,12 +45,13 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ => name,
     };
+    let as_text = options.flag("text")?;
     let mut text = String::new();
     let mut files = Vec::new();
     match what.tensors.as_slice() {
         [tensor] if !as_set(tensor, stem, options)? => {
-            describe(&mut text, tensor, 0);
-            files.push(elements(0, tensor, stem));
+            describe(&mut text, tensor, as_text, 0);
+            files.push(elements(0, tensor, as_text, stem));
         }
         tensors => {
             text.push_str(if tensors.is_empty() {
@@ -59,9 +61,9 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             });
             for (index, tensor) in tensors.iter().enumerate() {
                 let _ = writeln!(text, "  {}:", word(&tensor.name));
-                describe(&mut text, tensor, 4);
+                describe(&mut text, tensor, as_text, 4);
                 let base = format!("{stem}.components.{}", tensor.name);
-                files.push(elements(index, tensor, &base));
+                files.push(elements(index, tensor, as_text, &base));
             }
             let _ = writeln!(text, "type: TensorSet\nversion: {VERSION}");
         }
@@ -86,26 +88,34 @@ fn as_set(tensor: &TensorInfo, stem: &str, options: &PlanOptions) -> Result<bool
     }
 }
 
-fn elements(index: usize, tensor: &TensorInfo, base: &str) -> FilePlan {
+fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> FilePlan {
     let form = Form {
         dtype: tensor.dtype,
         layout: Layout::ColumnMajor,
         endian: Endian::Little,
     };
-    FilePlan {
-        name: format!("{base}.elements"),
-        segments: vec![Segment::Tensor {
+    let spell = match tensor.dtype {
+        DType::C128 => spell_pairs,
+        _ => spell_numbers,
+    };
+    let segment = match as_text {
+        true => Segment::Text { index, form, spell },
+        false => Segment::Tensor {
             index,
             part: 0,
             want: Want::Dense(form),
             codec: None,
             digest: None,
-        }],
+        },
+    };
+    FilePlan {
+        name: format!("{base}.elements"),
+        segments: vec![segment],
     }
 }
 
 /// The map of a Tensor, its keys in alphabetical order as cc4s has them.
-fn describe(out: &mut String, tensor: &TensorInfo, indent: usize) {
+fn describe(out: &mut String, tensor: &TensorInfo, as_text: bool, indent: usize) {
     let mut map = Metadata::new();
     let kinds = match tensor.metadata.get("dimensions") {
         Some(Value::List(kinds)) => kinds.as_slice(),
@@ -122,7 +132,12 @@ fn describe(out: &mut String, tensor: &TensorInfo, indent: usize) {
     }
     let named = |name: &str| Value::Str(name.to_owned());
     map.push("dimensions", Value::List(dimensions));
-    let kind = ("type".to_owned(), named("IeeeBinaryFile"));
+    let kind = if as_text {
+        "TextFile"
+    } else {
+        "IeeeBinaryFile"
+    };
+    let kind = ("type".to_owned(), named(kind));
     map.push("elements", Value::Map([kind].into_iter().collect()));
     if let Some(more) = tensor.metadata.get("metaData") {
         map.push("metaData", more.clone());

@@ -38,7 +38,12 @@ fn any_operation_may_fail_and_nothing_is_lost_or_left() {
             continue;
         };
         for way in [Way::New, Way::Replace, Way::Directory] {
-            for lacks in SYSTEMS {
+            // One file and several; what the others do is the same.
+            let systems = match entry.spec.id {
+                "cc4s" | "mag" => &SYSTEMS[..],
+                _ => &SYSTEMS[..1],
+            };
+            for &lacks in systems {
                 let case = Case::new(entry, profile, way, lacks);
                 failed += case.fail_everywhere(&mut seen);
             }
@@ -240,12 +245,11 @@ impl<'c> Case<'c> {
         assert_eq!(kept, self.whole, "{self}: {what}");
         if found != kept {
             assert_eq!(what, "remove");
-            remove_abandoned(&self.out(), &self.name());
-            let left_over: Vec<_> = self.found();
-            assert!(
-                self.way == Way::Directory || left_over == self.whole,
-                "{self}"
-            );
+            for (name, _) in &self.whole {
+                let name = Path::new(name).file_name().and_then(|name| name.to_str());
+                remove_abandoned(&self.out(), name.unwrap());
+            }
+            assert_eq!(self.found(), self.whole, "{self}");
         }
     }
 }

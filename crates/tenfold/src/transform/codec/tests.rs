@@ -111,7 +111,7 @@ fn frames_can_be_entered_at_any_of_them() {
         // A stream's reader passes over the table.
         assert_eq!(read(&stored, ZSTD, 10_000).unwrap(), content, "{frame}");
         let input = Input::Memory(stored.into());
-        let frames = Frames::new(input, 10_000).unwrap();
+        let frames = Frames::new(input, SEEKABLE, 10_000).unwrap();
         let step = as_size(frames.frame_len()).unwrap();
         for at in (0..10_000).step_by(step) {
             let mut out = vec![0; step.min(10_000 - at)];

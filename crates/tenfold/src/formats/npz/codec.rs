@@ -1,0 +1,300 @@
+//! Between the members of an archive and the model.
+
+use bytes::Bytes;
+use crc32fast::Hasher;
+
+use super::{EXTENSION, SPEC, ZIP, write};
+use crate::error::{Error, Result};
+use crate::format::{Arranged, Confidence, Context, Effect, Format, Loss, Plan, PlanOptions, Spec};
+use crate::io::Source;
+use crate::model::{
+    Checksum, Codec, DType, DigestKind, Layout, Manifest, Over, Payload, SealedRange, SourceId,
+    TensorInfo,
+};
+use crate::prelude::*;
+use crate::transform::{Inflate, Input};
+use crate::wire::numpy::{self, Header, Place};
+use crate::wire::zip::{Directory, Member, Zip};
+
+/// Reads and writes `.npz`.
+#[derive(Clone, Copy, Debug)]
+pub struct Npz;
+
+impl Format for Npz {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+        let head = source.read(0..source.len().min(4))?;
+        if head != b"PK\x03\x04"[..] && head != b"PK\x05\x06"[..] {
+            return Ok(
+                match has_end(source)? && holds_arrays(source) == Ok(Some(true)) {
+                    // The beginning is damaged: describing it says how.
+                    true => Confidence::Possible,
+                    false => Confidence::No,
+                },
+            );
+        }
+        Ok(match holds_arrays(source) {
+            Ok(None) => Confidence::Possible,
+            Ok(Some(true)) => Confidence::Certain,
+            Ok(Some(false)) => Confidence::No,
+            // Perhaps damaged or cut off.
+            Err(()) if first_name(source)?.ends_with(EXTENSION.as_bytes()) => Confidence::Likely,
+            Err(()) => Confidence::No,
+        })
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let zip = Zip::open(cx.source(), cx.limits().header_bytes)?;
+        for (rule, at, message) in zip.remarks {
+            cx.warn(rule, at, message)?;
+        }
+        let mut manifest = Manifest::new(ZIP);
+        let mut others = Vec::new();
+        for member in &zip.members {
+            manifest.region(member.header.clone(), "member's header");
+            if let Some(range) = &member.descriptor {
+                manifest.region(range.clone(), "member's descriptor");
+            }
+            match member.name.strip_suffix(EXTENSION) {
+                Some(name) => {
+                    let tensor = tensor(cx, &mut manifest, member, name)?;
+                    manifest.tensors.push(tensor);
+                }
+                None => {
+                    others.push(member);
+                    other(&mut manifest, member);
+                }
+            }
+        }
+        if let [first, rest @ ..] = others.as_slice() {
+            let more = match rest.len() {
+                0 => String::new(),
+                n => format!(", and {n} more"),
+            };
+            let message = format!(
+                "skipped, because it is no array: member {:?}{more}",
+                first.name
+            );
+            cx.note("npz.other-member", first.data.clone(), message);
+        }
+        manifest.region(zip.tail, "directory");
+        Ok(manifest)
+    }
+
+    fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
+        Ok(numpy::arrange(what, shadowed(what)))
+    }
+
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// Whether an archive holds arrays and is not PyTorch's; `None` for one that is empty, an error for one without a directory.
+fn holds_arrays(source: &dyn Source) -> Result<Option<bool>, ()> {
+    let directory = Directory::read(source, MOST_DETECTED).map_err(|_| ())?;
+    let ends = |end: &str| {
+        let mut entries = directory.entries.iter();
+        entries.any(|entry| entry.name.ends_with(end))
+    };
+    match directory.entries.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(ends(EXTENSION) && !ends("/data.pkl"))),
+    }
+}
+
+/// Whether a file ends like a zip archive without a comment.
+fn has_end(source: &dyn Source) -> Result<bool> {
+    let len = source.len();
+    let end = source.read(len.saturating_sub(22)..len)?;
+    Ok(end.starts_with(b"PK\x05\x06"))
+}
+
+/// Bytes of a directory that is looked at to recognize an archive.
+const MOST_DETECTED: u64 = 1 << 30;
+
+/// The name of the member that a file begins with, as it is.
+fn first_name(source: &dyn Source) -> Result<Bytes> {
+    let head = source.read(0..source.len().min(30))?;
+    let len = match head.get(26..28) {
+        Some(&[low, high]) => u64::from(u16::from_le_bytes([low, high])),
+        _ => 0,
+    };
+    source.read(30.min(source.len())..(30 + len).min(source.len()))
+}
+
+/// The tensor of a member. What is wrong with the array in it loses only that.
+fn tensor(
+    cx: &mut Context<'_>,
+    manifest: &mut Manifest,
+    member: &Member,
+    name: &str,
+) -> Result<TensorInfo> {
+    let (header, head_crc) = match read_header(cx, member) {
+        Ok(read) => read,
+        Err(error) => {
+            manifest.region(member.data.clone(), "member");
+            let mut tensor = TensorInfo::new(name, DType::UNKNOWN, Vec::new(), Layout::RowMajor);
+            tensor.defect = Some(error.in_tensor(name).in_format(SPEC.id));
+            return Ok(tensor);
+        }
+    };
+    if let Some(at) = header.native {
+        let message = format!(
+            "the byte order of {name:?} is that of the machine that wrote it; it is taken to be little-endian"
+        );
+        cx.warn("npz.byte-order", at, message)?;
+    }
+    let payload = match member.is_deflated {
+        true => Payload::Encoded {
+            source: SourceId::MAIN,
+            range: member.data.clone(),
+            codec: Codec::Deflate {
+                level: 0,
+                // At most 10 000 and a little.
+                skip: u32::try_from(header.len).unwrap_or(0),
+            },
+            len: header.data_len,
+        },
+        false => {
+            let data = member.data.start + header.len;
+            manifest.region(member.data.start..data, "array's header");
+            Payload::main(data..member.data.end)
+        }
+    };
+    let mut tensor = TensorInfo::dense(name, header.dtype, header.shape, payload);
+    tensor.layout = header.layout;
+    for part in &mut tensor.parts {
+        part.endian = header.endian;
+        let value = crc_behind(member.crc32, head_crc, header.data_len);
+        part.checksum = Some(crc(value, Over::Decoded));
+    }
+    Ok(tensor)
+}
+
+/// The header of the array in a member, and its CRC-32.
+fn read_header(cx: &Context<'_>, member: &Member) -> Result<(Header, u32)> {
+    let source = cx.source();
+    let (mut left, mut sum) = (member.size, Hasher::new());
+    let input = Input::Source {
+        id: SourceId::MAIN,
+        source,
+        range: member.data.clone(),
+    };
+    let mut at = 0;
+    let (mut inflate, place) = match member.is_deflated {
+        true => (
+            Some(Inflate::new(input.clone())),
+            Place::Within(member.data.clone()),
+        ),
+        false => (None, Place::At(member.data.start)),
+    };
+    let short = |field: &str| {
+        let rule = match field {
+            numpy::MAGIC_FIELD => "npz.magic",
+            _ => "npz.truncated",
+        };
+        let message = format!(
+            "the member has {} bytes and ends within {field}: it is no whole array",
+            member.size
+        );
+        Error::malformed(rule, message).at(member.data.clone())
+    };
+    let mut take = |n: u64, field: &'static str| {
+        left = left.checked_sub(n).ok_or_else(|| short(field))?;
+        let bytes = match &mut inflate {
+            None => input.read(at, n)?,
+            Some(inflate) => {
+                // Never more than a header.
+                let mut bytes = vec![0; crate::transform::as_size(n)?];
+                let whole = inflate
+                    .fill(&mut bytes)
+                    .map_err(|error| error.at(member.data.clone()))?;
+                if !whole {
+                    return Err(short(field));
+                }
+                Bytes::from(bytes)
+            }
+        };
+        at += n;
+        sum.update(&bytes);
+        Ok(bytes)
+    };
+    let header = Header::parse(&mut take, &place, cx.assumed_dtype(), cx.limits().rank)?;
+    if header.data_len != left {
+        let message = format!(
+            "{} of {:?} has {} bytes, {left} follow the header in the member",
+            header.dtype, header.shape, header.data_len
+        );
+        return Err(Error::malformed("npz.member-size", message).at(member.data.clone()));
+    }
+    Ok((header, sum.finalize()))
+}
+
+/// The CRC-32 that data of `len` bytes must have, if behind a head with `head` the whole is to have `whole`.
+fn crc_behind(whole: u32, head: u32, len: u64) -> u32 {
+    // Combining with the sum 0 moves the head's sum to where it stands in that of the whole; the rest is the data's.
+    let mut moved = Hasher::new_with_initial(head);
+    moved.combine(&Hasher::new_with_initial_len(0, len));
+    whole ^ moved.finalize()
+}
+
+fn crc(value: u32, over: Over) -> Checksum {
+    Checksum {
+        kind: DigestKind::Crc32,
+        over,
+        value: Bytes::copy_from_slice(&value.to_be_bytes()),
+    }
+}
+
+/// A member that is no array: its checksum is verified where that needs no unpacking.
+fn other(manifest: &mut Manifest, member: &Member) {
+    manifest.region(member.data.clone(), "other member");
+    if !member.is_deflated {
+        manifest.sealed.push(SealedRange {
+            source: SourceId::MAIN,
+            range: member.data.clone(),
+            checksum: crc(member.crc32, Over::Stored),
+            what: format!("member {:?}", member.name),
+        });
+    }
+}
+
+/// Names that NumPy does not find: it gives the array `x` when asked for `x.npy`, if both are there.
+fn shadowed(what: &Manifest) -> Vec<Loss> {
+    let mut names = LookupMap::new();
+    names.extend(what.tensors.iter().map(|tensor| (tensor.name.as_str(), ())));
+    let is_shadowed = |tensor: &&TensorInfo| {
+        let plain = tensor.name.strip_suffix(EXTENSION);
+        plain.is_some_and(|plain| names.contains_key(plain))
+    };
+    let loss = |tensor: &TensorInfo| Loss {
+        tensor: Some(tensor.name.clone()),
+        what: "its name".into(),
+        why: "NumPy gives the tensor of this name without .npy instead".into(),
+        effect: Effect::Impossible,
+    };
+    what.tensors.iter().filter(is_shadowed).map(loss).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_the_data_follows_from_that_of_the_member_and_of_its_header() {
+        let whole = b"a header of some length, and then the numbers";
+        for split in 0..=whole.len() {
+            let (head, data) = whole.split_at(split);
+            let found = crc_behind(
+                crc32fast::hash(whole),
+                crc32fast::hash(head),
+                data.len() as u64,
+            );
+            assert_eq!(found, crc32fast::hash(data), "{split}");
+        }
+    }
+}

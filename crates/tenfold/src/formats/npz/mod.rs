@@ -1,0 +1,71 @@
+//! NumPy's `.npz`: a zip archive with an array in each member `NAME.npy`.
+//!
+//! | part             | notes                                                                                         |
+//! |------------------|-----------------------------------------------------------------------------------------------|
+//! | members          | `PK\x03\x04`, sizes and CRC-32, name, extra fields; then an array as in `.npy`, stored or deflated |
+//! | directory        | `PK\x01\x02` for each member: what counts about sizes, checksums and places                   |
+//! | end records      | with numbers of 64 bits where they are needed (`PK\x06\x06`, `PK\x06\x07`), then `PK\x05\x06`  |
+//!
+//! A tensor's name is that of its member without `.npy`; other members are skipped. Stored arrays are read in place,
+//! deflated ones as a stream, and the CRC-32 of each is verified. Written are stored arrays, each at a multiple of 64 bytes,
+//! or deflated ones (`-O deflate=6`). Refused are encrypted members, other methods of compression, members that overlap or
+//! have the same name, and whatever is refused in `.npy`. The rules are listed in `docs/formats/npz.md`. Source: NumPy's
+//! documentation, PKWARE's description of zip, and the behaviour of NumPy 2.4.
+
+#[cfg(feature = "npz")]
+mod codec;
+#[cfg(feature = "npz")]
+mod write;
+
+#[cfg(feature = "npz")]
+pub use codec::Npz;
+
+use crate::format::{Entry, OptionSpec, Profile, Spec};
+use crate::wire::numpy;
+
+/// The row of the table of formats.
+pub(super) const ENTRY: Entry = Entry {
+    spec: &SPEC,
+    #[cfg(feature = "npz")]
+    codec: Some(&Npz),
+    #[cfg(not(feature = "npz"))]
+    codec: None,
+};
+
+/// What is known of the format without its codec.
+pub static SPEC: Spec = Spec {
+    id: "npz",
+    name: "NumPy archive",
+    extensions: &["npz"],
+    // Only for builds without the codec, which looks at the members: how NumPy's own writer begins, stored and deflated.
+    magic: &[
+        (0, b"PK\x03\x04\x2d\0\0\0\0\0\0\0\x21\0"),
+        (0, b"PK\x03\x04\x2d\0\0\0\x08\0\0\0\x21\0"),
+    ],
+    reads: &[ZIP],
+    writes: &[Profile {
+        version: ZIP,
+        read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
+        can: numpy::capabilities(u64::MAX, |name| {
+            if name.len() > MAX_NAME {
+                Err("a member's name has at most 65531 bytes")
+            } else if name.contains('\0') {
+                Err("NumPy ends names at a zero byte")
+            } else {
+                Ok(())
+            }
+        }),
+    }],
+    options: &[OptionSpec {
+        key: "deflate",
+        value: "0-9",
+        help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
+    }],
+};
+
+/// The only version there is.
+const ZIP: &str = "zip";
+/// What members with arrays end in.
+const EXTENSION: &str = ".npy";
+/// Bytes of a name, with room for the extension.
+const MAX_NAME: usize = 65531;

@@ -1,0 +1,98 @@
+//! What files and tensors say beside their numbers.
+
+use super::Pair;
+use crate::archive::Archive;
+use crate::error::Result;
+use crate::model::{Metadata, Value};
+use crate::prelude::*;
+
+/// A key of metadata that is not the same in both archives.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MetadataChange {
+    /// The tensor that it is about, by its name in the first archive; the file if there is none.
+    pub tensor: Option<String>,
+    /// The key.
+    pub key: String,
+    /// The value in the first archive.
+    pub a: Option<Value>,
+    /// The value in the second.
+    pub b: Option<Value>,
+}
+
+/// Compares what both say; keys that repeat a tensor's name, type or layout are left out.
+pub(super) fn compare(
+    a: &Archive,
+    b: &Archive,
+    pairs: &[Pair<'_>],
+    changes: &mut Vec<MetadataChange>,
+) -> Result<()> {
+    let (of_a, of_b) = (a.load_metadata()?, b.load_metadata()?);
+    maps(None, &of_a, &of_b, |_| true, changes);
+    for (a, b) in pairs {
+        let (a, b) = (a.info(), b.info());
+        let told = |key: &str| !a.derived.contains(&key) && !b.derived.contains(&key);
+        maps(Some(&a.name), &a.metadata, &b.metadata, told, changes);
+    }
+    Ok(())
+}
+
+fn maps(
+    tensor: Option<&str>,
+    a: &Metadata,
+    b: &Metadata,
+    told: impl Fn(&str) -> bool,
+    changes: &mut Vec<MetadataChange>,
+) {
+    let mut change = |key: &str, a: Option<&Value>, b: Option<&Value>| {
+        if told(key) {
+            changes.push(MetadataChange {
+                tensor: tensor.map(ToOwned::to_owned),
+                key: key.to_owned(),
+                a: a.cloned(),
+                b: b.cloned(),
+            });
+        }
+    };
+    for (key, value) in a.iter() {
+        match b.get(key) {
+            Some(other) if same(value, other) => {}
+            other => change(key, Some(value), other),
+        }
+    }
+    for (key, value) in b.iter().filter(|(key, _)| a.get(key).is_none()) {
+        change(key, None, Some(value));
+    }
+}
+
+/// Whether two values say the same: numbers of any width by their value, maps in any order.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::F32(a), Value::F64(b)) | (Value::F64(b), Value::F32(a)) => {
+            // What one of them had to round is the same number.
+            #[allow(clippy::cast_possible_truncation)]
+            let narrow = *b as f32;
+            *a == narrow || a.is_nan() && b.is_nan()
+        }
+        (Value::F32(a), Value::F32(b)) => a == b || a.is_nan() && b.is_nan(),
+        (Value::F64(a), Value::F64(b)) => a == b || a.is_nan() && b.is_nan(),
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::List(list), Value::Empty(_)) | (Value::Empty(_), Value::List(list)) => {
+            list.is_empty()
+        }
+        (Value::Empty(_), Value::Empty(_)) => true,
+        (Value::Map(a), Value::Map(b)) => {
+            let mut changes = Vec::new();
+            maps(None, a, b, |_| true, &mut changes);
+            changes.is_empty()
+        }
+        _ if a == b => true,
+        _ => match (a.as_u64(), b.as_u64(), a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b), ..) => a == b,
+            (_, _, Some(a), Some(b)) => a == b,
+            _ => matches!((a.as_f64(), b.as_f64()), (Some(a), Some(b)) if a == b),
+        },
+    }
+}

@@ -1,0 +1,375 @@
+//! How different the numbers of two tensors are.
+
+use super::tolerance::{Tolerance, grain};
+use super::{DiffOptions, Pair};
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::model::Scalar;
+use crate::ops::Number;
+use crate::ops::chunks::Cut;
+use crate::ops::pieces::{self, Work};
+use crate::ops::values::{CHUNK, Values};
+use crate::prelude::*;
+use crate::transform::{BLOCK, Buffers, Numbers};
+
+/// How different the numbers of two tensors are. Errors are those of the second against the first, of numbers that are
+/// finite in both; sums are in f64.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Numbers that were compared: the elements, or their components.
+    pub numbers: u64,
+    /// Numbers that count as different: beyond the tolerance, or in any bit where there is none.
+    pub different: u64,
+    /// Of them, those that are 0 in both, with different signs.
+    pub signs_of_zero: u64,
+    /// Of them, those that are NaN in both, with different bits.
+    pub nan_bits: u64,
+    /// Of them, those that are finite in one only, or infinite with different signs.
+    pub not_finite: u64,
+    /// The first that is different.
+    pub first: Option<First>,
+    /// The largest absolute error.
+    pub max_abs: Option<f64>,
+    /// The largest error relative to the first number, where that is not 0.
+    pub max_rel: Option<f64>,
+    /// The length of the difference, relative to the length of the first tensor.
+    pub relative_l2: Option<f64>,
+    /// The cosine of the angle between both.
+    pub cosine: Option<f64>,
+}
+
+/// A place where tensors differ.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct First {
+    /// The indices of the element.
+    pub index: Vec<u64>,
+    /// The number in the first tensor.
+    pub a: Number,
+    /// The number in the second.
+    pub b: Number,
+}
+
+/// Compares the numbers of the pairs at `chosen`, which have the same shape.
+pub(super) fn compare(
+    a: &Archive,
+    b: &Archive,
+    pairs: &[Pair<'_>],
+    chosen: &[usize],
+    options: &DiffOptions,
+) -> Vec<Result<Difference>> {
+    let pass = Pass {
+        archives: (a, b),
+        pairs,
+        chosen,
+        options,
+    };
+    let sums = pieces::run(&pass, chosen.len(), options.threads);
+    let shape = |index: usize| pairs.get(index).map(|(a, _)| a.info().shape.as_slice());
+    let sums = chosen.iter().zip(sums);
+    sums.map(|(&index, found)| {
+        let (lanes, sums) = found?;
+        Ok(sums.finish(shape(index).unwrap_or_default(), lanes))
+    })
+    .collect()
+}
+
+struct Pass<'a> {
+    archives: (&'a Archive, &'a Archive),
+    pairs: &'a [Pair<'a>],
+    chosen: &'a [usize],
+    options: &'a DiffOptions,
+}
+
+struct Job<'a> {
+    pair: &'a Pair<'a>,
+    a: Values<'a>,
+    b: Values<'a>,
+    cut: Cut,
+    /// Same bits, same number: types are equal, and nothing is decoded.
+    by_bits: bool,
+}
+
+#[derive(Default)]
+struct Scratch {
+    bytes: [Vec<u8>; 2],
+    buffers: Buffers,
+    values: [Vec<f64>; 2],
+    differing: Vec<bool>,
+    distances: Vec<f64>,
+}
+
+impl<'a> Work for Pass<'a> {
+    type Job = Result<Job<'a>>;
+    type Part = Result<Vec<Sums>>;
+    type Outcome = Result<(u64, Sums)>;
+    type Scratch = Scratch;
+
+    fn open(&self, index: usize) -> Self::Job {
+        let pair = self.chosen.get(index).and_then(|&at| self.pairs.get(at));
+        let pair = pair.ok_or_else(|| Error::argument("no such tensor"))?;
+        let (left, right) = pair;
+        let a = Values::open(self.archives.0, left, false)?;
+        let b = Values::open(self.archives.1, right, false)?;
+        let cut = Cut::new(&[(&a.view, a.chunk()), (&b.view, b.chunk())]);
+        for view in [&a.view, &b.view] {
+            self.options.control.expect(view.len());
+        }
+        let by_bits = a.numbers.scalar() == b.numbers.scalar();
+        Ok(Job {
+            pair,
+            a,
+            b,
+            cut,
+            by_bits,
+        })
+    }
+
+    fn begin(&self, job: &Self::Job) -> (u64, Self::Outcome) {
+        match job {
+            Ok(job) => (job.cut.pieces(), Ok((job.a.lanes, Sums::default()))),
+            Err(error) => (0, Err(error.clone())),
+        }
+    }
+
+    fn piece(&self, job: &Self::Job, piece: u64, scratch: &mut Scratch) -> Self::Part {
+        let job = job.as_ref().map_err(Clone::clone)?;
+        let Job { a, b, cut, .. } = job;
+        let mut at = cut.first_chunk(piece).saturating_mul(CHUNK);
+        let [left, right] = &mut scratch.bytes;
+        let of_a = |error| job.pair.0.blame(error);
+        let of_b = |error| job.pair.1.blame(error);
+        let mut a_chunks = cut.stream(&a.view, a.chunk(), piece, left).map_err(of_a)?;
+        let mut b_chunks = cut.stream(&b.view, b.chunk(), piece, right).map_err(of_b)?;
+        let block_len =
+            |numbers: &Numbers| usize::try_from(numbers.len_of(BLOCK as u64)).unwrap_or(usize::MAX);
+        let mut all = Vec::new();
+        while let (Some(left), Some(right)) = (
+            a_chunks.next().map_err(of_a)?,
+            b_chunks.next().map_err(of_b)?,
+        ) {
+            let mut sums = Sums::default();
+            let blocks = left.chunks(block_len(&a.numbers));
+            for (left, right) in blocks.zip(right.chunks(block_len(&b.numbers))) {
+                let left_over = a.count().saturating_sub(at);
+                let count = usize::try_from(left_over.min(BLOCK as u64)).unwrap_or(BLOCK);
+                let block = (left, right, count);
+                sums.add(&self.block(job, block, at, scratch));
+                at += count as u64;
+            }
+            self.options
+                .control
+                .advance((left.len() + right.len()) as u64)?;
+            all.push(sums);
+        }
+        scratch.bytes = [a_chunks.into_buffer(), b_chunks.into_buffer()];
+        Ok(all)
+    }
+
+    fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
+        match (&mut *outcome, part) {
+            (Ok((_, sums)), Ok(part)) => part.iter().for_each(|more| sums.add(more)),
+            (Ok(_), Err(error)) => *outcome = Err(error),
+            (Err(_), _) => {}
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// The sums of a block of `count` numbers, the first of which is number `at`.
+    fn block(
+        &self,
+        job: &Job<'_>,
+        (left, right, count): (&[u8], &[u8], usize),
+        at: u64,
+        scratch: &mut Scratch,
+    ) -> Sums {
+        let (a, b) = (&job.a.numbers, &job.b.numbers);
+        let Scratch {
+            buffers,
+            values: [x, y],
+            differing,
+            distances,
+            ..
+        } = scratch;
+        a.doubles(left, count, buffers, x);
+        b.doubles(right, count, buffers, y);
+        distances.clear();
+        if job.by_bits {
+            a.differing(left, right, count, differing);
+            exact_distances(a.scalar(), left, right, distances);
+        } else {
+            differing.clear();
+            let numbers = x.iter().zip(y.iter());
+            differing.extend(numbers.map(|(x, y)| !(x == y || x.is_nan() && y.is_nan())));
+        }
+        if distances.is_empty() {
+            distances.extend(x.iter().zip(y.iter()).map(|(x, y)| (y - x).abs()));
+        }
+        let rule = Rule {
+            tolerance: self.options.tolerance,
+            grain: grain(a.scalar(), b.scalar()),
+        };
+        let mut sums = Sums {
+            numbers: count as u64,
+            ..Sums::default()
+        };
+        let numbers = x.iter().zip(y.iter()).zip(distances.iter());
+        for (n, (((&x, &y), &distance), &differs)) in numbers.zip(differing.iter()).enumerate() {
+            sums.number(x, y, distance);
+            if differs && sums.compare(x, y, distance, &rule) && sums.first.is_none() {
+                let x = Number::at(a.scalar(), left, n, x);
+                let y = Number::at(b.scalar(), right, n, y);
+                sums.first = Some((at + n as u64, x, y));
+            }
+        }
+        sums
+    }
+}
+
+/// How far integers that are too long for f64 are apart.
+fn exact_distances(scalar: Scalar, a: &[u8], b: &[u8], out: &mut Vec<f64>) {
+    fn each<const N: usize>(
+        a: &[u8],
+        b: &[u8],
+        out: &mut Vec<f64>,
+        distance: impl Fn([u8; N], [u8; N]) -> u128,
+    ) {
+        let numbers = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
+        out.extend(numbers.map(|(&a, &b)| distance(a, b) as f64));
+    }
+    match scalar {
+        Scalar::U64 => each(a, b, out, |a, b| {
+            u64::from_le_bytes(a).abs_diff(u64::from_le_bytes(b)).into()
+        }),
+        Scalar::I64 => each(a, b, out, |a, b| {
+            i64::from_le_bytes(a).abs_diff(i64::from_le_bytes(b)).into()
+        }),
+        Scalar::U128 => each(a, b, out, |a, b| {
+            u128::from_le_bytes(a).abs_diff(u128::from_le_bytes(b))
+        }),
+        Scalar::I128 => each(a, b, out, |a, b| {
+            i128::from_le_bytes(a).abs_diff(i128::from_le_bytes(b))
+        }),
+        _ => {}
+    }
+}
+
+/// When numbers whose bits differ count as different.
+struct Rule {
+    tolerance: Option<Tolerance>,
+    grain: Option<(u32, i32)>,
+}
+
+/// What can be put together, in the same order always.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    numbers: u64,
+    different: u64,
+    signs_of_zero: u64,
+    nan_bits: u64,
+    not_finite: u64,
+    first: Option<(u64, Number, Number)>,
+    /// Numbers that are finite in both.
+    finite: u64,
+    max_abs: f64,
+    max_rel: f64,
+    squares: f64,
+    squares_a: f64,
+    squares_b: f64,
+    product: f64,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Self) {
+        self.numbers += other.numbers;
+        self.different += other.different;
+        self.signs_of_zero += other.signs_of_zero;
+        self.nan_bits += other.nan_bits;
+        self.not_finite += other.not_finite;
+        self.first = self.first.or(other.first);
+        self.finite += other.finite;
+        self.max_abs = self.max_abs.max(other.max_abs);
+        self.max_rel = self.max_rel.max(other.max_rel);
+        self.squares += other.squares;
+        self.squares_a += other.squares_a;
+        self.squares_b += other.squares_b;
+        self.product += other.product;
+    }
+
+    /// A pair of numbers.
+    fn number(&mut self, x: f64, y: f64, distance: f64) {
+        if x.is_finite() && y.is_finite() {
+            self.finite += 1;
+            self.squares += distance * distance;
+            self.squares_a += x * x;
+            self.squares_b += y * y;
+            self.product += x * y;
+            self.max_abs = self.max_abs.max(distance);
+            if x != 0.0 {
+                self.max_rel = self.max_rel.max(distance / x.abs());
+            }
+        }
+    }
+
+    /// A pair of numbers whose bits differ. Says whether they count as different.
+    fn compare(&mut self, x: f64, y: f64, distance: f64, rule: &Rule) -> bool {
+        let signs = x.is_sign_negative() != y.is_sign_negative();
+        let zeros = x == 0.0 && y == 0.0 && distance == 0.0 && signs;
+        let nans = x.is_nan() && y.is_nan();
+        let finite = x.is_finite() && y.is_finite();
+        if let Some(tolerance) = &rule.tolerance
+            && (zeros || nans || finite && tolerance.allows(x, y, distance, rule.grain))
+        {
+            return false;
+        }
+        self.different += 1;
+        self.signs_of_zero += u64::from(zeros);
+        self.nan_bits += u64::from(nans);
+        self.not_finite += u64::from(!finite && !nans);
+        true
+    }
+
+    fn finish(&self, shape: &[u64], lanes: u64) -> Difference {
+        let known = |value: f64| Some(value).filter(|value| self.finite > 0 && value.is_finite());
+        let lengths = root(self.squares_a) * root(self.squares_b);
+        Difference {
+            numbers: self.numbers,
+            different: self.different,
+            signs_of_zero: self.signs_of_zero,
+            nan_bits: self.nan_bits,
+            not_finite: self.not_finite,
+            first: self.first.map(|(at, a, b)| First {
+                index: indices(at / lanes.max(1), shape),
+                a,
+                b,
+            }),
+            max_abs: known(self.max_abs),
+            max_rel: known(self.max_rel),
+            relative_l2: match self.squares {
+                0.0 => known(0.0),
+                squares => known(root(squares) / root(self.squares_a)),
+            },
+            cosine: known(self.product / lengths).map(|cosine| cosine.clamp(-1.0, 1.0)),
+        }
+    }
+}
+
+fn root(value: f64) -> f64 {
+    crate::ops::stats::square_root(value)
+}
+
+/// The indices of an element by its place in row-major order.
+fn indices(place: u64, shape: &[u64]) -> Vec<u64> {
+    let mut rest = place;
+    let mut indices: Vec<u64> = (shape.iter().rev())
+        .map(|&size| {
+            let index = rest % size.max(1);
+            rest /= size.max(1);
+            index
+        })
+        .collect();
+    indices.reverse();
+    indices
+}

@@ -1,0 +1,239 @@
+use super::*;
+use crate::model::{Endian, Layout, Payload, Value};
+use crate::ops::Number;
+use crate::{ArchiveBuilder, Bytes};
+
+fn bytes(values: &[f32]) -> Bytes {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+fn archive(tensors: &[(&str, &[u64], &[f32])]) -> Archive {
+    let mut builder = ArchiveBuilder::new();
+    for (name, shape, values) in tensors {
+        builder
+            .push(*name, DType::F32, shape, bytes(values))
+            .unwrap();
+    }
+    builder.finish()
+}
+
+fn kinds(diff: &Diff) -> Vec<(&str, &'static str)> {
+    let kind = |change: &Change| match &change.kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Changed(_) => "changed",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Renamed => "renamed",
+        ChangeKind::Unreadable(_) => "unreadable",
+    };
+    let changes = diff.changes.iter();
+    changes
+        .map(|change| (change.name.as_str(), kind(change)))
+        .collect()
+}
+
+fn values(diff: &Diff) -> &Difference {
+    match &diff.changes[0].kind {
+        ChangeKind::Changed(Some(values)) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn tolerant(rtol: f64, atol: f64, ulp: u64) -> DiffOptions {
+    DiffOptions {
+        tolerance: Some(Tolerance { rtol, atol, ulp }),
+        ..DiffOptions::default()
+    }
+}
+
+#[test]
+fn changes_come_in_the_order_of_the_first_archive() {
+    let a = archive(&[
+        ("gone", &[1], &[9.0]),
+        ("same", &[2], &[1.0, 2.0]),
+        ("shape", &[2], &[1.0, 2.0]),
+        ("old", &[3], &[1.0, 2.0, 3.0]),
+        ("value", &[1], &[1.0]),
+    ]);
+    let b = archive(&[
+        ("new", &[3], &[1.0, 2.0, 3.0]),
+        ("value", &[1], &[1.5]),
+        ("more", &[1], &[8.0]),
+        ("shape", &[2, 1], &[1.0, 2.0]),
+        ("same", &[2], &[1.0, 2.0]),
+    ]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    assert_eq!(
+        kinds(&found),
+        [
+            ("gone", "removed"),
+            ("shape", "changed"),
+            ("old", "renamed"),
+            ("value", "changed"),
+            ("more", "added")
+        ]
+    );
+    assert_eq!(found.equal, 1);
+    assert_eq!(found.changes[2].b.as_ref().unwrap().name, "new");
+    let options = DiffOptions {
+        names_only: true,
+        ..DiffOptions::default()
+    };
+    let found = diff(&a, &b, &options).unwrap();
+    assert_eq!(
+        kinds(&found),
+        [
+            ("gone", "removed"),
+            ("old", "removed"),
+            ("new", "added"),
+            ("more", "added")
+        ]
+    );
+}
+
+#[test]
+fn of_several_with_the_same_content_the_most_alike_name_is_the_new_one() {
+    let ones: &[f32] = &[1.0; 4];
+    let a = archive(&[("model.l0.norm", &[4], ones), ("model.l1.norm", &[4], ones)]);
+    let b = archive(&[("l1.norm", &[4], ones), ("l0.norm", &[4], ones)]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    let new: Vec<_> = (found.changes.iter())
+        .map(|change| change.b.as_ref().unwrap().name.as_str())
+        .collect();
+    assert_eq!(new, ["l0.norm", "l1.norm"]);
+}
+
+#[test]
+fn errors_are_relative_to_the_first() {
+    let a = archive(&[("x", &[2, 2], &[0.0, 2.0, 3.0, 4.0])]);
+    let b = archive(&[("x", &[2, 2], &[0.0, 2.0, 6.0, 8.0])]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    let found = values(&found);
+    assert_eq!((found.numbers, found.different), (4, 2));
+    assert_eq!((found.max_abs, found.max_rel), (Some(4.0), Some(1.0)));
+    // |b - a| = 5, |a| = sqrt(29), |b| = sqrt(104), a * b = 54.
+    assert!((found.relative_l2.unwrap() - 5.0 / 29f64.sqrt()).abs() < 1e-15);
+    assert!((found.cosine.unwrap() - 54.0 / (29f64 * 104.0).sqrt()).abs() < 1e-15);
+    let first = found.first.as_ref().unwrap();
+    assert_eq!(first.index, [1, 0]);
+    assert_eq!((first.a, first.b), (Number::Float(3.0), Number::Float(6.0)));
+}
+
+#[test]
+fn bits_count_without_a_tolerance_and_numbers_with_one() {
+    let nan = f32::from_bits(0x7fc0_0001);
+    let a = archive(&[("x", &[4], &[0.0, f32::NAN, f32::INFINITY, 1.0])]);
+    let b = archive(&[("x", &[4], &[-0.0, nan, f32::NEG_INFINITY, 1.0])]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    let exact = values(&found);
+    assert_eq!(exact.different, 3);
+    assert_eq!(
+        (exact.signs_of_zero, exact.nan_bits, exact.not_finite),
+        (1, 1, 1)
+    );
+    let found = diff(&a, &b, &tolerant(0.0, 0.0, 0)).unwrap();
+    assert_eq!(values(&found).different, 1);
+    assert_eq!(values(&found).first.as_ref().unwrap().index, [2]);
+}
+
+#[test]
+fn tolerances_are_bounds() {
+    let a = archive(&[("x", &[3], &[1.0, 100.0, 0.0])]);
+    let b = archive(&[("x", &[3], &[1.0625, 101.0, 0.015_625])]);
+    let different = |options: &DiffOptions| match diff(&a, &b, options).unwrap() {
+        found if found.changes.is_empty() => 0,
+        found => values(&found).different,
+    };
+    assert_eq!(different(&DiffOptions::default()), 3);
+    assert_eq!(different(&tolerant(0.0, 0.0625, 0)), 1);
+    assert_eq!(different(&tolerant(0.01, 0.0, 0)), 2);
+    assert_eq!(different(&tolerant(0.01, 0.0625, 0)), 0);
+    let next = archive(&[("x", &[1], &[1.0 + f32::EPSILON * 2.0])]);
+    let one = archive(&[("x", &[1], &[1.0])]);
+    assert!(
+        !diff(&one, &next, &tolerant(0.0, 0.0, 1))
+            .unwrap()
+            .is_equal()
+    );
+    assert!(
+        diff(&one, &next, &tolerant(0.0, 0.0, 2))
+            .unwrap()
+            .is_equal()
+    );
+}
+
+#[test]
+fn types_are_ignored_when_told() {
+    let a = archive(&[("x", &[2], &[1.0, 3.0])]);
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("x", DType::U8, &[2], Bytes::from_static(&[1, 3]))
+        .unwrap();
+    let b = builder.finish();
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    assert_eq!(kinds(&found), [("x", "changed")]);
+    assert_eq!(values(&found).different, 0);
+    let options = DiffOptions {
+        ignore_dtype: true,
+        ..DiffOptions::default()
+    };
+    assert!(diff(&a, &b, &options).unwrap().is_equal());
+}
+
+#[test]
+fn byte_order_and_layout_are_no_difference() {
+    let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let plain = archive(&[("x", &[2, 3], &values)]);
+    let turned = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0];
+    let stored: Vec<u8> = turned
+        .iter()
+        .flat_map(|value| value.to_be_bytes())
+        .collect();
+    let mut info = TensorInfo::dense("x", DType::F32, vec![2, 3], Payload::Inline(stored.into()));
+    info.layout = Layout::ColumnMajor;
+    info.parts[0].endian = Endian::Big;
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).unwrap();
+    let other = builder.finish();
+    for (a, b) in [(&plain, &other), (&other, &plain), (&other, &other)] {
+        assert!(diff(a, b, &DiffOptions::default()).unwrap().is_equal());
+    }
+}
+
+#[test]
+fn metadata_is_compared_by_value() {
+    let with = |entries: &[(&str, Value)]| {
+        let mut builder = ArchiveBuilder::new();
+        for (key, value) in entries {
+            builder.metadata().push(*key, value.clone());
+        }
+        builder.finish()
+    };
+    let a = with(&[
+        ("n", Value::U8(7)),
+        ("x", Value::F32(0.1)),
+        ("s", Value::Str("a".into())),
+        ("gone", Value::Null),
+    ]);
+    let b = with(&[
+        ("x", Value::F64(0.1)),
+        ("n", Value::I64(7)),
+        ("s", Value::Str("b".into())),
+        ("more", Value::Bool(true)),
+    ]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    let keys: Vec<_> = found
+        .metadata
+        .iter()
+        .map(|change| change.key.as_str())
+        .collect();
+    assert_eq!(keys, ["s", "gone", "more"]);
+    let options = DiffOptions {
+        ignore_metadata: true,
+        ..DiffOptions::default()
+    };
+    assert!(diff(&a, &b, &options).unwrap().is_equal());
+}

@@ -1,0 +1,145 @@
+//! Deflate: one stream, as zip archives have it.
+
+use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
+use miniz_oxide::deflate::stream::deflate;
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::prelude::*;
+use crate::transform::Input;
+
+/// An empty last block: what ends a stream of pieces that were compressed one by one.
+pub(crate) const END: [u8; 5] = [1, 0, 0, 0xff, 0xff];
+/// Compressed bytes that are fetched at once, at first and later.
+const FIRST: u64 = 1 << 10;
+const LATER: u64 = 64 << 10;
+
+/// Decodes a stream from its beginning.
+pub(crate) struct Inflate<'a> {
+    input: Input<'a>,
+    /// How much of the input was fetched, and what of it is not used yet.
+    at: u64,
+    fetched: Bytes,
+    state: Box<InflateState>,
+    ended: bool,
+}
+
+impl<'a> Inflate<'a> {
+    pub(crate) fn new(input: Input<'a>) -> Self {
+        Self {
+            input,
+            at: 0,
+            fetched: Bytes::new(),
+            state: InflateState::new_boxed(DataFormat::Raw),
+            ended: false,
+        }
+    }
+
+    /// Some decoded bytes; 0 at the end of the stream, which must be the end of the input too.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        while !self.ended && !out.is_empty() {
+            if self.fetched.is_empty() && self.at < self.input.len() {
+                let most = if self.at == 0 { FIRST } else { LATER };
+                let n = (self.input.len() - self.at).min(most);
+                self.fetched = self.input.read(self.at, n)?;
+                self.at += n;
+            }
+            let step = inflate(&mut self.state, &self.fetched, out, MZFlush::None);
+            let _used = self.fetched.split_to(step.bytes_consumed);
+            match step.status {
+                Ok(MZStatus::StreamEnd) => self.end()?,
+                Ok(_) => {}
+                // Nothing more to read, and the stream is not at its end.
+                Err(MZError::Buf) => return Err(broken("it ends in the middle")),
+                Err(_) => return Err(broken("it has a block that makes no sense")),
+            }
+            if step.bytes_written > 0 {
+                return Ok(step.bytes_written);
+            }
+        }
+        Ok(0)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.ended = true;
+        let left = self.input.len() - self.at + self.fetched.len() as u64;
+        match left {
+            0 => Ok(()),
+            _ => Err(broken(format_args!("{left} bytes are left behind its end"))),
+        }
+    }
+
+    /// Fills `out` with the next bytes; false when the stream ends before.
+    pub(crate) fn fill(&mut self, out: &mut [u8]) -> Result<bool> {
+        let mut rest = out;
+        while !rest.is_empty() {
+            let n = self.read(rest)?;
+            if n == 0 {
+                return Ok(false);
+            }
+            rest = rest.get_mut(n..).unwrap_or_default();
+        }
+        Ok(true)
+    }
+}
+
+fn broken(what: impl core::fmt::Display) -> Error {
+    Error::malformed("deflate", format!("the deflated data is damaged: {what}"))
+}
+
+/// Compresses a piece to whole bytes, without ending the stream: pieces can follow each other, and [`END`] follows them.
+pub(crate) fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
+    #[cfg(feature = "std")]
+    {
+        use std::cell::RefCell;
+        std::thread_local! {
+            /// A compressor takes more memory than most pieces.
+            static COMPRESSOR: RefCell<Option<(i32, CompressorOxide)>> = const { RefCell::new(None) };
+        }
+        COMPRESSOR.with_borrow_mut(|kept| {
+            let compressor = match kept {
+                Some((with, compressor)) if *with == level => {
+                    compressor.reset();
+                    compressor
+                }
+                _ => &mut kept.insert((level, compressor(level))).1,
+            };
+            compress(compressor, piece)
+        })
+    }
+    #[cfg(not(feature = "std"))]
+    compress(&mut compressor(level), piece)
+}
+
+fn compressor(level: i32) -> CompressorOxide {
+    // A negative window is a stream without a frame of zlib's.
+    CompressorOxide::new(create_comp_flags_from_zip_params(level, -15, 0))
+}
+
+fn compress(compressor: &mut CompressorOxide, piece: &[u8]) -> Result<Vec<u8>> {
+    let mut out = vec![0; piece.len() / 2 + 128];
+    let mut rest = piece;
+    let mut filled = 0;
+    loop {
+        let room = out.get_mut(filled..).unwrap_or_default();
+        let len = room.len();
+        let step = deflate(compressor, rest, room, MZFlush::Sync);
+        rest = rest.get(step.bytes_consumed..).unwrap_or_default();
+        filled += step.bytes_written;
+        // Room that is left says that everything was flushed.
+        if rest.is_empty() && step.bytes_written < len {
+            break;
+        }
+        if let Err(cause) = step.status
+            && cause != MZError::Buf
+        {
+            return Err(Error::argument(format!("deflate failed: {cause:?}")));
+        }
+        out.resize(out.len() * 2, 0);
+    }
+    out.truncate(filled);
+    Ok(out)
+}

@@ -1,0 +1,383 @@
+//! Little-endian elements as numbers to compute with.
+
+use crate::model::Scalar;
+use crate::prelude::*;
+
+/// Numbers that are worked on together: small enough for the first cache, always the same, so that sums are too.
+pub(crate) const BLOCK: usize = 4096;
+
+/// Turns stored numbers of one type into floating-point numbers.
+pub(crate) struct Numbers {
+    scalar: Scalar,
+    /// The value of every code of a type of at most 8 bits.
+    table: Vec<f32>,
+}
+
+/// Some numbers in the narrowest type that holds all values of theirs.
+pub(crate) enum Block<'b> {
+    /// Exact.
+    Narrow(&'b [f32]),
+    /// Exact up to 32-bit integers and f64; longer integers and f128 are rounded.
+    Wide(&'b [f64]),
+}
+
+/// Where numbers are put.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    codes: Vec<u8>,
+    narrow: Vec<f32>,
+    wide: Vec<f64>,
+}
+
+impl Numbers {
+    pub(crate) fn new(scalar: Scalar) -> Self {
+        let codes = match scalar.bits() {
+            bits @ ..=8 => 1u32 << bits,
+            _ => 0,
+        };
+        let table = (0..codes).map(|code| small(scalar, code)).collect();
+        Self { scalar, table }
+    }
+
+    pub(crate) fn scalar(&self) -> Scalar {
+        self.scalar
+    }
+
+    /// Bytes of a number of numbers; less than a byte is filled up.
+    pub(crate) fn len_of(&self, numbers: u64) -> u64 {
+        let bits = u64::from(self.scalar.bits());
+        numbers / 8 * bits + (numbers % 8 * bits).div_ceil(8)
+    }
+
+    /// The first `count` numbers of `bytes`.
+    pub(crate) fn decode<'b>(
+        &self,
+        bytes: &[u8],
+        count: usize,
+        buffers: &'b mut Buffers,
+    ) -> Block<'b> {
+        let Buffers {
+            codes,
+            narrow,
+            wide,
+        } = buffers;
+        match self.scalar {
+            Scalar::F32 => fill(narrow, bytes, f32::from_le_bytes),
+            Scalar::F16 => fill(narrow, bytes, |b| half_to_single(u16::from_le_bytes(b))),
+            Scalar::BF16 => fill(narrow, bytes, |b| {
+                f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)
+            }),
+            Scalar::U16 => fill(narrow, bytes, |b| f32::from(u16::from_le_bytes(b))),
+            Scalar::I16 => fill(narrow, bytes, |b| f32::from(i16::from_le_bytes(b))),
+            Scalar::F64 => fill(wide, bytes, f64::from_le_bytes),
+            Scalar::U32 => fill(wide, bytes, |b| f64::from(u32::from_le_bytes(b))),
+            Scalar::I32 => fill(wide, bytes, |b| f64::from(i32::from_le_bytes(b))),
+            Scalar::U64 => fill(wide, bytes, |b| u64::from_le_bytes(b) as f64),
+            Scalar::I64 => fill(wide, bytes, |b| i64::from_le_bytes(b) as f64),
+            Scalar::U128 => fill(wide, bytes, |b| u128::from_le_bytes(b) as f64),
+            Scalar::I128 => fill(wide, bytes, |b| i128::from_le_bytes(b) as f64),
+            Scalar::F128 => fill(wide, bytes, |b| quad_to_double(u128::from_le_bytes(b))),
+            _ => {
+                self.codes(bytes, count, codes);
+                narrow.clear();
+                let value = |code: &u8| self.table[usize::from(*code) % self.table.len()];
+                narrow.extend(codes.iter().map(value));
+            }
+        }
+        match self.is_wide() {
+            true => Block::Wide(&wide[..count.min(wide.len())]),
+            false => Block::Narrow(&narrow[..count.min(narrow.len())]),
+        }
+    }
+
+    /// The same as f64.
+    pub(crate) fn doubles(
+        &self,
+        bytes: &[u8],
+        count: usize,
+        buffers: &mut Buffers,
+        out: &mut Vec<f64>,
+    ) {
+        out.clear();
+        match self.decode(bytes, count, buffers) {
+            Block::Narrow(values) => out.extend(values.iter().map(|&value| f64::from(value))),
+            Block::Wide(values) => out.extend_from_slice(values),
+        }
+    }
+
+    /// Says of each of the first `count` numbers whether its bits differ.
+    pub(crate) fn differing(&self, a: &[u8], b: &[u8], count: usize, out: &mut Vec<bool>) {
+        out.clear();
+        match self.scalar.bits() {
+            16 => differing::<2>(a, b, out),
+            32 => differing::<4>(a, b, out),
+            64 => differing::<8>(a, b, out),
+            128 => differing::<16>(a, b, out),
+            _ => {
+                let (mut left, mut right) = (Vec::new(), Vec::new());
+                self.codes(a, count, &mut left);
+                self.codes(b, count, &mut right);
+                out.extend(left.iter().zip(&right).map(|(a, b)| a != b));
+            }
+        }
+        out.truncate(count);
+    }
+
+    fn is_wide(&self) -> bool {
+        self.table.is_empty()
+            && !matches!(
+                self.scalar,
+                Scalar::F32 | Scalar::F16 | Scalar::BF16 | Scalar::U16 | Scalar::I16
+            )
+    }
+
+    /// Numbers of at most 8 bits in a byte each.
+    fn codes(&self, bytes: &[u8], count: usize, out: &mut Vec<u8>) {
+        out.clear();
+        let bits = self.scalar.bits() as usize;
+        if bits == 8 {
+            out.extend_from_slice(&bytes[..count.min(bytes.len())]);
+            return;
+        }
+        let mask = (1u16 << bits) - 1;
+        for number in 0..count {
+            let at = number * bits;
+            let low = bytes.get(at / 8).copied().unwrap_or(0);
+            let high = bytes.get(at / 8 + 1).copied().unwrap_or(0);
+            let pair = u16::from_le_bytes([low, high]) >> (at % 8);
+            out.push((pair & mask).to_le_bytes()[0]);
+        }
+    }
+}
+
+fn differing<const N: usize>(a: &[u8], b: &[u8], out: &mut Vec<bool>) {
+    let (a, b) = (a.as_chunks::<N>().0, b.as_chunks::<N>().0);
+    out.extend(a.iter().zip(b).map(|(a, b)| a != b));
+}
+
+fn fill<const N: usize, T>(out: &mut Vec<T>, bytes: &[u8], number: impl Fn([u8; N]) -> T) {
+    out.clear();
+    out.extend(bytes.as_chunks::<N>().0.iter().map(|&bytes| number(bytes)));
+}
+
+/// What f16 is as f32, without a branch, so that the compiler can do several at once.
+fn half_to_single(bits: u16) -> f32 {
+    /// 2^112: the difference of the two biases of exponents.
+    const SCALE: f32 = f32::from_bits((112 + 127) << 23);
+    let magnitude = u32::from(bits & 0x7fff) << 13;
+    let scaled = (f32::from_bits(magnitude) * SCALE).to_bits();
+    let special = if bits & 0x7c00 == 0x7c00 {
+        0x7f80_0000
+    } else {
+        0
+    };
+    f32::from_bits(scaled | special | u32::from(bits & 0x8000) << 16)
+}
+
+/// The nearest f64; what is finite stays finite.
+fn quad_to_double(bits: u128) -> f64 {
+    const FRACTION: u32 = 112;
+    let sign = if bits >> 127 == 1 { -1.0 } else { 1.0 };
+    let fraction = bits & ((1 << FRACTION) - 1);
+    // 15 bits.
+    #[allow(clippy::cast_possible_truncation)]
+    let exponent = (bits >> FRACTION & 0x7fff) as i32;
+    match (exponent, fraction) {
+        (0x7fff, 0) => return sign * f64::INFINITY,
+        (0x7fff, _) => return f64::NAN,
+        _ => {}
+    }
+    let exponent = exponent - 16383;
+    if exponent > 1023 {
+        return sign * f64::MAX;
+    }
+    // Below the smallest f64, and half of that is rounded to 0 too.
+    if exponent < -1076 {
+        return sign * 0.0;
+    }
+    let significand = 1u128 << FRACTION | fraction;
+    // The last bit that f64 has at this exponent.
+    let shift = u32::try_from(60 + (-1022 - exponent).max(0)).unwrap_or(127);
+    let kept = significand.checked_shr(shift).unwrap_or(0);
+    let rest = significand & (1u128 << shift.min(127)).wrapping_sub(1);
+    let half = 1u128 << (shift - 1).min(126);
+    let up = rest > half || rest == half && kept & 1 == 1;
+    // At most 2^53: exact.
+    let rounded = (kept + u128::from(up)) as f64;
+    let unit = exponent.max(-1022) - 52;
+    let value = rounded * power(unit / 2) * power(unit - unit / 2);
+    sign * value.min(f64::MAX)
+}
+
+/// The value of a code of at most 8 bits.
+fn small(scalar: Scalar, code: u32) -> f32 {
+    let bits = scalar.bits();
+    let signed = |code: u32| {
+        let sign = 1i32 << (bits - 1);
+        // At most 8 bits.
+        let code = i32::try_from(code).unwrap_or(0);
+        ((code ^ sign) - sign) as f32
+    };
+    match scalar {
+        Scalar::Bool => f32::from(u8::from(code != 0)),
+        Scalar::I2 | Scalar::I4 | Scalar::I8 => signed(code),
+        Scalar::F4E2M1 => tiny_float(code, 2, 1, 1),
+        Scalar::F6E2M3 => tiny_float(code, 2, 3, 1),
+        Scalar::F6E3M2 => tiny_float(code, 3, 2, 3),
+        Scalar::F8E4M3 if code & 0x7f == 0x7f => f32::NAN,
+        Scalar::F8E4M3 => tiny_float(code, 4, 3, 7),
+        Scalar::F8E5M2 if code & 0x7c == 0x7c => match (code & 3, code >> 7) {
+            (0, 0) => f32::INFINITY,
+            (0, _) => f32::NEG_INFINITY,
+            _ => f32::NAN,
+        },
+        Scalar::F8E5M2 => tiny_float(code, 5, 2, 15),
+        Scalar::F8E4M3Fnuz | Scalar::F8E5M2Fnuz if code == 0x80 => f32::NAN,
+        Scalar::F8E4M3Fnuz => tiny_float(code, 4, 3, 8),
+        Scalar::F8E5M2Fnuz => tiny_float(code, 5, 2, 16),
+        Scalar::F8E8M0 if code == 0xff => f32::NAN,
+        #[allow(clippy::cast_possible_truncation)] // a power of two that f32 has
+        Scalar::F8E8M0 => power(i32::try_from(code).unwrap_or(0) - 127) as f32,
+        _ => code as f32,
+    }
+}
+
+/// Sign, exponent, fraction, and nothing special.
+fn tiny_float(code: u32, exponent_bits: u32, fraction_bits: u32, bias: i32) -> f32 {
+    let fraction = code & ((1 << fraction_bits) - 1);
+    let exponent = (code >> fraction_bits) & ((1 << exponent_bits) - 1);
+    let negative = code >> (exponent_bits + fraction_bits) & 1 == 1;
+    // The smallest exponent has no hidden digit.
+    let hidden = u32::from(exponent > 0) << fraction_bits;
+    let scale = i32::try_from(exponent.max(1)).unwrap_or(1)
+        - bias
+        - i32::try_from(fraction_bits).unwrap_or(0);
+    let value = f64::from(hidden | fraction) * power(scale);
+    // A few digits, and exponents that f32 has.
+    #[allow(clippy::cast_possible_truncation)]
+    let value = value as f32;
+    if negative { -value } else { value }
+}
+
+/// 2 to a power that a normal f64 has.
+pub(crate) fn power(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
+}
+
+/// How many digits the significand of a floating-point type has, and the exponent of its smallest normal number.
+pub(crate) fn precision(scalar: Scalar) -> Option<(u32, i32)> {
+    Some(match scalar {
+        Scalar::F4E2M1 => (2, 0),
+        Scalar::F6E2M3 => (4, 0),
+        Scalar::F6E3M2 => (3, -2),
+        Scalar::F8E4M3 => (4, -6),
+        Scalar::F8E4M3Fnuz => (4, -7),
+        Scalar::F8E5M2 => (3, -14),
+        Scalar::F8E5M2Fnuz => (3, -15),
+        Scalar::F8E8M0 => (1, -127),
+        Scalar::F16 => (11, -14),
+        Scalar::BF16 => (8, -126),
+        Scalar::F32 => (24, -126),
+        // Of f128, as far as it is computed with here.
+        Scalar::F64 | Scalar::F128 => (53, -1022),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+
+    fn decoded(scalar: Scalar, bytes: &[u8], count: usize) -> Vec<f64> {
+        let mut out = Vec::new();
+        Numbers::new(scalar).doubles(bytes, count, &mut Buffers::default(), &mut out);
+        out
+    }
+
+    #[test]
+    fn every_half_is_what_the_crate_says() {
+        for bits in 0..=u16::MAX {
+            let (ours, theirs) = (half_to_single(bits), f16::from_bits(bits).to_f32());
+            assert!(
+                ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(),
+                "{bits:#x}: {ours} {theirs}"
+            );
+        }
+        assert_eq!(
+            decoded(Scalar::BF16, &bf16::from_f32(1.5).to_le_bytes(), 1),
+            [1.5]
+        );
+    }
+
+    #[test]
+    fn small_floats_have_the_values_of_their_definitions() {
+        let values = |scalar, codes: &[u8]| decoded(scalar, codes, codes.len());
+        assert_eq!(
+            values(Scalar::F8E4M3, &[0x00, 0x01, 0x08, 0x38, 0x7e, 0xfe]),
+            [0.0, 0.001_953_125, 0.015_625, 1.0, 448.0, -448.0]
+        );
+        assert_eq!(
+            values(Scalar::F8E5M2, &[0x3c, 0x7b, 0x7c, 0xfc]),
+            [1.0, 57344.0, f64::INFINITY, f64::NEG_INFINITY]
+        );
+        assert_eq!(
+            values(Scalar::F8E4M3Fnuz, &[0x40, 0x7f, 0x01]),
+            [1.0, 240.0, 0.000_976_562_5]
+        );
+        assert_eq!(values(Scalar::F8E5M2Fnuz, &[0x40, 0x7f]), [1.0, 57344.0]);
+        assert_eq!(
+            values(Scalar::F8E8M0, &[0, 127, 254]),
+            [power(-127), 1.0, power(127)]
+        );
+        for (scalar, code) in [
+            (Scalar::F8E4M3, 0x7f),
+            (Scalar::F8E5M2, 0x7d),
+            (Scalar::F8E4M3Fnuz, 0x80),
+            (Scalar::F8E8M0, 0xff),
+        ] {
+            assert!(values(scalar, &[code])[0].is_nan(), "{scalar:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_below_a_byte_begin_in_the_lowest_bits() {
+        assert_eq!(decoded(Scalar::U4, &[0x21, 0x03], 3), [1.0, 2.0, 3.0]);
+        assert_eq!(decoded(Scalar::I4, &[0x8f], 2), [-1.0, -8.0]);
+        assert_eq!(
+            decoded(Scalar::I2, &[0b1110_0100], 4),
+            [0.0, 1.0, -2.0, -1.0]
+        );
+        assert_eq!(decoded(Scalar::U1, &[0b0000_0101], 4), [1.0, 0.0, 1.0, 0.0]);
+        assert_eq!(decoded(Scalar::F4E2M1, &[0x71, 0x0f], 3), [0.5, 6.0, -6.0]);
+        // Four numbers of 6 bits in three bytes: 1, 2, 3 and 63 as codes.
+        let bytes = [0b1000_0001, 0b0011_0000, 0b1111_1100];
+        assert_eq!(
+            decoded(Scalar::F6E2M3, &bytes, 4),
+            [0.125, 0.25, 0.375, -7.5]
+        );
+        assert_eq!(
+            decoded(Scalar::F6E3M2, &bytes, 4),
+            [0.0625, 0.125, 0.1875, -28.0]
+        );
+    }
+
+    #[test]
+    fn quads_become_the_nearest_double() {
+        let quad = |exponent: u128, fraction: u128| exponent << 112 | fraction;
+        assert_eq!(quad_to_double(quad(16383, 0)), 1.0);
+        assert_eq!(quad_to_double(quad(16384, 1 << 111)), 3.0);
+        assert_eq!(quad_to_double(1 << 127 | quad(16382, 0)), -0.5);
+        // 1 + 2^-53 lies between two of them, and goes to the even one; a little more goes up.
+        assert_eq!(quad_to_double(quad(16383, 1 << 59)), 1.0);
+        assert_eq!(quad_to_double(quad(16383, 1 << 59 | 1)), 1.0 + f64::EPSILON);
+        assert_eq!(quad_to_double(quad(0x7fff, 0)), f64::INFINITY);
+        assert!(quad_to_double(quad(0x7fff, 1)).is_nan());
+        assert_eq!(quad_to_double(quad(0x7ffe, 0)), f64::MAX);
+        assert_eq!(quad_to_double(quad(16383 - 1074, 0)), f64::from_bits(1));
+        assert_eq!(quad_to_double(quad(16383 - 1075, 0)), 0.0);
+        assert_eq!(quad_to_double(quad(16383 - 1075, 1)), f64::from_bits(1));
+        assert_eq!(quad_to_double(quad(0, 1)), 0.0);
+    }
+}

@@ -1,0 +1,428 @@
+//! The header's text: the part of Python's literals that NumPy writes, scanned and never evaluated.
+
+use crate::error::{Error, Result};
+use crate::prelude::*;
+
+/// What the header says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Fields {
+    pub(super) descr: String,
+    /// Where the description stands in the text.
+    pub(super) descr_at: Range<usize>,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<u64>,
+    pub(super) shape_at: Range<usize>,
+}
+
+/// What differs between versions of the format.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Text is UTF-8, not Latin-1.
+    pub(super) utf8: bool,
+    /// Numbers may end in `L`, as Python 2 had it.
+    pub(super) long: bool,
+    pub(super) max_rank: usize,
+}
+
+/// Reads a header. Places in errors count from its first byte.
+pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
+    let mut scan = Scan { text, at: 0, rules };
+    let mut descr = None;
+    let mut fortran_order = None;
+    let mut shape = None;
+    scan.expect(b'{', "a dictionary")?;
+    while !scan.take(b'}') {
+        let at = scan.at;
+        let key = scan.string("a key")?;
+        scan.expect(b':', "a colon")?;
+        let is_new = match key.as_str() {
+            "descr" => descr.replace(scan.descr()?).is_none(),
+            "fortran_order" => fortran_order.replace(scan.boolean()?).is_none(),
+            "shape" => shape.replace(scan.shape()?).is_none(),
+            _ => {
+                let message = format!(
+                    "the header has a key {key:?}; descr, fortran_order and shape are all there is"
+                );
+                return Err(scan.refuse("keys", message, at));
+            }
+        };
+        if !is_new {
+            return Err(scan.refuse("keys", format!("the header has {key:?} twice"), at));
+        }
+        if !scan.take(b',') && scan.peek() != Some(b'}') {
+            return Err(scan.unexpected("a comma or the end of the dictionary"));
+        }
+    }
+    scan.blank();
+    if scan.at < text.len() {
+        return Err(scan.unexpected("nothing but spaces behind the dictionary"));
+    }
+    match (descr, fortran_order, shape) {
+        (Some((descr, descr_at)), Some(fortran_order), Some((shape, shape_at))) => Ok(Fields {
+            descr,
+            descr_at,
+            fortran_order,
+            shape,
+            shape_at,
+        }),
+        (descr, fortran_order, _) => {
+            let missing = match (descr, fortran_order) {
+                (None, _) => "descr",
+                (_, None) => "fortran_order",
+                _ => "shape",
+            };
+            Err(scan.refuse("keys", format!("the header has no {missing:?}"), 0))
+        }
+    }
+}
+
+struct Scan<'t> {
+    text: &'t [u8],
+    at: usize,
+    rules: Rules,
+}
+
+impl Scan<'_> {
+    fn blank(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r' | b'\x0c') = self.text.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte that is no space.
+    fn peek(&mut self) -> Option<u8> {
+        self.blank();
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let is_it = self.peek() == Some(byte);
+        self.at += usize::from(is_it);
+        is_it
+    }
+
+    fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
+        match self.take(byte) {
+            true => Ok(()),
+            false => Err(self.unexpected(what)),
+        }
+    }
+
+    /// The type's description. What is no text is a type of several fields or of arrays.
+    fn descr(&mut self) -> Result<(String, Range<usize>)> {
+        let what = match self.peek() {
+            Some(b'[') => (
+                "structured",
+                "a list of fields: its elements are records, not numbers; save each field by itself",
+            ),
+            Some(b'(') => (
+                "subarray",
+                "a type with a shape: its elements are arrays; save them with more dimensions",
+            ),
+            _ => {
+                let at = self.at;
+                let descr = self.string("a type")?;
+                return Ok((descr, at..self.at));
+            }
+        };
+        let at = self.at;
+        Err(self.unsupported(what.0, format!("the dtype is {}", what.1), at))
+    }
+
+    fn boolean(&mut self) -> Result<bool> {
+        self.blank();
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        for (word, value) in [(&b"True"[..], true), (b"False", false)] {
+            let ends =
+                |byte: Option<&u8>| !byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+            if rest.starts_with(word) && ends(rest.get(word.len())) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        let at = self.at;
+        let message = format!(
+            "fortran_order must be True or False, found {}",
+            self.found()
+        );
+        Err(self.refuse("fortran-order", message, at))
+    }
+
+    fn shape(&mut self) -> Result<(Vec<u64>, Range<usize>)> {
+        let start = self.at;
+        if !self.take(b'(') {
+            let message = format!(
+                "the shape must be a tuple of numbers, found {}",
+                self.found()
+            );
+            return Err(self.refuse("shape", message, self.at));
+        }
+        let mut shape = Vec::new();
+        let mut comma = true;
+        while !self.take(b')') {
+            if !comma {
+                return Err(self.unexpected("a comma or the end of the shape"));
+            }
+            if shape.len() == self.rules.max_rank {
+                let message = format!("more than {} dimensions", self.rules.max_rank);
+                return Err(self.refuse("rank", message, self.at));
+            }
+            shape.push(self.dimension()?);
+            comma = self.take(b',');
+        }
+        if shape.len() == 1 && !comma {
+            let message = "a shape of one number needs a comma behind it to be a tuple";
+            return Err(self.refuse("shape", message.into(), start));
+        }
+        Ok((shape, start..self.at))
+    }
+
+    fn dimension(&mut self) -> Result<u64> {
+        self.blank();
+        let start = self.at;
+        let rest = self.text.get(start..).unwrap_or_default();
+        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = rest.get(..len).unwrap_or_default();
+        let after = rest.get(len).copied();
+        let zeros = len > 1 && digits.first() == Some(&b'0');
+        let odd = after.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte))
+            && !(after == Some(b'L') && self.rules.long);
+        if len == 0 || zeros || odd {
+            let message = format!(
+                "a dimension must be a plain decimal number, found {}",
+                self.found()
+            );
+            return Err(self.refuse("shape", message, start));
+        }
+        self.at += len;
+        if after == Some(b'L') {
+            self.at += 1;
+        }
+        let add =
+            |number: u64, digit: &u8| number.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+        digits.iter().try_fold(0, add).ok_or_else(|| {
+            self.refuse("overflow", "a dimension does not fit 64 bits".into(), start)
+        })
+    }
+
+    fn string(&mut self, what: &str) -> Result<String> {
+        let quote = match self.peek() {
+            Some(quote @ (b'\'' | b'"')) => quote,
+            _ => return Err(self.unexpected(what)),
+        };
+        let start = self.at;
+        self.at += 1;
+        let mut text = Vec::new();
+        loop {
+            let byte = self.byte(start)?;
+            match byte {
+                b'\n' | b'\r' => {
+                    return Err(self.refuse("header", "a text ends with its line".into(), start));
+                }
+                b'\\' => self.escape(start, &mut text)?,
+                byte if byte == quote => break,
+                byte if self.rules.utf8 => text.push(byte),
+                byte => push(&mut text, char::from(byte)),
+            }
+        }
+        String::from_utf8(text).map_err(|cause| {
+            let message = "a text of the header is not UTF-8";
+            self.refuse("utf8", message.into(), start).because(cause)
+        })
+    }
+
+    fn escape(&mut self, start: usize, text: &mut Vec<u8>) -> Result<()> {
+        let c = match self.byte(start)? {
+            byte @ (b'\\' | b'\'' | b'"') => char::from(byte),
+            b'n' => '\n',
+            b't' => '\t',
+            b'x' => self.hexadecimal(2, start)?,
+            b'u' => self.hexadecimal(4, start)?,
+            other => {
+                let message = format!(
+                    "a text has an escape \\{}, which is not known",
+                    other.escape_ascii()
+                );
+                return Err(self.refuse("header", message, start));
+            }
+        };
+        push(text, c);
+        Ok(())
+    }
+
+    fn hexadecimal(&mut self, digits: usize, start: usize) -> Result<char> {
+        let mut code = 0;
+        for _ in 0..digits {
+            let digit = char::from(self.byte(start)?).to_digit(16);
+            code = code * 16 + digit.ok_or_else(|| self.bad_code(start))?;
+        }
+        char::from_u32(code).ok_or_else(|| self.bad_code(start))
+    }
+
+    fn bad_code(&self, start: usize) -> Error {
+        self.refuse(
+            "header",
+            "a text has a code that is no character".into(),
+            start,
+        )
+    }
+
+    fn byte(&mut self, start: usize) -> Result<u8> {
+        let byte = self.text.get(self.at).copied();
+        self.at += 1;
+        byte.ok_or_else(|| self.refuse("header", "a text has no end".into(), start))
+    }
+
+    fn unexpected(&self, wanted: &str) -> Error {
+        let message = format!("the header: {wanted} is expected, found {}", self.found());
+        self.refuse("header", message, self.at)
+    }
+
+    /// What stands at the place that is looked at, for messages.
+    fn found(&self) -> String {
+        match self.text.get(self.at..).unwrap_or_default() {
+            [] => "the end".into(),
+            rest => {
+                let shown = rest.get(..rest.len().min(16)).unwrap_or_default();
+                format!("\"{}\"", shown.trim_ascii_end().escape_ascii())
+            }
+        }
+    }
+
+    fn refuse(&self, rule: &'static str, message: String, at: usize) -> Error {
+        Error::malformed(rule, message).at(self.rest(at))
+    }
+
+    fn unsupported(&self, rule: &'static str, message: String, at: usize) -> Error {
+        Error::unsupported(rule, message).at(self.rest(at))
+    }
+
+    fn rest(&self, at: usize) -> Range<u64> {
+        let end = self.text.len();
+        at.min(end) as u64..(at + 1).min(end) as u64
+    }
+}
+
+fn push(text: &mut Vec<u8>, c: char) {
+    text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, version: u8) -> Result<Fields> {
+        let rules = Rules {
+            utf8: version == 3,
+            long: version < 3,
+            max_rank: 64,
+        };
+        parse(text.as_bytes(), rules).map_err(|error| error.in_format("npy"))
+    }
+
+    #[test]
+    fn the_order_of_keys_quotes_and_spaces_mean_nothing() {
+        let plain = read(
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n",
+            1,
+        )
+        .unwrap();
+        assert_eq!(
+            (plain.descr.as_str(), plain.fortran_order, &*plain.shape),
+            ("<f4", false, &[3, 4][..])
+        );
+        let odd = read(
+            " {\"shape\":(3,4,),\n\t'fortran_order' : True ,\"descr\":'\\x3cf\\u0034'}",
+            3,
+        )
+        .unwrap();
+        assert_eq!(
+            (odd.descr.as_str(), odd.fortran_order, &*odd.shape),
+            ("<f4", true, &[3, 4][..])
+        );
+        for (text, shape) in [
+            ("()", vec![]),
+            ("(3,)", vec![3]),
+            ("( 0 , 18446744073709551615 )", vec![0, u64::MAX]),
+        ] {
+            let text = format!("{{'descr':'<f4','fortran_order':False,'shape':{text}}}");
+            assert_eq!(read(&text, 1).unwrap().shape, shape, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_python_2_are_read_where_it_wrote() {
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L)}";
+        assert_eq!(read(text, 1).unwrap().shape, [3, 4]);
+        assert_eq!(read(text, 2).unwrap().shape, [3, 4]);
+        assert_eq!(read(text, 3).unwrap_err().rule(), "npy.shape");
+    }
+
+    #[test]
+    fn what_python_would_evaluate_is_refused() {
+        let shapes = [
+            ("(2)", "shape"),
+            ("[2]", "shape"),
+            ("(-1,)", "shape"),
+            ("(+1,)", "shape"),
+            ("(0x10,)", "shape"),
+            ("(1_0,)", "shape"),
+            ("(1.0,)", "shape"),
+            ("(1e3,)", "shape"),
+            ("(01,)", "shape"),
+            ("('a',)", "shape"),
+            ("((1,),)", "shape"),
+            ("(,)", "shape"),
+            ("(1 2)", "header"),
+            ("(1,,2)", "shape"),
+            ("(1,", "shape"),
+            ("2", "shape"),
+            ("(18446744073709551616,)", "overflow"),
+            ("(1, # no\n2)", "shape"),
+            ("None", "shape"),
+        ];
+        for (shape, rule) in shapes {
+            let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
+            assert_eq!(
+                read(&text, 1).unwrap_err().rule(),
+                format!("npy.{rule}"),
+                "{shape}"
+            );
+        }
+        let deep = format!("{{'shape': {}}}", "(".repeat(9000));
+        assert_eq!(read(&deep, 1).unwrap_err().rule(), "npy.shape");
+        let texts = [
+            ("[1, 2]", "header"),
+            ("", "header"),
+            ("{", "header"),
+            ("{'descr'", "header"),
+            ("{'descr: }", "header"),
+            ("{'descr': __import__('os')}", "header"),
+            ("{'descr': u'<f4'}", "header"),
+            ("{'descr': '<f4' '<f4'}", "header"),
+            ("{'descr': [('a', '<f4')]}", "structured"),
+            ("{'descr': ('<f4', (2,))}", "subarray"),
+            ("{'fortran_order': 0}", "fortran-order"),
+            ("{'fortran_order': Truest}", "fortran-order"),
+            ("{'x': 1}", "keys"),
+            ("{'fortran_order': True, 'fortran_order': True}", "keys"),
+            ("{}", "keys"),
+            ("{'descr': '\\q'}", "header"),
+        ];
+        for (text, rule) in texts {
+            assert_eq!(
+                read(text, 1).unwrap_err().rule(),
+                format!("npy.{rule}"),
+                "{text}"
+            );
+        }
+        let whole = "{'descr': '<f4', 'fortran_order': False, 'shape': ()}";
+        assert!(read(whole, 1).is_ok());
+        for after in ["\0", ";", " 1", "{}"] {
+            assert_eq!(
+                read(&format!("{whole}{after}"), 1).unwrap_err().rule(),
+                "npy.header"
+            );
+        }
+    }
+}

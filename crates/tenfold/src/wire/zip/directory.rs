@@ -1,0 +1,304 @@
+//! The directory at the end of a zip archive.
+
+use bytes::Bytes;
+
+use super::{DEFLATED, ENCRYPTED, Numbers, SATURATED, STORED, UTF8, name};
+use crate::error::{Error, Result};
+use crate::io::{Reader, Source};
+use crate::prelude::*;
+
+const END: [u8; 4] = *b"PK\x05\x06";
+const END_LEN: u64 = 22;
+const END64: [u8; 4] = *b"PK\x06\x06";
+const END64_LEN: u64 = 56;
+const LOCATOR: [u8; 4] = *b"PK\x06\x07";
+const LOCATOR_LEN: u64 = 20;
+const RECORD: [u8; 4] = *b"PK\x01\x02";
+const RECORD_LEN: u64 = 46;
+/// Bytes of the comment behind the end record, at most.
+const MAX_COMMENT: u64 = 0xffff;
+
+/// The directory of a zip archive.
+pub(crate) struct Directory {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) range: Range<u64>,
+}
+
+/// What the directory says of a member.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(super) raw_name: Bytes,
+    pub(super) flags: u16,
+    pub(super) method: u16,
+    pub(super) crc32: u32,
+    pub(super) compressed: u64,
+    pub(super) size: u64,
+    pub(super) local_at: u64,
+}
+
+impl Directory {
+    /// Reads the directory; `limit` is on its bytes.
+    pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Self> {
+        let end = End::find(source)?;
+        let range = end.directory(source.len())?;
+        let len = range.end - range.start;
+        if len > limit {
+            let message =
+                format!("the directory has {len} bytes, the limit for headers is {limit}");
+            return Err(Error::limit("zip.limit", message).at(range));
+        }
+        let mut r = Reader::over(source, range.clone(), "zip.directory");
+        let mut entries = Vec::new();
+        let mut names = LookupMap::new();
+        for _ in 0..r.count(end.count, RECORD_LEN, "the number of members")? {
+            let at = r.pos();
+            let entry = Entry::parse(&mut r)?;
+            if names.insert(entry.name.clone(), ()).is_some() {
+                let message = format!(
+                    "there are two members {:?}; readers disagree about which one counts",
+                    entry.name
+                );
+                return Err(Error::malformed("zip.duplicate", message).at(at..r.pos()));
+            }
+            entries.push(entry);
+        }
+        if r.remaining() > 0 {
+            let message = format!(
+                "the end record announces {} members, and {} bytes of the directory are left behind them",
+                end.count,
+                r.remaining()
+            );
+            return Err(Error::malformed("zip.directory", message).at(r.pos()..range.end));
+        }
+        Ok(Self { entries, range })
+    }
+}
+
+impl Entry {
+    fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let at = r.pos();
+        let signature: [u8; 4] = r.array("a directory record")?;
+        if signature != RECORD {
+            let message = format!(
+                "a record of the directory begins with \"PK\\x01\\x02\", found \"{}\"",
+                signature.escape_ascii()
+            );
+            return Err(Error::malformed("zip.directory", message).at(at..at + 4));
+        }
+        let _versions = r.u32("versions")?;
+        let flags = r.u16("flags")?;
+        let method = r.u16("method")?;
+        let _time = r.u32("time")?;
+        let crc32 = r.u32("CRC-32")?;
+        let compressed = r.u32("compressed size")?;
+        let size = r.u32("size")?;
+        let name_len = r.u16("name length")?;
+        let extra_len = r.u16("extra length")?;
+        let comment_len = r.u16("comment length")?;
+        let disk = r.u16("disk")?;
+        let _attributes: [u8; 6] = r.array("attributes")?;
+        let local_at = r.u32("place of the member")?;
+        let raw_name = r.take(name_len.into(), "a member's name")?;
+        let extra = r.take(extra_len.into(), "a member's extra fields")?;
+        r.skip(comment_len.into(), "a member's comment")?;
+        let place = at..r.pos();
+        let name =
+            name::decode(&raw_name, flags & UTF8 != 0).map_err(|error| error.at(place.clone()))?;
+        let about = |error: Error| error.at(place.clone());
+        let mut numbers = Numbers::of(&extra);
+        let mut resolve = |number: u32, what: &str| {
+            match number {
+            SATURATED => numbers.next().ok_or_else(|| {
+                let message = format!(
+                    "member {name:?}: its {what} is to be found in the field for 64 bits, which is not there"
+                );
+                about(Error::malformed("zip.zip64", message))
+            }),
+            number => Ok(u64::from(number)),
+        }
+        };
+        let size = resolve(size, "size")?;
+        let compressed = resolve(compressed, "compressed size")?;
+        let local_at = resolve(local_at, "place")?;
+        let entry = Self {
+            raw_name,
+            flags,
+            method,
+            crc32,
+            compressed,
+            size,
+            local_at,
+            name,
+        };
+        entry.check(disk).map_err(about)?;
+        Ok(entry)
+    }
+
+    /// What a single member must be.
+    fn check(&self, disk: u16) -> Result<()> {
+        let name = &self.name;
+        if !matches!(disk, 0 | 0xffff) {
+            return Err(several_disks());
+        }
+        if self.flags & ENCRYPTED != 0 {
+            let message = format!("member {name:?} is encrypted; decrypt the archive first");
+            return Err(Error::unsupported("zip.encrypted", message));
+        }
+        match self.method {
+            STORED if self.compressed != self.size => {
+                let message = format!(
+                    "member {name:?} is stored as it is, in {} bytes, and has {}",
+                    self.compressed, self.size
+                );
+                Err(Error::malformed("zip.size", message))
+            }
+            STORED | DEFLATED => Ok(()),
+            other => {
+                let known = match other {
+                    9 => " (deflate64)",
+                    12 => " (bzip2)",
+                    14 => " (lzma)",
+                    93 => " (zstd)",
+                    95 => " (xz)",
+                    _ => "",
+                };
+                let message = format!(
+                    "member {name:?} is compressed by method {other}{known}; stored (0) and deflated (8) members are read"
+                );
+                Err(Error::unsupported("zip.method", message))
+            }
+        }
+    }
+}
+
+/// The record at the very end.
+struct End {
+    /// Where it begins, or the one with numbers of 64 bits in front of it.
+    at: u64,
+    count: u64,
+    directory_len: u64,
+    directory_at: u64,
+}
+
+impl End {
+    fn find(source: &dyn Source) -> Result<Self> {
+        let len = source.len();
+        let start = len.saturating_sub(END_LEN + MAX_COMMENT);
+        let mut short = len.saturating_sub(END_LEN).max(start);
+        // Most archives have no comment.
+        let mut at = find_end(&source.read(short..len)?);
+        if at.is_none() && start < short {
+            short = start;
+            at = find_end(&source.read(start..len)?);
+        }
+        let Some(at) = at else {
+            let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes were \
+                           added";
+            return Err(Error::malformed("zip.end", message).at(start..len));
+        };
+        let at = short + at as u64;
+        Self::parse(source, at)
+    }
+
+    fn parse(source: &dyn Source, at: u64) -> Result<Self> {
+        let mut r = Reader::over(source, at..source.len(), "zip.end");
+        r.skip(4, "signature")?;
+        let disks = [r.u16("disk")?, r.u16("disk of the directory")?];
+        let on_disk = r.u16("members on this disk")?;
+        let count = r.u16("members")?;
+        let directory_len = r.u32("size of the directory")?;
+        let directory_at = r.u32("place of the directory")?;
+        let saturated = disks.contains(&0xffff)
+            || [on_disk, count].contains(&0xffff)
+            || [directory_len, directory_at].contains(&SATURATED);
+        // Exactly 65535 members are written without the larger record by some.
+        if saturated && let Some(end) = Self::parse_64(source, at)? {
+            return Ok(end);
+        }
+        if disks != [0, 0] || on_disk != count {
+            return Err(several_disks().at(at + 4..at + 12));
+        }
+        Ok(Self {
+            at,
+            count: count.into(),
+            directory_len: directory_len.into(),
+            directory_at: directory_at.into(),
+        })
+    }
+
+    /// The end record with numbers of 64 bits, if the one at `end` says where it is.
+    fn parse_64(source: &dyn Source, end: u64) -> Result<Option<Self>> {
+        let Some(locator_at) = end.checked_sub(LOCATOR_LEN) else {
+            return Ok(None);
+        };
+        let mut r = Reader::over(source, locator_at..end, "zip.zip64");
+        if r.array::<4>("locator")? != LOCATOR {
+            return Ok(None);
+        }
+        let disk = r.u32("disk of the end record")?;
+        let at = r.u64("place of the end record")?;
+        let disks = r.u32("number of disks")?;
+        let wrong = |message: &str| Error::malformed("zip.zip64", message).at(locator_at..end);
+        if disk != 0 || disks > 1 {
+            return Err(several_disks().at(locator_at..end));
+        }
+        if at.checked_add(END64_LEN).is_none_or(|end| end > locator_at) {
+            return Err(wrong(
+                "the end record with 64 bits would lie outside of the file",
+            ));
+        }
+        let mut r = Reader::over(source, at..locator_at, "zip.zip64");
+        if r.array::<4>("end record")? != END64 {
+            return Err(wrong(
+                "there is no end record \"PK\\x06\\x06\" where the locator says",
+            ));
+        }
+        if r.u64("size of the end record")?.checked_add(12) != Some(locator_at - at) {
+            return Err(wrong(
+                "the end record with 64 bits does not end where its locator begins",
+            ));
+        }
+        r.skip(4, "versions")?;
+        let disks = [r.u32("disk")?, r.u32("disk of the directory")?];
+        let on_disk = r.u64("members on this disk")?;
+        let count = r.u64("members")?;
+        if disks != [0, 0] || on_disk != count {
+            return Err(several_disks().at(at + 16..at + 40));
+        }
+        Ok(Some(Self {
+            at,
+            count,
+            directory_len: r.u64("size of the directory")?,
+            directory_at: r.u64("place of the directory")?,
+        }))
+    }
+
+    /// The bytes of the directory: up to the end record, because some readers count back from there.
+    fn directory(&self, file: u64) -> Result<Range<u64>> {
+        let end = self.directory_at.checked_add(self.directory_len);
+        if end == Some(self.at) {
+            return Ok(self.directory_at..self.at);
+        }
+        let message = format!(
+            "the directory of {} bytes at byte {} should end at byte {}, where the end record begins",
+            self.directory_len, self.directory_at, self.at
+        );
+        Err(Error::malformed("zip.directory", message).at(self.at..file))
+    }
+}
+
+/// The last end record, if its comment ends with the bytes. No other is looked for behind or in front of it: which one
+/// readers would take is not the same for all.
+fn find_end(tail: &[u8]) -> Option<usize> {
+    let at = tail.windows(END.len()).rposition(|bytes| bytes == END)?;
+    let record = tail.get(at..)?;
+    let comment: [u8; 2] = record.get(20..22)?.try_into().ok()?;
+    let len = usize::from(u16::from_le_bytes(comment)) + 22;
+    (record.len() == len).then_some(at)
+}
+
+fn several_disks() -> Error {
+    let message = "the archive is spread over several disks; put it together first";
+    Error::unsupported("zip.disks", message)
+}

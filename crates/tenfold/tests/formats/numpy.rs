@@ -1,0 +1,377 @@
+//! What is special to NumPy's formats: arrays in place, deflate, checksums, types that need a word from the user.
+
+// A test may panic.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tenfold::format::{Effect, Registry, Severity};
+use tenfold::io::{AtomicOutput, MemoryOutput};
+use tenfold::model::{DType, DigestKind, Payload};
+use tenfold::ops::{ConvertOptions, prepare, verify};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
+
+fn fixture(name: &str) -> PathBuf {
+    let folder = name.rsplit_once('.').unwrap().1;
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures")
+        .join(folder)
+        .join(
+            if name.starts_with("v1_descr_void_1")
+                || name.starts_with("void_2")
+                || name.starts_with("crc_")
+            {
+                "reject"
+            } else {
+                "valid"
+            },
+        )
+        .join(name)
+}
+
+fn options(pairs: &[(&str, &str)]) -> ConvertOptions {
+    let mut options = ConvertOptions::default();
+    options.options = pairs
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    options.allow = Effect::Dropped;
+    options
+}
+
+fn write(
+    from: &Archive,
+    format: &str,
+    options: &ConvertOptions,
+) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut out = MemoryOutput::new();
+    let name = format!("written.{format}");
+    prepare(from, Registry::standard().get(format)?, options)?.write(&name, Box::new(&mut out))?;
+    Ok(out.into_files())
+}
+
+fn open(bytes: &[u8]) -> Archive {
+    Archive::from_bytes(bytes.to_vec()).unwrap()
+}
+
+/// Tensors of which one is larger than a piece of work, and one cannot be compressed.
+fn sample() -> Archive {
+    let mut builder = ArchiveBuilder::new();
+    let large: Vec<u8> = (0..5u32 << 18)
+        .flat_map(|n| (n / 7).to_le_bytes())
+        .collect();
+    builder
+        .push("large", DType::U32, &[5, 1 << 18], Bytes::from(large))
+        .unwrap();
+    let mut state = 1u64;
+    let noise: Vec<u8> = (0..100_000)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.to_be_bytes()[0]
+        })
+        .collect();
+    builder
+        .push("noise/größe", DType::U8, &[100_000], Bytes::from(noise))
+        .unwrap();
+    builder
+        .push("empty", DType::F32, &[3, 0], Bytes::new())
+        .unwrap();
+    builder
+        .push(
+            "scalar",
+            DType::F64,
+            &[],
+            Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]),
+        )
+        .unwrap();
+    builder.finish()
+}
+
+fn same_content(a: &Archive, b: &Archive) {
+    assert_eq!(a.tensors().len(), b.tensors().len());
+    for tensor in a.tensors() {
+        let other = b.tensor(tensor.name()).unwrap();
+        assert_eq!(tensor.info().shape, other.info().shape);
+        assert_eq!(
+            tensor.canonical().unwrap(),
+            other.canonical().unwrap(),
+            "{}",
+            tensor.name()
+        );
+    }
+}
+
+#[test]
+fn stored_arrays_are_read_in_place() {
+    for name in ["medium.npy", "stored.npz"] {
+        let whole = Bytes::from(fs::read(fixture(name)).unwrap());
+        let archive = OpenOptions::new()
+            .read(Arc::new(whole.clone()), Some(name))
+            .unwrap();
+        assert!(archive.tensors().len() > 0);
+        for tensor in archive
+            .tensors()
+            .filter(|tensor| tensor.info().elements() > Some(0))
+        {
+            let Payload::Raw { range, .. } = &tensor.info().parts[0].payload else {
+                panic!("{name}: {} is not raw", tensor.name());
+            };
+            let at = usize::try_from(range.start).unwrap();
+            assert_eq!(
+                tensor.stored().unwrap().as_ptr(),
+                whole[at..].as_ptr(),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn stored_arrays_begin_at_multiples_of_64() {
+    for (format, from) in [
+        ("npz", sample()),
+        ("npy", sample().select(|tensor| tensor.name == "large")),
+    ] {
+        let files = write(&from, format, &options(&[])).unwrap();
+        let archive = open(&files[&format!("written.{format}")]);
+        for tensor in archive.tensors() {
+            let (_, range) = tensor.info().parts[0].payload.stored().unwrap();
+            assert_eq!(range.start % 64, 0, "{format} {}", tensor.name());
+        }
+    }
+}
+
+#[test]
+fn a_file_and_a_stream_get_the_same_bytes() {
+    let from = sample();
+    let directory = tempfile::tempdir().unwrap();
+    for (n, options) in [options(&[]), options(&[("deflate", "1")])]
+        .into_iter()
+        .enumerate()
+    {
+        let streamed = write(&from, "npz", &options).unwrap();
+        for threads in [1, 3] {
+            let mut options = options.clone();
+            options.execute.threads = threads;
+            let path = directory.path().join(format!("{n}-{threads}.npz"));
+            let format = *Registry::standard().get("npz").unwrap();
+            let out = AtomicOutput::file(&path).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            prepare(&from, &format, &options)
+                .unwrap()
+                .write(&name, Box::new(out))
+                .unwrap();
+            assert!(
+                fs::read(&path).unwrap() == streamed["written.npz"],
+                "{n} with {threads} threads"
+            );
+        }
+    }
+}
+
+#[test]
+fn deflated_arrays_come_back_and_stay_deflated() {
+    let from = sample();
+    let deflated = |archive: &Archive| {
+        let encoded = |tensor: &tenfold::Tensor<'_>| {
+            matches!(tensor.info().parts[0].payload, Payload::Encoded { .. })
+        };
+        archive.tensors().filter(encoded).count()
+    };
+    let stored = write(&from, "npz", &options(&[])).unwrap();
+    assert_eq!(deflated(&open(&stored["written.npz"])), 0);
+    let small = write(&from, "npz", &options(&[("deflate", "6")])).unwrap();
+    assert!(small["written.npz"].len() * 2 < stored["written.npz"].len());
+    let archive = open(&small["written.npz"]);
+    // What is empty is not made smaller.
+    assert_eq!(deflated(&archive), 3);
+    same_content(&from, &archive);
+    let errors = verify(&archive, 1)
+        .into_iter()
+        .filter(|finding| finding.severity != Severity::Note);
+    assert_eq!(errors.count(), 0);
+
+    let again = open(&write(&archive, "npz", &options(&[])).unwrap()["written.npz"]);
+    assert_eq!(deflated(&again), 3);
+    let raw = open(&write(&archive, "npz", &options(&[("deflate", "0")])).unwrap()["written.npz"]);
+    assert_eq!(deflated(&raw), 0);
+    same_content(&raw, &again);
+}
+
+#[test]
+fn levels_that_do_not_exist_are_refused() {
+    for level in ["10", "-1", "fast", ""] {
+        let error = write(&sample(), "npz", &options(&[("deflate", level)])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{level}: {error}");
+    }
+}
+
+#[test]
+fn a_wrong_checksum_names_the_tensor() {
+    let archive = OpenOptions::new()
+        .open(fixture("crc_mismatch.npz"))
+        .unwrap();
+    let findings = verify(&archive, 1);
+    let error = findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error)
+        .unwrap();
+    assert_eq!(
+        (error.rule.as_str(), error.tensor.as_deref()),
+        ("npz.checksum", Some("a"))
+    );
+    let kinds = archive
+        .tensors()
+        .map(|tensor| tensor.info().parts[0].checksum.clone().unwrap().kind);
+    assert!(kinds.into_iter().all(|kind| kind == DigestKind::Crc32));
+}
+
+/// Every byte of a member is covered, the array's header too; of a deflated one, all but bits that mean nothing.
+#[test]
+fn a_changed_byte_anywhere_in_a_member_is_noticed() {
+    const DATA: &[u8] = &[7; 40];
+    for level in ["0", "6"] {
+        let mut builder = ArchiveBuilder::new();
+        builder
+            .push("a", DType::U8, &[40], Bytes::from_static(DATA))
+            .unwrap();
+        let mut files = write(&builder.finish(), "npz", &options(&[("deflate", level)])).unwrap();
+        let whole = files.remove("written.npz").unwrap();
+        let directory = whole
+            .windows(4)
+            .rposition(|bytes| bytes == b"PK\x01\x02")
+            .unwrap();
+        let head = whole
+            .windows(6)
+            .position(|bytes| bytes == b"\x93NUMPY")
+            .unwrap();
+        let mut unnoticed = 0;
+        for place in head..directory {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 0x20;
+            let Ok(archive) = Archive::from_bytes(damaged) else {
+                continue;
+            };
+            let findings = verify(&archive, 1);
+            let is_error = |finding: &tenfold::format::Finding| finding.severity == Severity::Error;
+            if !findings.iter().any(is_error) {
+                let content = archive.tensor("a").unwrap().canonical().unwrap();
+                assert_eq!(
+                    content,
+                    DATA,
+                    "byte {place} of {} at level {level}",
+                    whole.len()
+                );
+                unnoticed += 1;
+            }
+        }
+        // Bits between a block's end and the next byte.
+        let most = if level == "0" { 0 } else { 3 };
+        assert!(unnoticed <= most, "{unnoticed} at level {level}");
+    }
+}
+
+#[test]
+fn bytes_without_a_type_are_what_the_user_says() {
+    for (name, dtype, hint) in [
+        ("v1_descr_void_1.npy", DType::F8_E4M3, "--assume"),
+        ("void_2.npy", DType::BF16, "bfloat16"),
+    ] {
+        let error = OpenOptions::new().open(fixture(name)).err().unwrap();
+        assert_eq!(
+            (error.rule().as_str(), error.kind()),
+            ("npy.void", ErrorKind::Unsupported)
+        );
+        assert!(error.message().contains(hint), "{error}");
+        let archive = OpenOptions::new()
+            .assume_dtype(Some(dtype))
+            .open(fixture(name))
+            .unwrap();
+        assert_eq!(archive.tensors().next().unwrap().info().dtype, dtype);
+        assert!(
+            OpenOptions::new()
+                .assume_dtype(Some(DType::F64))
+                .open(fixture(name))
+                .is_err()
+        );
+    }
+}
+
+#[test]
+fn arrays_behind_the_first_are_reported() {
+    let archive = OpenOptions::new()
+        .open(fixture("appended_arrays.npy"))
+        .unwrap();
+    assert_eq!(archive.tensors().len(), 1);
+    let finding = &archive.findings()[0];
+    assert_eq!(
+        (finding.severity, finding.rule.as_str()),
+        (Severity::Warning, "npy.trailing")
+    );
+    assert!(
+        finding
+            .message
+            .contains("2 more arrays, f64 [2, 3], bool []"),
+        "{}",
+        finding.message
+    );
+    assert!(
+        OpenOptions::new()
+            .strict(true)
+            .open(fixture("appended_arrays.npy"))
+            .is_err()
+    );
+}
+
+#[test]
+fn names_that_numpy_would_confuse_are_refused() {
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("x", DType::U8, &[1], Bytes::from_static(&[1]))
+        .unwrap();
+    builder
+        .push("x.npy", DType::U8, &[1], Bytes::from_static(&[2]))
+        .unwrap();
+    let error = write(&builder.finish(), "npz", &options(&[])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lossy);
+    assert!(error.message().contains("\"x.npy\""), "{error}");
+}
+
+#[test]
+fn what_numpy_does_not_load_is_written_only_when_allowed() {
+    let of = |dtype| {
+        let mut builder = ArchiveBuilder::new();
+        builder
+            .push(
+                "a",
+                dtype,
+                &[2],
+                Bytes::from_static(&[0; 4]).slice(..dtype.bytes_for(2).unwrap() as usize),
+            )
+            .unwrap();
+        builder.finish()
+    };
+    for format in ["npy", "npz"] {
+        let allowed = write(&of(DType::F8_E5M2), format, &options(&[])).unwrap();
+        let back = open(&allowed[&format!("written.{format}")]);
+        assert_eq!(back.tensors().next().unwrap().info().dtype, DType::F8_E5M2);
+        let careful = ConvertOptions::default();
+        assert_eq!(
+            write(&of(DType::F8_E5M2), format, &careful)
+                .unwrap_err()
+                .kind(),
+            ErrorKind::Lossy
+        );
+        assert!(write(&of(DType::BF16), format, &careful).is_ok());
+        let error = write(&of(DType::F8_E4M3), format, &careful).unwrap_err();
+        assert!(
+            error.message().contains("f8_e4m3") && error.message().contains("--cast"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! `stats` and `diff`: the same for any number of threads and for any way of storing, for every fixture.
+
+// A test may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use support::{InMemory, Kind, cases, file_name, options_for, profiles, write_to_memory};
+use tenfold::format::Compression;
+use tenfold::model::DType;
+use tenfold::ops::{self, ChangeKind, DiffOptions, StatsOptions};
+use tenfold::{Archive, ArchiveBuilder, Bytes};
+
+/// Several chunks of numbers, with some that are not finite.
+fn noise(change: bool) -> Archive {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        u32::try_from(state >> 40).unwrap()
+    };
+    let mut builder = ArchiveBuilder::new();
+    for (name, count) in [("small", 100), ("large", 700_001), ("larger", 1_000_000)] {
+        let mut values: Vec<f32> = (0..count)
+            .map(|_| (next() % 4096) as f32 / 16.0 - 100.0)
+            .collect();
+        values[7] = f32::NAN;
+        if change {
+            *values.last_mut().unwrap() += 0.5;
+            values[count / 2] += 0.25;
+        }
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        builder
+            .push(name, DType::F32, &[count as u64], Bytes::from(bytes))
+            .unwrap();
+    }
+    builder.finish()
+}
+
+fn figures(archive: &Archive, threads: usize) -> (Vec<ops::Stats>, ops::Stats) {
+    let mut options = StatsOptions::default();
+    options.threads = threads;
+    options.bins = Some(9);
+    let found = ops::stats(archive, &options);
+    let tensors = found.tensors.into_iter().map(|(_, stats)| stats.unwrap());
+    (tensors.collect(), found.total)
+}
+
+#[test]
+fn figures_are_the_same_on_any_number_of_threads() {
+    let archive = noise(false);
+    let wanted = figures(&archive, 1);
+    for threads in [2, 3, 8] {
+        assert_eq!(figures(&archive, threads), wanted, "{threads}");
+    }
+}
+
+#[test]
+fn figures_are_the_same_however_the_numbers_are_stored() {
+    let archive = noise(false);
+    let wanted = figures(&archive, 2);
+    let mut compressed = 0;
+    for (entry, profile) in profiles() {
+        for zstd in [false, true] {
+            if !(profile.can.dtype)(DType::F32) || zstd && !profile.can.zstd {
+                continue;
+            }
+            let mut options = options_for(profile);
+            if zstd {
+                compressed += 1;
+                options.compression = Arc::new(|_| Compression::Zstd(1));
+            }
+            let Ok(written) = write_to_memory(&archive, &entry, &options) else {
+                continue;
+            };
+            let opened = InMemory::written(written, &file_name(&entry))
+                .open()
+                .unwrap();
+            if opened.tensors().len() != wanted.0.len() {
+                continue;
+            }
+            let what = format!("{} {} {zstd}", entry.spec.id, profile.version);
+            let found = figures(&opened, 3);
+            for (tensor, found) in opened.tensors().zip(&found.0) {
+                let place = archive.tensors().position(|of| of.name() == tensor.name());
+                assert_eq!(*found, wanted.0[place.unwrap()], "{what}");
+            }
+            let mut ignoring = DiffOptions::default();
+            ignoring.ignore_metadata = true;
+            let diff = ops::diff(&archive, &opened, &ignoring).unwrap();
+            assert!(diff.is_equal(), "{what}: {:?}", diff.changes);
+        }
+    }
+    assert!(compressed > 0);
+}
+
+#[test]
+fn differences_are_the_same_on_any_number_of_threads() {
+    let (a, b) = (noise(false), noise(true));
+    let found = |threads| {
+        let mut options = DiffOptions::default();
+        options.threads = threads;
+        let diff = ops::diff(&a, &b, &options).unwrap();
+        let values = |change: ops::Change| match change.kind {
+            ChangeKind::Changed(Some(values)) => values,
+            other => panic!("{other:?}"),
+        };
+        diff.changes.into_iter().map(values).collect::<Vec<_>>()
+    };
+    let wanted = found(1);
+    assert_eq!(wanted.len(), 3);
+    for values in &wanted {
+        assert_eq!((values.different, values.max_abs), (2, Some(0.5)));
+    }
+    assert_eq!(wanted[1].first.as_ref().unwrap().index, [350_000]);
+    for threads in [2, 5] {
+        assert_eq!(found(threads), wanted);
+    }
+}
+
+#[test]
+fn every_fixture_equals_itself_and_has_figures() {
+    let mut tensors = 0;
+    for case in cases(Kind::Valid) {
+        let Ok(archive) = case.open() else { continue };
+        let diff = ops::diff(&archive, &archive, &DiffOptions::default()).unwrap();
+        for change in &diff.changes {
+            // Only what cannot be read is not known to be equal.
+            assert!(
+                matches!(change.kind, ChangeKind::Unreadable(_)),
+                "{}: {change:?}",
+                case.title()
+            );
+        }
+        assert!(
+            diff.metadata.is_empty(),
+            "{}: {:?}",
+            case.title(),
+            diff.metadata
+        );
+        let found = ops::stats(&archive, &StatsOptions::default());
+        for (tensor, (name, stats)) in archive.tensors().zip(&found.tensors) {
+            let Ok(stats) = stats else { continue };
+            tensors += 1;
+            let counted = stats.finite + stats.nans + stats.infinities();
+            assert_eq!(counted, stats.numbers, "{}: {name}", case.title());
+            assert_eq!(
+                Some(stats.elements),
+                tensor.info().elements(),
+                "{}: {name}",
+                case.title()
+            );
+        }
+    }
+    assert!(tensors > 100);
+}
