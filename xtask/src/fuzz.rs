@@ -226,11 +226,11 @@ impl Row {
     fn add(&mut self, log: &str) -> Result<()> {
         let executions = after(log, "stat::number_of_executed_units:").last();
         // A run that ends with a finding has no statistics; its last line counts.
-        let counted = log.lines().filter_map(|line| {
+        let mut counted = log.lines().filter_map(|line| {
             let count = line.strip_prefix('#')?.split_whitespace().next()?;
             count.parse().ok()
         });
-        self.executions += executions.or(counted.last()).unwrap_or(0);
+        self.executions += executions.or(counted.next_back()).unwrap_or(0);
         let begun = log.lines().find(|line| line.contains("INITED"));
         let first = begun.and_then(|line| after(line, "cov:").next());
         let last = after(log, "cov:").last();
