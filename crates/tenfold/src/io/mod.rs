@@ -3,6 +3,8 @@
 #[cfg(feature = "std")]
 mod atomic;
 #[cfg(feature = "std")]
+pub(crate) mod fault;
+#[cfg(feature = "std")]
 mod file;
 mod limits;
 mod memory;

@@ -135,7 +135,7 @@ impl<'a> View<'a> {
                     let message = format!(
                         "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
                     );
-                    return Err(Error::limit("dense", message));
+                    return Err(Error::limit("dense", message).raised_by("dense_bytes"));
                 }
                 let mut scatter = Scatter::load(data, tensor, form)?;
                 scatter.complete()?;
@@ -407,7 +407,7 @@ impl<'a> View<'a> {
                 "{} bytes are needed at once, the limit (tensor_memory) is {limit}",
                 self.len
             );
-            return Err(Error::limit("memory", message));
+            return Err(Error::limit("memory", message).raised_by("tensor_memory"));
         }
         #[cfg(feature = "std")]
         if self.is_random() && self.len > 4 * PIECE as u64 {
