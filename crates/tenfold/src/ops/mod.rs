@@ -22,6 +22,7 @@ mod survey;
 mod values;
 mod verify;
 
+pub use crate::transform::CastCounts;
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
