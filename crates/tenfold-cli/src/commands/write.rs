@@ -247,6 +247,9 @@ impl<'a> Request<'a> {
                 target.spec.with_version(version)
             ));
         }
+        if !quiet {
+            conversion.casts.iter().for_each(say);
+        }
         let losses = &conversion.losses;
         // A refusal names the worst loss itself.
         let listed = !quiet && (refusal.is_ok() || losses.len() > 1);

@@ -26,6 +26,7 @@ mod verify;
 
 #[cfg(feature = "digest")]
 pub use against::{Expected, against};
+pub use crate::transform::CastCounts;
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
