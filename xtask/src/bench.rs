@@ -4,6 +4,7 @@
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
 mod contestants;
+mod edit;
 mod numbers;
 mod order;
 mod race;
@@ -60,6 +61,7 @@ type Measure = fn(&Bench) -> Result<()>;
 const BENCHES: &[(&str, Measure)] = &[
     ("open", Bench::open),
     ("convert", Bench::convert),
+    ("edit", Bench::edit),
     ("small", Bench::small),
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),

@@ -3,12 +3,18 @@
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod digest;
+pub(crate) mod extract;
 pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod merge;
+pub(crate) mod meta;
+pub(crate) mod rename;
 pub(crate) mod show;
+pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod verify;
+pub(crate) mod write;
 
 use std::io::Write;
 use std::path::Path;
