@@ -4,6 +4,9 @@ The kinds it writes are `plain`, `full`, and `quantized` with blocks that the pa
 with the types that GGUF has for it.
 """
 
+import glob
+import os
+
 import gguf
 import numpy as np
 from common import METADATA, Sample, elements, run, samples
@@ -68,6 +71,19 @@ def add(writer, t):
 
 
 def load(path):
+    if os.path.exists(path):
+        return load_one(path)
+    # Several parts, which count themselves.
+    parts = sorted(glob.glob(path.removesuffix(".gguf") + "-*-of-*.gguf"))
+    found = [load_one(part) for part in parts]
+    for number, (_, metadata) in enumerate(found):
+        assert metadata.pop("split.no") == number
+        assert metadata.pop("split.count") == len(parts)
+        assert metadata.pop("split.tensors.count") == sum(len(tensors) for tensors, _ in found)
+    return [t for tensors, _ in found for t in tensors], found[0][1]
+
+
+def load_one(path):
     reader = gguf.GGUFReader(path)
     names = {theirs: ours for ours, (theirs, _) in DTYPES.items()}
     tensors = []

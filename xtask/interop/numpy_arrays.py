@@ -49,7 +49,7 @@ def as_written(values, form):
     # ml_dtypes has one order of bytes.
     if "big" in form and values.dtype != ml_dtypes.bfloat16:
         values = values.astype(values.dtype.newbyteorder(">"))
-    return np.asfortranarray(values) if "fortran" in form else values
+    return np.asarray(values, order="F") if "fortran" in form else values
 
 
 def load(path):

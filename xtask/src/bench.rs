@@ -3,7 +3,9 @@
 //! Everything is a ratio of two times measured in turns in the same run on the same machine, caches warm: absolute
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
+mod cast;
 mod contestants;
+mod edit;
 mod numbers;
 mod order;
 mod race;
@@ -60,10 +62,13 @@ type Measure = fn(&Bench) -> Result<()>;
 const BENCHES: &[(&str, Measure)] = &[
     ("open", Bench::open),
     ("convert", Bench::convert),
+    ("edit", Bench::edit),
     ("small", Bench::small),
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),
     ("safetensors", Bench::safetensors),
+    ("cast", Bench::cast),
+    ("gguf", Bench::gguf),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

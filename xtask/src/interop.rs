@@ -5,6 +5,7 @@
 //! - **we read**: the package writes a file and says what is in it; `tenfold` must see the same tensors, bit for bit;
 //! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
 //!   that this package reads; the package must load the same tensors;
+//! - **split**, **merged**: the package loads what `tenfold` split into several files, and what it merged again;
 //! - **we show**: what `tenfold show` gives of random slices is what NumPy gives;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
@@ -18,6 +19,7 @@
 //! original is compared with the digest of what the package then loads.)
 
 mod burn;
+mod edit;
 mod numbers;
 mod packages;
 mod show;
@@ -86,15 +88,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_ours(package, python, &written);
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
+        exchange.split_and_merge(package, python, &written);
     }
     if args.is_empty() || args.iter().any(|arg| arg == "show") {
         let result = show::run(&project, &exchange);
         exchange.line("numpy", "we show", "random slices of random arrays", result);
     }
     if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
-        let (passed, failed) = numbers::run(&project, &exchange.tenfold)?;
-        exchange.passed += passed;
-        exchange.failed += failed;
+        numbers::run(&project, &mut exchange)?;
     }
     println!("{} passed, {} failed", exchange.passed, exchange.failed);
     Ok(exchange.failed == 0)

@@ -1,9 +1,18 @@
 //! The command line: definitions, nothing else.
 
+mod edit;
+mod writing;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tenfold::model::{BlockSpec, DType, Slice};
+
+pub(crate) use edit::{
+    ExtractArgs, MergeArgs, MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport,
+    MetaSet, MetaUnset, PreferArg, RenameArgs, SplitArgs,
+};
+pub(crate) use writing::{Allow, Checking, Checksum, Writing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,6 +155,21 @@ pub(crate) enum Command {
     /// Figures of the numbers in files: extremes, mean, spread, zeros, NaN, infinities
     #[command(before_help = STATS_EXAMPLES, after_help = STATS_NOTES)]
     Stats(StatsArgs),
+    /// Write some of the tensors to a new file, or each to a file of its own
+    #[command(before_help = edit::EXTRACT_EXAMPLES)]
+    Extract(Box<ExtractArgs>),
+    /// Write the tensors of several files to one
+    #[command(visible_alias = "cat", before_help = edit::MERGE_EXAMPLES)]
+    Merge(Box<MergeArgs>),
+    /// Write the tensors of a file to several
+    #[command(before_help = edit::SPLIT_EXAMPLES)]
+    Split(Box<SplitArgs>),
+    /// Give tensors other names
+    #[command(before_help = edit::RENAME_EXAMPLES)]
+    Rename(Box<RenameArgs>),
+    /// Show and change what files say about themselves
+    #[command(before_help = edit::META_EXAMPLES)]
+    Meta(MetaArgs),
     /// Show which formats are read and written, and what they can hold
     #[command(before_help = FORMATS_EXAMPLES)]
     Formats(FormatsArgs),
@@ -266,15 +290,6 @@ pub(crate) struct ConvertArgs {
     /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub(crate) assume: Option<DType>,
-    /// Write this format; that of OUT's extension unless told otherwise
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) to: Option<String>,
-    /// Write this version of the format; the first that holds everything unless told otherwise
-    #[arg(long, value_name = "V")]
-    pub(crate) version: Option<String>,
-    /// An option of the target format, see `tenfold formats NAME`; may be given several times
-    #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) options: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Write quantized tensors as the numbers they stand for
@@ -289,12 +304,6 @@ pub(crate) struct ConvertArgs {
     /// Write the tensors that are whole in a damaged file, where its format lets them be found
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Compress with zstd, all tensors or those that match; the last match counts
-    #[arg(long, value_name = "LEVEL[:GLOB]", value_parser = zstd_rule, allow_hyphen_values = true)]
-    pub(crate) zstd: Vec<(i32, Option<String>)>,
-    /// Do not compress, except what --zstd says
-    #[arg(long)]
-    pub(crate) raw: bool,
     /// Write sparse tensors sparsely where the target can, instead of filling in zeros
     #[arg(long)]
     pub(crate) keep_sparse: bool,
@@ -304,58 +313,13 @@ pub(crate) struct ConvertArgs {
     /// The largest size of a sparse tensor that is written with its zeros, such as 500MB or 64GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_dense: Option<u64>,
-    /// Which checksums the tensors get
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
-    pub(crate) checksum: Checksum,
     /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) shard_size: Option<u64>,
-    /// Which losses of metadata to accept; `dropped` includes `changed`
-    #[arg(long, value_enum, value_name = "LOSS")]
-    pub(crate) allow: Option<Allow>,
-    /// Compare the digests of all tensors before the output gets its name
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Say what would be done, and write nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Replace an output that exists
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Do not wait until the data is on the disk
-    #[arg(long)]
-    pub(crate) no_sync: bool,
-    /// No progress bar
-    #[arg(long)]
-    pub(crate) no_progress: bool,
-    /// How many threads; as many as processors unless told otherwise
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) threads: Option<u16>,
-    /// Print errors only
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-    /// Print what was done as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Checksum {
-    /// None
-    None,
-    /// Those of the input, where the target can hold them
-    Keep,
-    Crc32c,
-    Sha256,
-    Xxh3,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Allow {
-    /// Metadata in another form
-    Changed,
-    /// Metadata that is not carried
-    Dropped,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
 }
 
 #[derive(Args, Debug)]
@@ -369,6 +333,9 @@ pub(crate) struct DiffArgs {
     /// Read both as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where a file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Numbers are equal up to this times the absolute value of A's

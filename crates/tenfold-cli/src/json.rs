@@ -181,6 +181,10 @@ impl<'a> Json<'a> {
             Value::I16(value) => self.plain(value),
             Value::I32(value) => self.plain(value),
             Value::I64(value) => self.plain(value),
+            // So few digits identify a number among the f32 only, and readers of JSON have f64.
+            Value::F32(value) if value.is_subnormal() => {
+                self.value(&Value::F64((*value).into()), full)
+            }
             Value::F32(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
             Value::F32(value) => self.float((*value).into()),
             Value::F64(value) => self.float(*value),
@@ -310,6 +314,9 @@ mod tests {
             assert_eq!(parsed.to_bits(), value.to_bits(), "{text}");
         }
         assert_eq!(written(&Value::F32(0.1), false), "0.1");
+        // The smallest f32 is 2^-149.
+        let smallest = Value::F32(f32::from_bits(1));
+        assert_eq!(written(&smallest, false), "1.401298464324817e-45");
     }
 
     #[test]

@@ -154,8 +154,13 @@ impl OpenOptions {
                 message,
             ));
         }
-        let mut archives = Vec::new();
+        let mut archives: Vec<Archive> = Vec::new();
         for path in &paths {
+            // Any of the parts of a model opens all of them.
+            let name = path.file_name().and_then(|name| name.to_str());
+            if archives.iter().any(|archive| archive.has_part(name)) {
+                continue;
+            }
             match self.open(path) {
                 // A name alone makes no tensor file where the format has no magic: text files are often something else.
                 Err(error)
@@ -358,10 +363,8 @@ impl Archive {
             }
             value => Ok(value.clone()),
         };
-        let entries = self.metadata().iter();
-        entries
-            .map(|(key, value)| Ok((key.to_owned(), load(value)?)))
-            .collect::<Result<Metadata>>()
+        self.metadata()
+            .try_map(load)
             .map_err(|error| match self.0.spec {
                 Some(spec) => error.in_format(spec.id),
                 None => error,
@@ -455,6 +458,13 @@ impl Archive {
         )
     }
 
+    /// Whether it consists of several files, and one of them has this name.
+    #[cfg(feature = "std")]
+    fn has_part(&self, name: Option<&str>) -> bool {
+        let mut names = self.0.names.iter();
+        self.0.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
+    }
+
     /// How many files it consists of.
     pub(crate) fn source_count(&self) -> u32 {
         u32::try_from(self.0.sources.len()).unwrap_or(u32::MAX)
@@ -490,6 +500,7 @@ impl Archive {
         Data {
             sources: &self.0.sources,
             limits: &self.0.limits,
+            tally: None,
         }
     }
 }
@@ -722,9 +733,7 @@ impl<'a> Tensor<'a> {
     fn collect(&self, view: &View<'_>) -> Result<Bytes> {
         let whole = match view.direct() {
             Some(input) if input.is_memory() => input.read(0, input.len()),
-            _ => view
-                .collect(self.archive.0.limits.tensor_memory)
-                .map(Bytes::from),
+            _ => view.collect_shared(self.archive.0.limits.tensor_memory),
         };
         whole.map_err(|error| self.blame(error))
     }

@@ -4,12 +4,18 @@ pub(crate) mod against;
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod digest;
+pub(crate) mod extract;
 pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod merge;
+pub(crate) mod meta;
+pub(crate) mod rename;
 pub(crate) mod show;
+pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod verify;
+pub(crate) mod write;
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +24,7 @@ use std::sync::OnceLock;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
 use tenfold::io::Limits;
-use tenfold::model::SourceId;
+use tenfold::model::{DType, SourceId};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Filter, Inputs};
@@ -51,11 +57,18 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 
 /// Opens one of a command's files as its options say.
 pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
-    match inputs.assume {
-        None => open(path, inputs.from.as_deref()),
-        assumed => opening(inputs.from.as_deref())
-            .assume_dtype(assumed)
-            .open(path),
+    open_as(path, inputs.from.as_deref(), inputs.assume)
+}
+
+/// Opens a file as a format and with a type for bytes without one, where these are given.
+pub(crate) fn open_as(
+    path: &Path,
+    from: Option<&str>,
+    assume: Option<DType>,
+) -> tenfold::Result<Archive> {
+    match assume {
+        None => open(path, from),
+        assumed => opening(from).assume_dtype(assumed).open(path),
     }
 }
 

@@ -295,8 +295,7 @@ impl Shown<'_> {
         manifest.tensors.push(tensor);
         let (adapted, losses) = adapt(&manifest, &profile.can);
         if let Some(loss) = losses.first() {
-            let (what, why) = (&loss.what, &loss.why);
-            let message = format!("npy cannot hold {what}: {why}; --format json and csv can");
+            let message = format!("npy cannot hold {}; --format json and csv can", loss.what);
             return Err(Failure::Message(message));
         }
         let options = PlanOptions::new(profile.version, "slice.npy");

@@ -39,7 +39,7 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shard_size`].
+    /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false
     }

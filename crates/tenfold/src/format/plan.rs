@@ -250,9 +250,9 @@ pub struct PlanOptions {
     pub checksums: Checksums,
     /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
     pub timestamp: u64,
-    /// Several files with at most this many bytes of tensors each, except where a tensor alone has more. Set only for
-    /// formats that [write shards](crate::format::Format::writes_shards).
-    pub shard_size: Option<u64>,
+    /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
+    /// [write shards](crate::format::Format::writes_shards).
+    pub shards: Option<Vec<Vec<usize>>>,
 }
 
 impl PlanOptions {
@@ -265,7 +265,7 @@ impl PlanOptions {
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
             timestamp: 0,
-            shard_size: None,
+            shards: None,
         }
     }
 

@@ -10,6 +10,8 @@ mod limits;
 mod memory;
 #[cfg(feature = "mmap")]
 mod mmap;
+#[cfg(feature = "mmap")]
+mod pages;
 mod reader;
 
 #[cfg(feature = "std")]
@@ -27,6 +29,8 @@ pub use limits::Limits;
 pub use memory::MemoryOutput;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file};
+#[cfg(feature = "mmap")]
+pub(crate) use pages::zeroed;
 pub use reader::Reader;
 
 use crate::error::{Error, Result};

@@ -256,6 +256,51 @@ impl Metadata {
         self.0.is_empty()
     }
 
+    /// Whether a key is a fact, see [`push_fact`](Self::push_fact). Costs a walk over the entries.
+    pub fn is_fact(&self, key: &str) -> bool {
+        (self.0.iter()).any(|entry| entry.key == key && entry.is_fact)
+    }
+
+    /// Gives a key a value, in its place or at the end. Costs a walk over the entries.
+    pub fn set(&mut self, key: &str, value: Value) {
+        match self.0.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => entry.value = value,
+            None => self.push(key, value),
+        }
+    }
+
+    /// Removes a key; its value, if it was there. Costs a walk over the entries.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        let place = self.0.iter().position(|entry| entry.key == key)?;
+        Some(self.0.remove(place).value)
+    }
+
+    /// The same keys with other values; facts stay facts.
+    pub(crate) fn try_map(&self, mut map: impl FnMut(&Value) -> Result<Value>) -> Result<Self> {
+        let mut mapped = Self::new();
+        for entry in &self.0 {
+            mapped.add(entry.key.clone(), map(&entry.value)?, entry.is_fact);
+        }
+        Ok(mapped)
+    }
+
+    /// Keys, values and whether they are facts, in file order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
+        (self.0.iter()).map(|entry| (entry.key.as_str(), &entry.value, entry.is_fact))
+    }
+
+    /// The value at a place.
+    pub(crate) fn at(&self, place: usize) -> Option<&Value> {
+        self.0.get(place).map(|entry| &entry.value)
+    }
+
+    /// Replaces the value at a place.
+    pub(crate) fn set_at(&mut self, place: usize, value: Value) {
+        if let Some(entry) = self.0.get_mut(place) {
+            entry.value = value;
+        }
+    }
+
     /// Keeps the entries that `keep` turns into something. Facts are not among them.
     pub(crate) fn filter_map(&self, mut keep: impl FnMut(&str, &Value) -> Option<Value>) -> Self {
         (self.0.iter())
@@ -278,6 +323,22 @@ impl FromIterator<(String, Value)> for Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_set_in_its_place_and_facts_stay_facts() {
+        let mut metadata = Metadata::new();
+        metadata.push("a", Value::U8(1));
+        metadata.push_fact("f", Value::U8(2));
+        metadata.push("b", Value::U8(3));
+        metadata.set("a", Value::Null);
+        metadata.set("c", Value::Bool(true));
+        assert_eq!(metadata.remove("b"), Some(Value::U8(3)));
+        assert_eq!(metadata.remove("b"), None);
+        let mapped = metadata.try_map(|value| Ok(value.clone())).unwrap();
+        let keys: Vec<_> = mapped.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["a", "f", "c"]);
+        assert!(mapped.is_fact("f") && !mapped.is_fact("a"));
+    }
 
     #[test]
     fn accessors_spare_the_widths() {

@@ -1,17 +1,24 @@
 //! Conversion: what would be lost first, then the writing, then a look at what was written.
 
+mod layout;
+
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, Plan, PlanOptions,
-    Profile, Registry, Segment, Spec, Written, adapt, execute,
+    Profile, Registry, Spec, adapt, execute,
 };
 use crate::io::Output;
-use crate::model::{DType, Manifest, SourceId, TensorInfo};
+use crate::model::{DType, Manifest, TensorInfo};
+use crate::ops::CastCounts;
+use crate::ops::cast::cast_losses;
 use crate::ops::readback::{Opened, Readback};
+use crate::ops::shards::Shards;
 use crate::ops::sparse::{self, Sparse};
 use crate::ops::survey;
 use crate::prelude::*;
+
+use layout::alone;
 
 /// How archives are converted.
 #[derive(Clone)]
@@ -35,8 +42,9 @@ pub struct ConvertOptions {
     pub timestamp: u64,
     /// A file for every tensor, named after it, instead of one file.
     pub file_per_tensor: bool,
-    /// Several files with at most this many bytes of tensors each, except where a tensor alone has more.
-    pub shard_size: Option<u64>,
+    /// Several files instead of one: shards with an index where the format has such, else numbered files that are whole
+    /// by themselves.
+    pub shards: Option<Shards>,
     /// Threads, and a handle to watch and to stop the work.
     pub execute: ExecuteOptions,
     /// The formats that messages may suggest.
@@ -55,7 +63,7 @@ impl Default for ConvertOptions {
             sparse: Sparse::AsIs,
             timestamp: 0,
             file_per_tensor: false,
-            shard_size: None,
+            shards: None,
             execute: ExecuteOptions::default(),
             registry: Registry::standard(),
         }
@@ -71,6 +79,8 @@ pub struct Conversion {
     pub because: Option<String>,
     /// What will not be carried over as it is, the worst first.
     pub losses: Vec<Loss>,
+    /// What casts and quantization change about values. That was asked for and is not refused.
+    pub casts: Vec<Loss>,
     from: Archive,
     adapted: Manifest,
     format: &'static dyn Format,
@@ -85,8 +95,12 @@ pub struct Report {
     pub files: Vec<(String, u64)>,
     /// Tensors that were written.
     pub tensors: usize,
+    /// The digest of the content, where it was compared: that of what was read is that of what was written.
+    pub content: Option<[u8; 32]>,
     /// What was noticed on the way, for people.
     pub notes: Vec<String>,
+    /// The numbers that were cast, and those that did not fit.
+    pub casts: CastCounts,
 }
 
 /// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
@@ -107,12 +121,6 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
                 spec.name
             )));
         }
-    }
-    if options.shard_size.is_some() && !format.writes_shards() {
-        return Err(Error::argument(format!(
-            "{} files are not written in shards",
-            spec.name
-        )));
     }
     let candidates: Vec<&'static Profile> = match &options.version {
         Some(version) => vec![spec.profile(version).ok_or_else(|| {
@@ -174,6 +182,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         profile,
         because,
         losses,
+        casts: cast_losses(from.manifest()),
         from,
         adapted,
         format,
@@ -208,16 +217,6 @@ fn arrange(
         }
     }
     Ok((from.with_manifest(all), losses))
-}
-
-/// A description of one tensor by itself.
-fn alone(what: &Manifest, tensor: TensorInfo) -> Manifest {
-    let mut alone = Manifest::new(what.version.clone());
-    alone.metadata = what.metadata.clone();
-    alone.kept.clone_from(&what.kept);
-    alone.kept.retain(|kept| comes_from(&tensor, kept.source));
-    alone.tensors.push(tensor);
-    alone
 }
 
 /// What survives in a version of a format; one file for every tensor holds any number of them.
@@ -306,7 +305,7 @@ impl Conversion {
         let message = if worst.effect == Effect::Impossible {
             let alternatives = self.alternatives();
             let cast = match self.is_cast_enough(worst) {
-                true => "; --cast writes another type",
+                true => "; convert --cast writes another type",
                 false => "",
             };
             let hint = match alternatives.is_empty() {
@@ -394,11 +393,13 @@ impl Conversion {
             false => Some(adapt_to(&from, self.format.spec(), self.profile, options).0),
         };
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
-        let (plan, outputs) = self
-            .plan(adapted, &plan_options)
-            .map_err(|error| error.in_format(self.format.spec().id))?;
+        let (plan, outputs) = self.plan(adapted, plan_options)?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
-        execute(plan, &from, out, &options.execute)?;
+        let counting = ExecuteOptions {
+            tally: Arc::default(),
+            ..options.execute.clone()
+        };
+        execute(plan, &from, out, &counting)?;
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -407,19 +408,19 @@ impl Conversion {
             digests: options.check,
             execute: &options.execute,
         };
-        let files = readback.compare(out, &names, &outputs)?;
+        let compared = readback.compare(out, &names, &outputs)?;
         Ok(Report {
-            files,
+            files: compared.files,
             tensors: adapted.tensors.len(),
+            content: compared.content,
             notes,
+            casts: counting.tally.counts(),
         })
     }
 
     /// The names of the files that would be written, the one that is opened first. Costs as much as laying them out.
     pub fn file_names(&self, file_name: &str) -> Result<Vec<String>> {
-        let (plan, _) = self
-            .plan(&self.adapted, &self.plan_options(file_name))
-            .map_err(|error| error.in_format(self.format.spec().id))?;
+        let (plan, _) = self.plan(&self.adapted, self.plan_options(file_name))?;
         Ok(plan.files.into_iter().map(|file| file.name).collect())
     }
 
@@ -429,94 +430,11 @@ impl Conversion {
         plan_options.compression = self.options.compression.clone();
         plan_options.checksums = self.options.checksums;
         plan_options.timestamp = self.options.timestamp;
-        plan_options.shard_size = self.options.shard_size;
         plan_options
     }
 
-    /// The files to be written, and which of them is opened to read which tensors.
-    fn plan(&self, adapted: &Manifest, options: &PlanOptions) -> Result<(Plan, Vec<Opened>)> {
-        if !self.options.file_per_tensor {
-            let plan = self.format.plan(adapted, options)?;
-            let main = plan
-                .files
-                .first()
-                .map(|file| file.name.clone())
-                .unwrap_or_default();
-            return Ok((plan, vec![(main, 0..adapted.tensors.len())]));
-        }
-        let extension = self
-            .format
-            .spec()
-            .extensions
-            .first()
-            .copied()
-            .unwrap_or("bin");
-        let mut all = Plan::default();
-        let mut opened = Vec::new();
-        for (index, tensor) in adapted.tensors.iter().enumerate() {
-            let alone = alone(adapted, tensor.clone());
-            let mut options = options.clone();
-            options.file_name = format!("{}.{extension}", file_stem(&tensor.name));
-            let mut plan = self.format.plan(&alone, &options)?;
-            for segment in plan.files.iter_mut().flat_map(|file| &mut file.segments) {
-                renumber(segment, index);
-            }
-            let main = plan
-                .files
-                .first()
-                .map(|file| file.name.clone())
-                .unwrap_or_default();
-            opened.push((main, index..index + 1));
-            all.files.extend(plan.files);
-        }
-        Ok((all, opened))
-    }
-}
-
-/// Whether a tensor has data in a file.
-fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
-    let mut stored = tensor.parts.iter().filter_map(|part| part.payload.stored());
-    stored.any(|(file, _)| file == source)
-}
-
-/// Makes a segment that was planned for an only tensor one of the tensor at `index`.
-fn renumber(segment: &mut Segment, index: usize) {
-    match segment {
-        Segment::Tensor { index: only, .. } | Segment::Text { index: only, .. } => *only = index,
-        Segment::Computed(make) | Segment::Late { make, .. } => {
-            let planned = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
-            *make = Box::new(move |written, at| {
-                let alone: Vec<_> = written
-                    .iter()
-                    .map(|part| Written {
-                        index: 0,
-                        ..part.clone()
-                    })
-                    .collect();
-                planned(&alone, at)
-            });
-        }
-        Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
-    }
-}
-
-/// A name for a file from the name of a tensor: what a file system could take for something else is written as `%` and two
-/// hexadecimal digits.
-fn file_stem(name: &str) -> String {
-    let mut stem = String::new();
-    for (place, c) in name.char_indices() {
-        let plain = c.is_alphanumeric() || "-_+=,@()[]{} ".contains(c) || (c == '.' && place > 0);
-        match plain {
-            true => stem.push(c),
-            false => c
-                .encode_utf8(&mut [0; 4])
-                .bytes()
-                .for_each(|byte| stem += &format!("%{byte:02X}")),
-        }
-    }
-    if stem.is_empty() {
-        "%".to_owned()
-    } else {
-        stem
+    fn plan(&self, adapted: &Manifest, options: PlanOptions) -> Result<(Plan, Vec<Opened>)> {
+        layout::plan(self.format, adapted, &self.options, options)
+            .map_err(|error| error.in_format(self.format.spec().id))
     }
 }

@@ -10,11 +10,14 @@ mod diff;
 #[cfg(feature = "digest")]
 mod digest;
 mod join;
+mod metadata;
 mod parallel;
 mod pieces;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
 mod readback;
+mod rename;
+mod shards;
 mod sparse;
 mod stats;
 mod survey;
@@ -23,6 +26,7 @@ mod verify;
 
 #[cfg(feature = "digest")]
 pub use against::{Expected, against};
+pub use crate::transform::CastCounts;
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
@@ -31,9 +35,17 @@ pub use diff::{
 };
 #[cfg(feature = "digest")]
 pub use digest::{Digests, digest};
-pub use join::join;
+pub use join::{Conflict, Merged, Prefer, join, merge};
+pub use metadata::{Edit, edit_metadata};
+#[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
+pub use metadata::{
+    VALUE_TYPES, metadata_from_json, metadata_to_json, parse_value, parse_value_like, value_like,
+    value_type,
+};
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
+pub use rename::rename;
+pub use shards::{Shards, layer};
 pub use sparse::Sparse;
 pub use stats::{ArchiveStats, Histogram, Number, Stats, StatsOptions, check_numbers, stats};
 pub use survey::{Surveyed, survey};

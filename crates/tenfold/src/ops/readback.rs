@@ -9,8 +9,8 @@ use crate::model::TensorInfo;
 use crate::ops::digest::digest_watched;
 use crate::prelude::*;
 
-/// A file that is opened, and which of the expected tensors it must show.
-pub(super) type Opened = (String, Range<usize>);
+/// A file that is opened, and the places of the expected tensors that it must show.
+pub(super) type Opened = (String, Vec<usize>);
 
 /// What was to be written, and how closely it is compared.
 #[cfg_attr(not(feature = "digest"), allow(dead_code))]
@@ -25,36 +25,48 @@ pub(super) struct Readback<'r> {
 }
 
 impl Readback<'_> {
-    /// Opens what was written and compares it with what should have been; gives the files with their lengths.
+    /// Opens what was written and compares it with what should have been.
     pub(super) fn compare(
         &self,
         out: &dyn Output,
         names: &[String],
         opened: &[Opened],
-    ) -> Result<Vec<(String, u64)>> {
+    ) -> Result<Compared> {
         let mut files = Vec::new();
         for name in names {
             // A stream cannot be read back.
             let Some(source) = out.written(name)? else {
-                return Ok(names.iter().map(|name| (name.clone(), 0)).collect());
+                return Ok(Compared {
+                    files: names.iter().map(|name| (name.clone(), 0)).collect(),
+                    content: None,
+                });
             };
             files.push((name.clone(), source));
         }
         let written = WrittenFiles(files);
-        for (main, tensors) in opened {
+        #[cfg(feature = "digest")]
+        let digests = self.digests.then(|| self.digest_original());
+        for (main, places) in opened {
             let archive = self.open(&written, main)?;
-            let expected = self.expected.get(tensors.clone()).unwrap_or_default();
-            self.compare_tensors(&archive, expected)?;
+            let expected: Vec<_> = places
+                .iter()
+                .filter_map(|&place| self.expected.get(place))
+                .collect();
+            self.compare_tensors(&archive, &expected)?;
             #[cfg(feature = "digest")]
-            if self.digests {
-                self.compare_digests(&archive, expected)?;
+            if let Some(digests) = &digests {
+                self.compare_digests(&archive, &expected, &digests.by_name)?;
             }
         }
-        Ok(written
-            .0
-            .into_iter()
-            .map(|(name, source)| (name, source.len()))
-            .collect())
+        #[cfg(feature = "digest")]
+        let content = digests.and_then(|digests| digests.content);
+        #[cfg(not(feature = "digest"))]
+        let content = None;
+        let files = written.0.into_iter();
+        Ok(Compared {
+            files: files.map(|(name, source)| (name, source.len())).collect(),
+            content,
+        })
     }
 
     fn open(&self, written: &WrittenFiles, main: &str) -> Result<Archive> {
@@ -70,7 +82,7 @@ impl Readback<'_> {
             .read_beside(written.open(main)?, Some(main), written)
     }
 
-    fn compare_tensors(&self, written: &Archive, expected: &[TensorInfo]) -> Result<()> {
+    fn compare_tensors(&self, written: &Archive, expected: &[&TensorInfo]) -> Result<()> {
         let found = written.manifest().tensors.len();
         if found != expected.len() {
             return Err(failed(format!(
@@ -100,29 +112,63 @@ impl Readback<'_> {
         Ok(())
     }
 
+    /// The digests of the tensors that were to be written, as they were before.
     #[cfg(feature = "digest")]
-    fn compare_digests(&self, written: &Archive, expected: &[TensorInfo]) -> Result<()> {
+    fn digest_original(&self) -> Original {
         let mut names: LookupMap<&str, ()> = LookupMap::default();
-        names.extend(expected.iter().map(|tensor| (tensor.name.as_str(), ())));
+        names.extend((self.expected.iter()).map(|tensor| (tensor.name.as_str(), ())));
         let original = self
             .original
             .select(|tensor| names.contains_key(tensor.name.as_str()));
-        let before = digest_watched(&original, self.execute).tensors;
-        let mut after: LookupMap<_, _> = digest_watched(written, self.execute)
+        let digests = digest_watched(&original, self.execute);
+        Original {
+            content: digests.content,
+            by_name: digests.tensors.into_iter().collect(),
+        }
+    }
+
+    #[cfg(feature = "digest")]
+    fn compare_digests(
+        &self,
+        written: &Archive,
+        expected: &[&TensorInfo],
+        before: &Sums,
+    ) -> Result<()> {
+        let after: Sums = digest_watched(written, self.execute)
             .tensors
             .into_iter()
             .collect();
-        for ((place, wanted), (name, sum)) in expected.iter().enumerate().zip(before) {
+        for (place, wanted) in expected.iter().enumerate() {
+            let name = &wanted.name;
             let found =
-                counterpart(written, place, wanted).and_then(|found| after.remove(&found.name));
-            match (found, sum?) {
-                (Some(Ok(found)), sum) if found == sum => {}
-                (Some(Err(error)), _) => return Err(error),
+                counterpart(written, place, wanted).and_then(|found| after.get(&found.name));
+            match (found, before.get(name)) {
+                (Some(Ok(found)), Some(Ok(sum))) if found == sum => {}
+                (Some(Err(error)), _) | (_, Some(Err(error))) => return Err(error.clone()),
                 _ => return Err(failed(format!("the content of tensor {name:?} differs"))),
             }
         }
         Ok(())
     }
+}
+
+/// SHA-256 of tensors by their names.
+#[cfg(feature = "digest")]
+type Sums = LookupMap<String, Result<[u8; 32]>>;
+
+/// What was to be written, hashed.
+#[cfg(feature = "digest")]
+struct Original {
+    content: Option<[u8; 32]>,
+    by_name: Sums,
+}
+
+/// What was found in what was written.
+pub(super) struct Compared {
+    /// The files with their lengths.
+    pub(super) files: Vec<(String, u64)>,
+    /// The digest of the content, where it was compared.
+    pub(super) content: Option<[u8; 32]>,
 }
 
 /// The tensor that was written for one that was wanted. Those that are named by their file are known by their place.

@@ -142,7 +142,9 @@ fn list(
             }
             _ => false,
         };
-        if !changes || tensor.defect.is_some() {
+        // What has no dimensions has no coordinates: it stays dense.
+        let is_scalar = listing == Listing::Coordinates && tensor.shape.is_empty();
+        if !changes || is_scalar || tensor.defect.is_some() {
             return Ok(tensor.clone());
         }
         Entries::collect(archive, tensor, listing)

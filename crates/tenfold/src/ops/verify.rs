@@ -4,7 +4,7 @@ use crate::archive::{Archive, Tensor};
 use crate::digest::{Hasher, hex};
 use crate::error::{Error, Result};
 use crate::format::{Finding, Form, Severity};
-use crate::model::{Checksum, DType, Layout, Over, Part, SourceId};
+use crate::model::{Checksum, DType, Layout, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{
@@ -137,7 +137,10 @@ impl Checked {
         Sum::compare(stored_sum).map_err(at)?;
 
         let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
-        let is_bool = tensor.info().dtype == DType::BOOL && part.dtype != DType::BOOL;
+        // Of a sparse tensor only the values are bools, the indices are numbers.
+        let is_bool = tensor.info().dtype == DType::BOOL
+            && part.dtype != DType::BOOL
+            && part.role == Role::Values;
         let check = |bytes: &[u8], last, elements| match is_bool {
             true => check_bools(part.dtype, bytes),
             false => check_content(part.dtype, bytes, last, elements),

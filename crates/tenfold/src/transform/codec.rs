@@ -189,6 +189,8 @@ pub(super) struct Frames<'a> {
     input: Input<'a>,
     /// Where each frame begins among the stored bytes, and where the last one ends.
     starts: Vec<u64>,
+    /// The checksum of each frame, if the table has them.
+    checksums: Vec<u32>,
     frame_len: u64,
     len: u64,
 }
@@ -200,6 +202,8 @@ const TABLE_END: u32 = 0x8f92_eab1;
 /// Bytes around the entries: the skippable frame's head, and count, descriptor and magic at the end.
 const TABLE_HEAD: u64 = 8;
 const TABLE_FOOT: u64 = 9;
+/// The only descriptor beside 0: every entry ends with a checksum.
+const HAS_CHECKSUMS: u8 = 0x80;
 
 impl<'a> Frames<'a> {
     fn new(input: Input<'a>, codec: Codec, len: u64) -> Result<Self> {
@@ -215,7 +219,15 @@ impl<'a> Frames<'a> {
             ));
         }
         let count = u64::from(le32(&foot, 0));
-        let entry_len = if foot[4] & 0x80 == 0 { 8 } else { 12 };
+        let entry_len = match foot[4] {
+            0 => 8,
+            HAS_CHECKSUMS => 12,
+            other => {
+                let message =
+                    format!("the seek table's descriptor is {other:#04x}, 0 or 0x80 is expected");
+                return Err(fail(message));
+            }
+        };
         let table_len = TABLE_HEAD + count * entry_len + TABLE_FOOT;
         let table_at = total.checked_sub(table_len).ok_or_else(|| {
             fail(format!(
@@ -229,6 +241,7 @@ impl<'a> Frames<'a> {
             )));
         }
         let mut starts = vec![0];
+        let mut checksums = Vec::new();
         let mut stored = 0u64;
         let mut decoded = 0u64;
         let mut frame_len = 0;
@@ -252,6 +265,9 @@ impl<'a> Frames<'a> {
             stored += frame_stored;
             decoded += frame_decoded;
             starts.push(stored);
+            if entry.len() > 8 {
+                checksums.push(le32(entry, 8));
+            }
         }
         if stored != table_at || decoded != len {
             let message = format!(
@@ -262,6 +278,7 @@ impl<'a> Frames<'a> {
         Ok(Self {
             input,
             starts,
+            checksums,
             frame_len,
             len,
         })
@@ -276,12 +293,15 @@ impl<'a> Frames<'a> {
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let first = as_size(at / self.frame_len.max(1))?;
         let frame_len = as_size(self.frame_len.max(1))?;
-        for (frame, place) in self.starts[first..]
+        for (n, (frame, place)) in self.starts[first..]
             .windows(2)
             .zip(out.chunks_mut(frame_len))
+            .enumerate()
         {
             let stored = self.input.read(frame[0], frame[1] - frame[0])?;
-            decode_frame(&stored, place).map_err(|error| match self.input.place() {
+            let decoded = decode_frame(&stored, place);
+            let checked = decoded.and_then(|()| self.check(first + n, &stored));
+            checked.map_err(|error| match self.input.place() {
                 Some((source, range)) => {
                     error.at_source(source, range.start + frame[0]..range.start + frame[1])
                 }
@@ -291,6 +311,26 @@ impl<'a> Frames<'a> {
         debug_assert!(at + out.len() as u64 <= self.len);
         Ok(())
     }
+
+    /// Compares the checksum of the table with the frame's own, which decoding has compared with the content.
+    fn check(&self, n: usize, stored: &[u8]) -> Result<()> {
+        let own = stored.last_chunk().map(|own| u32::from_le_bytes(*own));
+        match (self.checksums.get(n), own) {
+            (Some(table), Some(own)) if has_checksum(stored) && *table != own => {
+                let message = format!(
+                    "frame {n} has the checksum {own:08x}, the seek table says {table:08x}"
+                );
+                Err(Error::malformed("zstd", message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a frame ends with the checksum of its content: a flag behind its magic says so.
+fn has_checksum(frame: &[u8]) -> bool {
+    const FLAG: u8 = 0x04;
+    matches!(frame, [0x28, 0xb5, 0x2f, 0xfd, descriptor, ..] if descriptor & FLAG != 0)
 }
 
 /// The table that makes frames seekable, from the stored and decoded sizes of each.

@@ -120,7 +120,7 @@ impl<'a> Random<'a> {
                 element.copy_from_slice(&piece[start..start + self.width]);
             }
         }
-        self.map.apply(&mut element)?;
+        self.map.apply(&mut element, None)?;
         Ok(element.into())
     }
 }

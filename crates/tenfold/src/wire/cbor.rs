@@ -69,7 +69,7 @@ pub(crate) struct Decoder<'b> {
     base: u64,
     rules: &'static Rules,
     deterministic: bool,
-    ignores_tags: bool,
+    lenient: bool,
     max_depth: usize,
     depth: usize,
     /// The keys of the maps that are being read, innermost last.
@@ -85,7 +85,7 @@ impl<'b> Decoder<'b> {
             base,
             rules,
             deterministic: false,
-            ignores_tags: false,
+            lenient: false,
             max_depth,
             depth: 0,
             keys: Vec::new(),
@@ -98,10 +98,11 @@ impl<'b> Decoder<'b> {
         self
     }
 
-    /// Takes a tagged item for the item itself.
+    /// Reads as Burn's decoder does: a tagged item is the item itself, an item that nobody asks for only has to be
+    /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside of the innermost.
     #[cfg(feature = "burnpack")]
-    pub(crate) fn ignoring_tags(mut self) -> Self {
-        self.ignores_tags = true;
+    pub(crate) fn lenient(mut self) -> Self {
+        self.lenient = true;
         self
     }
 
@@ -289,12 +290,31 @@ impl<'b> Decoder<'b> {
 
     /// Any item, checked and passed over.
     pub(crate) fn skip(&mut self) -> Result<()> {
-        self.pass_tags()?;
         match self.head()? {
             Kind::Array => self.array("", Self::skip),
+            Kind::Map if self.lenient => self.skip_entries(),
             Kind::Map => self.entries(&mut |cbor, _, _| cbor.skip()),
+            Kind::Tag if self.lenient => {
+                self.run(|inner| inner.tag())?;
+                self.depth += 1;
+                self.skip()?;
+                self.depth -= 1;
+                Ok(())
+            }
             _ => self.value().map(drop),
         }
+    }
+
+    /// The entries of a map that is known to begin here, whatever their keys are.
+    fn skip_entries(&mut self) -> Result<()> {
+        let mut left = self.run(|inner| inner.map())?;
+        self.depth += 1;
+        while self.more(&mut left) {
+            self.skip()?;
+            self.skip()?;
+        }
+        self.depth -= 1;
+        Ok(())
     }
 
     /// Any item as a value. What has no form there is kept as it is encoded.
@@ -563,7 +583,7 @@ impl<'b> Decoder<'b> {
     /// Passes over tags where they mean nothing. They count as levels, so that there are not too many of them.
     fn pass_tags(&mut self) -> Result<()> {
         let depth = self.depth;
-        while self.ignores_tags && self.peek().is_some_and(|first| first >> 5 == TAG) {
+        while self.lenient && self.peek().is_some_and(|first| first >> 5 == TAG) {
             self.head()?;
             self.run(|inner| inner.tag())?;
             self.depth += 1;

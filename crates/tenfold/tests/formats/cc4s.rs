@@ -161,6 +161,7 @@ fn broken_descriptions_are_refused_by_rule() {
         (sound.replace("100", "v1.0"), "cc4s.version"),
         (sound.replace("version: 100\n", ""), "cc4s.version"),
         (sound.replace("unit: 1", "unit: eV"), "cc4s.unit"),
+        (sound.replace("unit: 1\n", ""), "cc4s.unit"),
         (sound.replace("length: 1", "length: 1.5"), "cc4s.length"),
         (
             sound.replace("[{length: 1}]", "{1: {length: 1}}"),

@@ -12,7 +12,7 @@ use support::{InMemory, Kind, cases, hex, write_to_memory};
 use tenfold::format::{Effect, Registry, Severity};
 use tenfold::io::MemoryOutput;
 use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, Value, ValueKind};
-use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::ops::{self, ConvertOptions, Shards, prepare};
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions};
 
 fn fixture(name: &str) -> PathBuf {
@@ -201,7 +201,7 @@ fn a_part_without_the_others_is_shown_with_a_warning() {
 fn parts_are_written_and_joined_again() {
     let archive = Archive::open(fixture("valid/many_tensors.gguf")).unwrap();
     let mut options = ConvertOptions::default();
-    options.shard_size = Some(200);
+    options.shards = Some(Shards::Size(200));
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
     let conversion = prepare(&archive, registry.get("gguf").unwrap(), &options).unwrap();

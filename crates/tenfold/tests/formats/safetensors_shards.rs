@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tenfold::format::{Registry, Severity};
 use tenfold::io::{AtomicOutput, MemoryOutput};
 use tenfold::model::{DType, SourceId, Value};
-use tenfold::ops::{self, ConvertOptions};
+use tenfold::ops::{self, ConvertOptions, Shards};
 use tenfold::{Archive, ArchiveBuilder, Bytes, Error, ErrorKind, OpenOptions, Result};
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -77,7 +77,7 @@ fn write(
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let registry = Registry::standard();
     let mut options = ConvertOptions::default();
-    options.shard_size = shard_size;
+    options.shards = shard_size.map(Shards::Size);
     options.check = true;
     let conversion = ops::prepare(archive, registry.get("safetensors").unwrap(), &options)?;
     let expected = conversion.file_names(name)?;
@@ -386,7 +386,7 @@ fn files_appear_together_and_the_index_last() {
     let entry = registry.get("safetensors").unwrap();
     let convert = |force| {
         let mut options = ConvertOptions::default();
-        options.shard_size = Some(3200);
+        options.shards = Some(Shards::Size(3200));
         let output = AtomicOutput::file(directory.path().join("out.safetensors"));
         let output = output.unwrap().sync(false).force(force);
         let conversion = ops::prepare(&whole, entry, &options).unwrap();
@@ -409,7 +409,7 @@ fn formats_without_shards_say_so() {
     let whole = Archive::open(fixture().join(INDEX)).unwrap();
     let registry = Registry::standard();
     let mut options = ConvertOptions::default();
-    options.shard_size = Some(1000);
+    options.shards = Some(Shards::Size(1000));
     let other = registry.entries().iter().find(|entry| {
         let shards = |codec: &&dyn tenfold::format::Format| !codec.writes_shards();
         entry.codec.as_ref().is_some_and(shards) && !entry.spec.writes.is_empty()

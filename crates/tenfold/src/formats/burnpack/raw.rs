@@ -113,7 +113,7 @@ impl Root {
 
     /// Reads the map, which is at `base` of its file, and says where it ends.
     pub fn parse(cbor: &[u8], base: u64) -> Result<(Self, u64)> {
-        let mut cbor = Decoder::new(cbor, base, &RULES, MAX_DEPTH).ignoring_tags();
+        let mut cbor = Decoder::new(cbor, base, &RULES, MAX_DEPTH).lenient();
         let mut root = Self::default();
         let mut has_tensors = false;
         cbor.known_map("the metadata", &Self::KEYS, |cbor, key| match key {
@@ -279,7 +279,12 @@ impl StoredType {
                     Self::BoolStore(known)
                 }
                 "QFloat" => {
-                    let scheme = Scheme::from_value(&cbor.value()?);
+                    let mut scheme = Metadata::new();
+                    cbor.open_map("the quantization scheme", |cbor, key| {
+                        scheme.push(key, cbor.value()?);
+                        Ok(())
+                    })?;
+                    let scheme = Scheme::from_value(&Value::Map(scheme));
                     Self::Quantized(Box::new(scheme.map_err(|message| {
                         Error::malformed("burnpack.quant", message).at(at..cbor.pos())
                     })?))

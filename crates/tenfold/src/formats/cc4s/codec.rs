@@ -302,8 +302,9 @@ fn metadata(
         Some((_, value)) if value.as_f64().is_some() => metadata.push("unit", value),
         Some((unit, _)) => return Err(unit.error("cc4s.unit", "the unit is not a number")),
         None => {
-            let message = "there is no unit, without which cc4s does not read it";
-            cx.warn("cc4s.unit", node.at..node.at + 1, message)?;
+            let message =
+                "there is no unit, which cc4s requires; `unit: 1` stands for atomic units";
+            return Err(node.error("cc4s.unit", message));
         }
     }
     if let Some(more) = node.get("metaData") {

@@ -171,7 +171,7 @@ fn manifest(files: Vec<File>) -> Manifest {
     for (place, file) in files.into_iter().enumerate() {
         if place == 0 {
             manifest.version = file.version.to_string();
-            manifest.metadata = file.metadata;
+            manifest.metadata = with_facts(&file.metadata);
         }
         manifest.regions.extend(file.regions);
         match manifest.tensors.is_empty() {
@@ -182,10 +182,25 @@ fn manifest(files: Vec<File>) -> Manifest {
     manifest
 }
 
+/// The metadata, where what it says about parts is about the files alone.
+fn with_facts(metadata: &Metadata) -> Metadata {
+    let mut all = Metadata::new();
+    for (key, value) in metadata.iter() {
+        match is_key(key) {
+            true => all.push_fact(key, value.clone()),
+            false => all.push(key, value.clone()),
+        }
+    }
+    all
+}
+
+fn is_key(key: &str) -> bool {
+    matches!(key, NUMBER | COUNT | TENSORS)
+}
+
 /// The description without what it says about parts, which is about its files and not about the model; `None` where it
 /// says nothing.
 pub(super) fn without_keys(what: &Manifest) -> Option<Manifest> {
-    let is_key = |key: &str| matches!(key, NUMBER | COUNT | TENSORS);
     what.metadata.iter().find(|(key, _)| is_key(key))?;
     let mut manifest = what.clone();
     manifest.metadata = what

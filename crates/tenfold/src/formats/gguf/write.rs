@@ -16,14 +16,11 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let align = alignment(&what.metadata, options)?;
     let entries = entries(what, options, align);
     let file_name = &options.file_name;
-    let shards = match options.shard_size {
-        Some(size) => shards(what, size)?,
-        None => Vec::new(),
-    };
+    let shards = options.shards.clone().unwrap_or_default();
     if shards.len() < 2 {
-        let all = 0..what.tensors.len();
+        let all: Vec<_> = (0..what.tensors.len()).collect();
         return Ok(Plan {
-            files: vec![file(what, all, file_name.clone(), &entries, align)?],
+            files: vec![file(what, &all, file_name.clone(), &entries, align)?],
         });
     }
     let count = shards.len() as u64;
@@ -42,7 +39,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
                 .collect(),
         };
         entries.extend(own);
-        files.push(file(what, places, name, &entries, align)?);
+        files.push(file(what, &places, name, &entries, align)?);
     }
     Ok(Plan { files })
 }
@@ -96,37 +93,21 @@ fn split_entries(number: u64, count: u64, tensors: usize) -> Result<Entries<'sta
     ])
 }
 
-/// Which tensors go into which part: a new one whenever the next tensor would make it too large.
-fn shards(what: &Manifest, size: u64) -> Result<Vec<Range<usize>>> {
-    let mut shards: Vec<Range<usize>> = Vec::new();
-    let mut used = 0u64;
-    for (place, tensor) in what.tensors.iter().enumerate() {
-        let len = len(tensor)?;
-        match shards.last_mut() {
-            Some(shard) if len <= size.saturating_sub(used) => {
-                shard.end = place + 1;
-                used += len;
-            }
-            _ => {
-                shards.push(place..place + 1);
-                used = len;
-            }
-        }
-    }
-    Ok(shards)
-}
-
 fn file(
     what: &Manifest,
-    places: Range<usize>,
+    places: &[usize],
     name: String,
     entries: &Entries<'_>,
     align: u64,
 ) -> Result<FilePlan> {
-    let tensors = what.tensors.get(places.clone()).unwrap_or_default();
+    let tensors = || {
+        places
+            .iter()
+            .filter_map(|&place| Some((place, what.tensors.get(place)?)))
+    };
     let mut out = raw::MAGIC.to_vec();
     out.extend(3u32.to_le_bytes());
-    put_len(tensors.len(), &mut out);
+    put_len(tensors().count(), &mut out);
     put_len(entries.len(), &mut out);
     for (key, value) in entries {
         put_string(key.as_bytes(), &mut out);
@@ -137,7 +118,7 @@ fn file(
     let pad = || Segment::Align { to: align, fill: 0 };
     let mut segments = vec![Segment::Bytes(Vec::new()), pad()];
     let mut offset = 0u64;
-    for (index, tensor) in places.zip(tensors) {
+    for (index, tensor) in tensors() {
         put_tensor(tensor, offset, &mut out);
         offset = len(tensor)?
             .checked_next_multiple_of(align)

@@ -158,8 +158,8 @@ const MAX_KEY: usize = 65535;
 /// Names in the pool of a snapshot, and the bytes of all of them together.
 const MAX_POOL: u32 = 65534;
 const MAX_POOL_BYTES: u32 = 128 << 20;
-/// Levels of nested metadata that are written. Readers stop a little later.
-const MAX_DEPTH: usize = 500;
+/// Nested lists and maps in a value of metadata: as many as are read, with the manifest and `usr_metadata` around it.
+const MAX_DEPTH: usize = 510;
 
 /// What all layouts have in common.
 const DENSE: Capabilities = Capabilities {
@@ -240,13 +240,13 @@ fn spec_value(key: &str, value: &Value) -> Fit {
 
 fn json_value(_: &str, value: &Value) -> Fit {
     fn fits(value: &Value, levels: usize) -> bool {
-        levels > 0
-            && match value {
-                Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
-                Value::List(items) => items.iter().all(|item| fits(item, levels - 1)),
-                Value::Map(entries) => entries.iter().all(|(_, item)| fits(item, levels - 1)),
-                _ => true,
-            }
+        match value {
+            Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
+            Value::List(_) | Value::Map(_) if levels == 0 => false,
+            Value::List(items) => items.iter().all(|item| fits(item, levels - 1)),
+            Value::Map(entries) => entries.iter().all(|(_, item)| fits(item, levels - 1)),
+            _ => true,
+        }
     }
     match fits(value, MAX_DEPTH) {
         true => Fit::Exact,

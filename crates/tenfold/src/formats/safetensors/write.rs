@@ -13,7 +13,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let room = Room::new(options)?;
     let name = &options.file_name;
     let index_stem = index::stem(name);
-    let Some(size) = options.shard_size else {
+    let Some(shards) = options.shards.clone() else {
         if index_stem.is_some() {
             let message = format!(
                 "{name:?} is the name of an index; say how large its files are with --shard-size, or name a {EXTENSION}"
@@ -25,7 +25,6 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             files: vec![file(what, all, name.clone(), room)?],
         });
     };
-    let shards = split(what, size)?;
     // As others have it: what fits into one file needs no index, unless that is what was asked for.
     if let ([_] | [], None) = (shards.as_slice(), index_stem) {
         let all = shards.into_iter().flatten().collect();
@@ -54,26 +53,6 @@ impl Room {
         }
         Ok(Self { reserve, align })
     }
-}
-
-/// Which tensors go into which file: in their order, and a new one whenever the next would make it too large.
-fn split(what: &Manifest, size: u64) -> Result<Vec<Vec<usize>>> {
-    let mut shards: Vec<Vec<usize>> = Vec::new();
-    let mut used = 0;
-    for (place, tensor) in what.tensors.iter().enumerate() {
-        let len = len(tensor)?;
-        match shards.last_mut() {
-            Some(shard) if len <= size.saturating_sub(used) => {
-                shard.push(place);
-                used += len;
-            }
-            _ => {
-                shards.push(vec![place]);
-                used = len;
-            }
-        }
-    }
-    Ok(shards)
 }
 
 fn sharded(what: &Manifest, shards: Vec<Vec<usize>>, stem: &str, room: Room) -> Result<Plan> {

@@ -110,6 +110,9 @@ fn sizes(tensor: &TensorInfo, has: fn(DType) -> bool) -> Result<(), String> {
             None => Ok(()),
         };
     }
+    if matches!(tensor.layout, Layout::Coo { .. }) && tensor.shape.is_empty() {
+        return Err("a tensor without dimensions has no coordinates".into());
+    }
     let elements = element_count(&tensor.shape);
     match elements.and_then(|elements| tensor.dtype.bytes_for(elements)) {
         Some(_) => Ok(()),

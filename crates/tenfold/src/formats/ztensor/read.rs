@@ -82,6 +82,16 @@ pub(super) fn elements(shape: &[u64], at: &Range<u64>) -> Result<u64> {
     })
 }
 
+/// Bytes of the dense tensor of 0.1 and 1.x: they must fit 64 bits without the dimensions of 0 too.
+pub(super) fn sound_dense_len(dtype: DType, shape: &[u64], at: &Range<u64>) -> Result<u64> {
+    let elements = elements(shape, at)?;
+    if elements == 0 {
+        let others = shape.iter().filter(|&&size| size > 0).product();
+        dense_len(dtype, others, at)?;
+    }
+    dense_len(dtype, elements, at)
+}
+
 /// Bytes of the dense tensor.
 pub(super) fn dense_len(dtype: DType, elements: u64, at: &Range<u64>) -> Result<u64> {
     dtype.bytes_for(elements).ok_or_else(|| {

@@ -179,11 +179,11 @@ impl Reading<'_, '_> {
     fn tensor(mut self, entry: Entry<'_>) -> Result<TensorInfo> {
         let dtype = names::from_01(&entry.dtype);
         let within = |error: Error| error.in_tensor(&entry.name);
-        let elements = read::elements(&entry.shape, &self.at).map_err(within)?;
         let want = match dtype {
-            Some(dtype) => read::dense_len(dtype, elements, &self.at).map_err(within)?,
-            None => 0,
+            Some(dtype) => read::sound_dense_len(dtype, &entry.shape, &self.at),
+            None => read::elements(&entry.shape, &self.at),
         };
+        let want = want.map_err(within)?;
         let found = match dtype {
             Some(dtype) => self.layout(&entry, dtype, want),
             None => Err(self.unsupported("ztensor.dtype", "dtype", &entry.dtype)),

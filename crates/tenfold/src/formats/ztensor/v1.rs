@@ -133,6 +133,9 @@ impl Reading<'_, '_> {
         info.metadata = object.attributes;
         match found {
             Ok(assembly) => {
+                if assembly.dtype != DType::PARTS {
+                    read::sound_dense_len(assembly.dtype, &info.shape, &object.at)?;
+                }
                 info.dtype = assembly.dtype;
                 info.layout = assembly.layout;
                 info.parts = assembly.parts;

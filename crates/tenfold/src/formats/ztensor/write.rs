@@ -167,7 +167,11 @@ impl Target {
 
     /// Whether compressed data can be taken over as it is.
     fn has(&self, codec: Codec) -> bool {
-        matches!(codec, Codec::ZstdSeekable { .. }) == (self.generation == Generation::V2)
+        match codec {
+            Codec::Deflate { .. } => false,
+            Codec::Zstd { .. } => self.generation != Generation::V2,
+            Codec::ZstdSeekable { .. } => self.generation == Generation::V2,
+        }
     }
 
     fn check_compression(&self, compression: Compression) -> Result<()> {

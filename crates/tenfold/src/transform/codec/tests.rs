@@ -22,6 +22,7 @@ fn read_as(stored: &[u8], codec: Codec, len: u64, dtype: DType, endian: Endian) 
     let data = Data {
         sources: &sources,
         limits: &limits,
+        tally: None,
     };
     let payload = Payload::Encoded {
         source: SourceId::MAIN,

@@ -99,6 +99,16 @@ struct Search<'s, 'a> {
     values: Vec<u8>,
 }
 
+/// Entries of a matrix by rows whose columns are to be looked at together.
+struct Columns<'c, 'a> {
+    axis: &'c Axis,
+    gather: Gather<'c, 'a>,
+    signed: bool,
+    /// Places of rows in the result, each with entries.
+    pieces: Vec<(u64, Range<u64>)>,
+    count: u64,
+}
+
 impl<'a> Search<'_, 'a> {
     fn coo(&mut self, nnz: u64) -> Result<bool> {
         let rank = self.axes.len() as u64;
@@ -118,7 +128,12 @@ impl<'a> Search<'_, 'a> {
             // Places in the result, as far as they are known; none for what is not wanted.
             let mut places = vec![Some(0u64); as_size(count)?];
             for (dim, axis) in self.axes.iter().enumerate() {
-                let numbers = numbers(&mut gather, dim as u64 * nnz + first, count, signed)?;
+                let run = Run {
+                    place: dim as u64 * nnz + first,
+                    len: count,
+                    out: 0,
+                };
+                let numbers = numbers(&mut gather, &mut [run], as_size(count)?, signed)?;
                 for ((place, index), n) in places.iter_mut().zip(numbers).zip(first..) {
                     let index = in_range(axis, dim, n, index)?;
                     *place = step(*place, axis, index);
@@ -145,33 +160,67 @@ impl<'a> Search<'_, 'a> {
         if starts.is_stream() || indices.is_stream() {
             return Ok(false);
         }
-        let (mut starts, mut indices) = (Gather::new(&starts), Gather::new(&indices));
-        for place in 0..rows.count() {
-            let row = rows.at(place).0;
-            let bounds = numbers(&mut starts, row, 2, starts_signed)?;
-            let bounds: Vec<u64> = (bounds.iter())
-                .filter_map(|&bound| u64::try_from(bound).ok())
-                .collect();
-            let &[from, to] = bounds.as_slice() else {
-                return Err(broken(format!("row {row} has no bounds")));
-            };
-            if from > to || to > nnz {
-                let message = format!("row {row} is entries {from}..{to} of {nnz}");
-                return Err(broken(message));
-            }
-            let mut first = from;
-            while first < to {
-                let count = CHUNK.min(to - first);
-                let found = numbers(&mut indices, first, count, indices_signed)?;
-                for (index, n) in found.into_iter().zip(first..) {
-                    let index = in_range(columns, 1, n, index)?;
-                    self.want(step(Some(place), columns, index), n)?;
+        let mut starts = Gather::new(&starts);
+        let mut columns = Columns {
+            axis: columns,
+            gather: Gather::new(&indices),
+            signed: indices_signed,
+            pieces: Vec::new(),
+            count: 0,
+        };
+        let mut first = 0;
+        while first < rows.count() {
+            let places = first..rows.count().min(first + CHUNK);
+            first = places.end;
+            let bounds = bounds(&mut starts, rows, places.clone(), starts_signed)?;
+            for (place, bounds) in places.zip(bounds) {
+                if bounds.start > bounds.end || bounds.end > nnz {
+                    let row = rows.at(place).0;
+                    let message = format!("row {row} is entries {bounds:?} of {nnz}");
+                    return Err(broken(message));
                 }
-                first += count;
+                self.row(&mut columns, place, bounds)?;
             }
         }
+        self.columns(&mut columns)?;
         self.fetch(&values)?;
         Ok(true)
+    }
+
+    /// Notes the entries of a row, and looks at those that were noted when they are many.
+    fn row(&mut self, columns: &mut Columns<'_, 'a>, place: u64, bounds: Range<u64>) -> Result<()> {
+        let mut from = bounds.start;
+        while from < bounds.end {
+            let len = (CHUNK - columns.count).min(bounds.end - from);
+            columns.pieces.push((place, from..from + len));
+            columns.count += len;
+            from += len;
+            if columns.count == CHUNK {
+                self.columns(columns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the entries that were noted.
+    fn columns(&mut self, columns: &mut Columns<'_, 'a>) -> Result<()> {
+        let mut runs = Vec::new();
+        let mut out = 0;
+        for (_, entries) in &columns.pieces {
+            let (place, len) = (entries.start, entries.end - entries.start);
+            runs.push(Run { place, len, out });
+            out += as_size(len)?;
+        }
+        let found = numbers(&mut columns.gather, &mut runs, out, columns.signed)?;
+        let entries = (columns.pieces.iter())
+            .flat_map(|(place, entries)| entries.clone().map(move |n| (*place, n)));
+        for ((place, n), index) in entries.zip(found) {
+            let index = in_range(columns.axis, 1, n, index)?;
+            self.want(step(Some(place), columns.axis, index), n)?;
+        }
+        columns.pieces.clear();
+        columns.count = 0;
+        Ok(())
     }
 
     /// Indices and values are records: all of them are looked at.
@@ -209,7 +258,7 @@ impl<'a> Search<'_, 'a> {
             }
             first += count;
         }
-        map.apply(&mut self.values)?;
+        map.apply(&mut self.values, None)?;
         Ok(true)
     }
 
@@ -333,14 +382,46 @@ fn fetch(gather: &mut Gather<'_, '_>, place: u64, len: u64, out: &mut Vec<u8>) -
     gather.finish(out)
 }
 
-fn numbers(gather: &mut Gather<'_, '_>, place: u64, len: u64, signed: bool) -> Result<Vec<i128>> {
+/// The numbers of some runs.
+fn numbers(
+    gather: &mut Gather<'_, '_>,
+    runs: &mut [Run],
+    count: usize,
+    signed: bool,
+) -> Result<Vec<i128>> {
     let mut bytes = Vec::new();
-    fetch(gather, place, len, &mut bytes)?;
+    gather.fill(runs, count, &mut bytes)?;
+    gather.finish(&mut bytes)?;
     let numbers = bytes.as_chunks::<8>().0.iter();
     Ok(match signed {
         true => numbers.map(|n| i64::from_le_bytes(*n).into()).collect(),
         false => numbers.map(|n| u64::from_le_bytes(*n).into()).collect(),
     })
+}
+
+/// Which entries some of the wanted rows have.
+fn bounds(
+    gather: &mut Gather<'_, '_>,
+    rows: &Axis,
+    places: Range<u64>,
+    signed: bool,
+) -> Result<Vec<Range<u64>>> {
+    let count = as_size(places.end - places.start)?;
+    let mut runs: Vec<Run> = (places.enumerate())
+        .map(|(n, place)| Run {
+            place: rows.at(place).0,
+            len: 2,
+            out: 2 * n,
+        })
+        .collect();
+    let numbers = numbers(gather, &mut runs, 2 * count, signed)?;
+    let bound = |number: i128| {
+        u64::try_from(number)
+            .map_err(|cause| broken(format!("indptr holds {number}")).because(cause))
+    };
+    (numbers.as_chunks().0.iter())
+        .map(|[from, to]| Ok(bound(*from)?..bound(*to)?))
+        .collect()
 }
 
 fn broken(message: impl Into<String>) -> Error {

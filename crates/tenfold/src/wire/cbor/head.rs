@@ -66,17 +66,25 @@ impl Decoder<'_> {
             return Err(self.syntax("the bytes end where an item should begin"));
         };
         if self.depth > self.max_depth {
-            let message = format!("nested deeper than {}", self.max_depth);
-            return Err(Error::malformed(self.rules.depth, message).at(self.pos()..self.pos() + 1));
+            return Err(self.too_deep());
         }
         let Some(kind) = Kind::of(first) else {
             return Err(self.syntax(&format!("the reserved code {first:#04x}")));
         };
+        let is_level = matches!(kind, Kind::Array | Kind::Map | Kind::Tag);
+        if self.lenient && is_level && self.depth == self.max_depth {
+            return Err(self.too_deep());
+        }
         if self.deterministic {
             self.check_head(first, kind)?;
         }
         self.check_len(first, kind)?;
         Ok(kind)
+    }
+
+    fn too_deep(&self) -> Error {
+        let message = format!("nested deeper than {}", self.max_depth);
+        Error::malformed(self.rules.depth, message).at(self.pos()..self.pos() + 1)
     }
 
     /// A declared length needs as many bytes: a byte for each item, and two for each entry of a map.

@@ -1,7 +1,7 @@
 //! Version 300: `snapshot-0.3.0`.
 
 use super::super::raw::Version;
-use super::super::raw::manifest::{self as raw, Bounds, Entry, Header, PAGE};
+use super::super::raw::manifest::{self as raw, Entry, Header, PAGE};
 use super::{
     aligned, behind, cut_off, data, data_range, out_of_bounds, planned_len, unique_names,
     within_limits,
@@ -18,11 +18,8 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     let place = manifest_place(&header, source.len())?;
     within_limits(cx, header.meta_span)?;
     let text = source.read(place.clone())?;
-    let bounds = Bounds {
-        depth: cx.limits().depth,
-        rank: cx.limits().rank,
-    };
-    let parsed = raw::Manifest::parse(&text, place.start, bounds, &mut |key, at| {
+    let depth = cx.limits().depth;
+    let parsed = raw::Manifest::parse(&text, place.start, depth, &mut |key, at| {
         let message =
             format!("usr_metadata has the key {key:?} more than once; the last one counts");
         cx.warn("mag.duplicate", at..at + 1, message)

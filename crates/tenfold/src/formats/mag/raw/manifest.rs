@@ -144,32 +144,23 @@ const FIELDS: [&str; 6] = [
 /// What every entry has. Others are passed over.
 const ENTRY_FIELDS: [&str; 5] = ["shape", "dtype", "dtype_id", "offset", "nbytes"];
 
-/// How much a manifest may ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Levels of nesting.
-    pub depth: usize,
-    /// Dimensions of a tensor.
-    pub rank: usize,
-}
-
 impl Manifest {
-    /// Reads a manifest that stands at `base` of the file. `repeated` is told of keys that are in an object of the
-    /// user's metadata more than once, with their place; the last one counts.
+    /// Reads a manifest that stands at `base` of the file and is nested no deeper than `depth`. `repeated` is told of
+    /// keys that are in an object of the user's metadata more than once, with their place; the last one counts.
     pub fn parse(
         bytes: &[u8],
         base: u64,
-        bounds: Bounds,
+        depth: usize,
         repeated: &mut dyn FnMut(&str, u64) -> Result<()>,
     ) -> Result<Self> {
-        let mut json = Json::new(bytes, base, bounds.depth, &RULES)?;
+        let mut json = Json::new(bytes, base, depth, &RULES)?;
         let mut manifest = Self::default();
         let mut seen = Fields::new(&FIELDS);
         json.object("the manifest")?;
         while let Some(key) = json.key()? {
             match seen.note(&json, &key)? {
                 Some("usr_metadata") => manifest.usr_metadata = usr_metadata(&mut json, repeated)?,
-                Some("tensor_map") => manifest.tensor_map = tensor_map(&mut json, bounds.rank)?,
+                Some("tensor_map") => manifest.tensor_map = tensor_map(&mut json)?,
                 _ => json.skip()?,
             }
         }
@@ -210,13 +201,13 @@ fn usr_metadata(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Metadata>
     }
 }
 
-fn tensor_map(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<Entry>> {
+fn tensor_map(json: &mut Json<'_>) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     json.object("tensor_map")?;
     while let Some(name) = json.key()? {
         let at = json.key_at();
         let name = name.into_owned();
-        match Entry::parse(json, at, max_rank) {
+        match Entry::parse(json, at) {
             Ok(entry) => entries.push(Entry { name, ..entry }),
             Err(error) => return Err(error.in_tensor(&name)),
         }
@@ -226,7 +217,7 @@ fn tensor_map(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<Entry>> {
 
 impl Entry {
     /// Reads an entry, whose name was its key.
-    fn parse(json: &mut Json<'_>, at: u64, max_rank: usize) -> Result<Self> {
+    fn parse(json: &mut Json<'_>, at: u64) -> Result<Self> {
         let mut entry = Self {
             name: String::new(),
             shape: Vec::new(),
@@ -239,7 +230,7 @@ impl Entry {
         json.object("an entry of tensor_map")?;
         while let Some(key) = json.key()? {
             match seen.note(json, &key)? {
-                Some("shape") => entry.shape = sizes(json, max_rank)?,
+                Some("shape") => entry.shape = sizes(json)?,
                 Some("dtype_id") => {
                     let at = json.at();
                     let number = number(json, "dtype_id", "mag.dtype")?;
@@ -294,16 +285,12 @@ impl Entry {
     }
 }
 
-fn sizes(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
+/// The sizes of a shape, however many: magnetron has at most 16, the manifest no limit.
+fn sizes(json: &mut Json<'_>) -> Result<Vec<u64>> {
     let mut sizes = Vec::new();
     json.list("shape")?;
     while json.item()? {
         let at = json.at();
-        if sizes.len() >= max_rank {
-            let message = format!("more than {max_rank} dimensions, the limit for a tensor's rank");
-            let error = Error::limit("mag.rank", message).at(at..at + 1);
-            return Err(error.raised_by("rank"));
-        }
         let digits = json.whole("a size of the shape")?;
         if digits.starts_with('-') && digits != "-0" {
             let message = format!("negative size {digits}");
@@ -419,11 +406,7 @@ mod tests {
         });
         let text = manifest.encode(0).unwrap();
         assert!(text.contains(r#""w\u0000é":{"shape":[2,3],"dtype":"float8_e4m3fn","dtype_id":3,"offset":0,"nbytes":6}"#));
-        let bounds = Bounds {
-            depth: 64,
-            rank: 64,
-        };
-        let back = Manifest::parse(text.as_bytes(), 44, bounds, &mut |_, _| Ok(())).unwrap();
+        let back = Manifest::parse(text.as_bytes(), 44, 64, &mut |_, _| Ok(())).unwrap();
         assert_eq!(back.usr_metadata, manifest.usr_metadata);
         assert_eq!(back.tensor_map[0].name, "w\0é");
         assert_eq!(back.tensor_map[0].shape, [2, 3]);

@@ -139,7 +139,10 @@ pub(super) fn check_digest(text: &str, at: &Range<u64>) -> Result<()> {
     let sound = text.split_once(':').is_some_and(|(algorithm, digits)| {
         let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        !algorithm.is_empty() && algorithm.bytes().all(lower) && digits.bytes().all(hex)
+        !algorithm.is_empty()
+            && algorithm.bytes().all(lower)
+            && !digits.is_empty()
+            && digits.bytes().all(hex)
     });
     if sound {
         return Ok(());

@@ -1,0 +1,295 @@
+//! The commands that change archives: extract, merge, split, rename, meta.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use tenfold::model::DType;
+
+use super::{Checking, Filter, Writing, bytes, dtype, key_value};
+
+pub(super) const EXTRACT_EXAMPLES: &str = "\
+Examples:
+  tenfold extract model.gguf -t token_embd.weight -o embedding.safetensors
+  tenfold extract model.safetensors --include 'layers.3.*' -o layer3.safetensors
+  tenfold extract model.safetensors -o tensors/ --to npy    each into its own file
+";
+
+pub(super) const MERGE_EXAMPLES: &str = "\
+Examples:
+  tenfold merge model-0000*.safetensors -o model.safetensors
+  tenfold merge base.safetensors adapter.gguf -o both.zt
+  tenfold merge old.zt new.zt -o updated.zt --prefer last   what both have is taken from new.zt
+";
+
+pub(super) const SPLIT_EXAMPLES: &str = "\
+Examples:
+  tenfold split model.safetensors -o parts/ --max-size 5GB   shards and their index
+  tenfold split model.gguf -o parts/ --parts 4
+  tenfold split model.zt -o layers/ --by-layer               a file for every layer
+";
+
+pub(super) const RENAME_EXAMPLES: &str = r"Examples:
+  tenfold rename in.safetensors -o out.safetensors --rule 's/^model\.//'
+  tenfold rename in.zt -o out.zt --rule 's/^h\.(\d+)/layers.\1/' --rule 's/gamma$/weight/'
+  tenfold rename in.zt -o out.zt --map map.json --dry-run    what would be renamed
+";
+
+pub(super) const META_EXAMPLES: &str = "\
+Examples:
+  tenfold meta get model.gguf                                everything, with its types
+  tenfold meta get model.gguf general.name                   one value
+  tenfold meta set model.gguf general.name=Tiny -o named.gguf
+  tenfold meta set model.gguf tuned.rank=u32:16 -o model.gguf --force
+  tenfold meta unset model.safetensors notes -o clean.safetensors
+  tenfold meta export a.gguf -o meta.json                    with types, to be edited
+  tenfold meta import b.gguf meta.json -o c.gguf
+";
+
+/// What is read and written.
+#[derive(Args, Debug)]
+pub(crate) struct Files {
+    /// The files to read, each a file, a directory of files or an index; several are read as one
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    #[arg(long, short, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
+}
+
+/// Several files instead of one.
+#[derive(Args, Debug)]
+pub(crate) struct Sharding {
+    /// Write several files of at most this size, with an index where the format has one: 5GB, 500MB, 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) shard_size: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExtractArgs {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// The tensor with exactly this name; may be given several times
+    #[arg(long = "tensor", short = 't', value_name = "NAME")]
+    pub(crate) tensors: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) sharding: Sharding,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MergeArgs {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Whose tensor or metadata counts where two files have one of the same name; refused unless told
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) prefer: Option<PreferArg>,
+    #[command(flatten)]
+    pub(crate) sharding: Sharding,
+    /// Do not compare the digests of all tensors before the output gets its name
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PreferArg {
+    /// The file that was named first
+    First,
+    /// The file that was named last
+    Last,
+}
+
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("how").required(true).args(["max_size", "parts", "by_layer"])))]
+pub(crate) struct SplitArgs {
+    /// The files to read, each a file, a directory of files or an index; several are read as one
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The directory to write to; a name with the extension of a format makes the names of the files
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
+    /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) max_size: Option<u64>,
+    /// As many files as this, of about the same size
+    #[arg(long, value_name = "N")]
+    pub(crate) parts: Option<NonZeroUsize>,
+    /// A file for every layer (names up to their first number), and one for the rest
+    #[arg(long)]
+    pub(crate) by_layer: bool,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Do not compare the digests of all tensors before the output gets its name
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+#[command(group(ArgGroup::new("names").required(true).multiple(true).args(["rules", "map"])))]
+pub(crate) struct RenameArgs {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// Replace what a regular expression matches, as sed does: s/PATTERN/REPLACEMENT/ with \1 for a group; the first
+    /// match, or all with g behind it; i ignores case. Several are applied one after the other
+    #[arg(long = "rule", short = 'r', value_name = "RULE")]
+    pub(crate) rules: Vec<String>,
+    /// A JSON file {"old name": "new name"}; applied before the rules
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
+    /// Rules and names of the map that match nothing are reported, and no error
+    #[arg(long)]
+    pub(crate) allow_unmatched: bool,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) sharding: Sharding,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaArgs {
+    #[command(subcommand)]
+    pub(crate) command: MetaCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MetaCommand {
+    /// Show metadata: one value, or all with their types
+    Get(MetaGet),
+    /// Write a file with other values: KEY=VALUE or KEY=TYPE:VALUE
+    Set(Box<MetaSet>),
+    /// Write a file without some keys
+    Unset(Box<MetaUnset>),
+    /// Write a file with the keys and values of a JSON file
+    Import(Box<MetaImport>),
+    /// Write metadata as JSON that says the types, for import
+    Export(MetaExport),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaGet {
+    /// The file, directory or index to read
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The keys to show, all unless told otherwise; the exit code is 1 where one is not there
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
+    /// The metadata of this tensor instead of the file's
+    #[arg(long, short = 't', value_name = "NAME")]
+    pub(crate) tensor: Option<String>,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Text as it is, with line breaks and control characters, and nothing behind it
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) raw: bool,
+    /// Print JSON: long lists in full
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What every editing command of `meta` takes.
+#[derive(Args, Debug)]
+pub(crate) struct MetaEdit {
+    /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all
+    #[arg(long, short, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// The metadata of this tensor instead of the file's
+    #[arg(long, short = 't', value_name = "NAME")]
+    pub(crate) tensor: Option<String>,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaSet {
+    /// The file, directory or index to read
+    #[arg(value_name = "IN")]
+    pub(crate) file: PathBuf,
+    /// A value keeps the type it had; TYPE is bool, u8 to u64, i8 to i64, f32, f64, string, bytes, json, null, or a list
+    /// such as u32[]:[1,2]
+    #[arg(value_name = "KEY=[TYPE:]VALUE", required = true, value_parser = key_value)]
+    pub(crate) values: Vec<(String, String)>,
+    /// The type of all values that name none
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    #[command(flatten)]
+    pub(crate) edit: MetaEdit,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaUnset {
+    /// The file, directory or index to read
+    #[arg(value_name = "IN")]
+    pub(crate) file: PathBuf,
+    /// The keys to remove
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<String>,
+    #[command(flatten)]
+    pub(crate) edit: MetaEdit,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaImport {
+    /// The file, directory or index to read
+    #[arg(value_name = "IN")]
+    pub(crate) file: PathBuf,
+    /// A JSON object of keys and values, as export writes it or plain; - is standard input
+    #[arg(value_name = "JSON")]
+    pub(crate) document: PathBuf,
+    /// Remove the keys that the JSON file does not have
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) edit: MetaEdit,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetaExport {
+    /// The file, directory or index to read
+    #[arg(value_name = "IN")]
+    pub(crate) file: PathBuf,
+    /// The JSON file to write; standard output unless told otherwise
+    #[arg(long, short, value_name = "JSON")]
+    pub(crate) output: Option<PathBuf>,
+    /// The metadata of this tensor instead of the file's
+    #[arg(long, short = 't', value_name = "NAME")]
+    pub(crate) tensor: Option<String>,
+    /// Read as this format, whatever the content looks like
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Replace an output that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}

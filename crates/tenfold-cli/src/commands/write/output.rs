@@ -1,0 +1,194 @@
+//! Where files go: the format that their name says, and that nothing is lost by writing them.
+
+use std::path::{Path, PathBuf};
+
+use tenfold::OpenOptions;
+use tenfold::format::{Entry, Registry, Spec};
+use tenfold::model::SourceId;
+use tenfold::ops::Conversion;
+
+use super::Request;
+use crate::failure::{Failure, Result};
+
+/// The format to write: what was asked for, else that of the output's name, else that of the input.
+pub(super) fn target<'r>(
+    request: &Request<'_>,
+    input: Option<&'static Spec>,
+    registry: &'r Registry,
+) -> Result<&'r Entry> {
+    let name = request.output.to_string_lossy();
+    let replaced = request.in_place
+        && request
+            .inputs
+            .iter()
+            .any(|input| is_same(input, request.output));
+    let entry = match (&request.writing.to, input) {
+        (Some(id), _) => registry.get(id)?,
+        // Whatever it is called.
+        (None, Some(spec)) if replaced => registry.get(spec.id)?,
+        (None, _) => match (registry.by_extension(&name), input) {
+            (Some(entry), _) => entry,
+            (None, Some(spec)) => registry.get(spec.id)?,
+            (None, None) => return Err(no_format(&name, registry)),
+        },
+    };
+    if !is_written(entry) {
+        return Err(Failure::Message(format!(
+            "{} files are not written by this version",
+            entry.spec.name
+        )));
+    }
+    Ok(entry)
+}
+
+fn no_format(name: &str, registry: &Registry) -> Failure {
+    let written = registry.entries().iter().filter(|entry| is_written(entry));
+    let ids: Vec<_> = written.map(|entry| entry.spec.id).collect();
+    Failure::Message(format!(
+        "{name}: its extension names no format; say which with --to: {}",
+        ids.join(", ")
+    ))
+}
+
+fn is_written(entry: &Entry) -> bool {
+    entry.codec.is_some() && !entry.spec.writes.is_empty()
+}
+
+/// A path that ends like a directory gets a file for every tensor.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(std::path::is_separator)
+}
+
+impl Request<'_> {
+    /// Says so before any work is done; the output itself looks again before it takes the name.
+    pub(crate) fn check_output(&self) -> Result<()> {
+        let output = self.output;
+        let shown = output.display();
+        for input in self.inputs {
+            self.refuse_input(input, output)?;
+        }
+        let parent = output
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let problem = match (output.symlink_metadata(), parent) {
+            (Ok(_), _) if is_directory(output) => {
+                format!("{shown} exists already, and directories are never replaced")
+            }
+            (Ok(_), _) if output.is_dir() => format!(
+                "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"
+            ),
+            // The files that are written have other names.
+            (Ok(_), _) if self.shards.is_some() => return Ok(()),
+            (Ok(_), _) if !self.writing.force => {
+                format!("{shown} exists already; pass --force to replace it")
+            }
+            (_, Some(parent)) if !parent.is_dir() => {
+                format!("there is no directory {}", parent.display())
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::Message(problem))
+    }
+
+    /// The files that will be written, where there are several; the one that is opened comes first. None of them may
+    /// exist or be an input, and replacing one must leave nothing behind that belongs to it.
+    pub(super) fn check_files(
+        &self,
+        target: &Entry,
+        conversion: &Conversion,
+        inputs: &[PathBuf],
+    ) -> Result<Vec<PathBuf>> {
+        let replaces = self.writing.force && !is_directory(self.output);
+        if self.shards.is_none() && !replaces {
+            return Ok(Vec::new());
+        }
+        let directory = match is_directory(self.output) {
+            true => self.output,
+            false => self.output.parent().unwrap_or(Path::new("")),
+        };
+        let names = conversion.file_names(&self.file_name(target))?;
+        let paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
+        for path in &paths {
+            for input in inputs {
+                self.refuse_input(input, path)?;
+            }
+            if !self.writing.force && path.symlink_metadata().is_ok() {
+                let shown = path.display();
+                let problem = format!("{shown} exists already; pass --force to replace it");
+                return Err(Failure::Message(problem));
+            }
+        }
+        refuse_leftovers(&paths)?;
+        match self.shards {
+            Some(_) => Ok(paths),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The name of the file to write, or that those of several are made from.
+    pub(super) fn file_name(&self, target: &Entry) -> String {
+        match self.output.file_name() {
+            Some(name) if !is_directory(self.output) => name.to_string_lossy().into_owned(),
+            _ => {
+                let stem = self.name.as_deref().unwrap_or("model");
+                format!(
+                    "{stem}.{}",
+                    target.spec.extensions.first().unwrap_or(&"bin")
+                )
+            }
+        }
+    }
+
+    /// Refuses to write over an input, unless that is what was asked for.
+    pub(super) fn refuse_input(&self, input: &Path, output: &Path) -> Result<()> {
+        if !is_same(input, output) || (self.in_place && self.writing.force) {
+            return Ok(());
+        }
+        let (output, input) = (output.display(), input.display());
+        Err(Failure::Message(match self.in_place {
+            true => format!("{output} is the input; pass --force to replace it"),
+            false => {
+                format!("{output} is the same file as the input {input}; write to another name")
+            }
+        }))
+    }
+}
+
+/// Comparing opens both, and opening a pipe waits for somebody to write. What does not exist or cannot be opened is nothing
+/// that could be lost; opening it says more.
+pub(super) fn is_same(input: &Path, output: &Path) -> bool {
+    let are_files = [input, output].iter().all(|path| path.is_file());
+    are_files && same_file::is_same_file(input, output).unwrap_or(false)
+}
+
+/// Refuses to replace a file that names others, such as an index its shards, where those would stay without it.
+fn refuse_leftovers(paths: &[PathBuf]) -> Result<()> {
+    const SHOWN: usize = 3;
+    let Some(main) = paths.first().filter(|main| main.is_file()) else {
+        return Ok(());
+    };
+    // What cannot be opened names nothing.
+    let Ok(old) = OpenOptions::new().mmap(false).open(main) else {
+        return Ok(());
+    };
+    let directory = main.parent().unwrap_or(Path::new(""));
+    let names = (0u32..).map_while(|id| old.source_name(SourceId(id)));
+    let left: Vec<_> = names
+        .map(|name| directory.join(name))
+        .filter(|file| !paths.iter().any(|path| path == file || is_same(path, file)))
+        .map(|file| file.display().to_string())
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let more = match left.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown: Vec<_> = left.into_iter().take(SHOWN).collect();
+    Err(Failure::Message(format!(
+        "replacing {} would leave behind files that belong to it: {}{more}; remove them, or write to another name",
+        main.display(),
+        shown.join(", ")
+    )))
+}

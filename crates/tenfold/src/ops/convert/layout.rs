@@ -1,0 +1,152 @@
+//! Which files there will be: one, one for every tensor, shards with an index, or numbered ones.
+
+use crate::error::Result;
+use crate::format::{Format, Plan, PlanOptions, Segment, Written};
+use crate::model::{Manifest, SourceId, TensorInfo};
+use crate::ops::convert::ConvertOptions;
+use crate::ops::readback::Opened;
+use crate::ops::shards;
+use crate::prelude::*;
+
+/// The files to be written, and which of them is opened to read which tensors.
+pub(super) fn plan(
+    format: &dyn Format,
+    what: &Manifest,
+    wanted: &ConvertOptions,
+    mut options: PlanOptions,
+) -> Result<(Plan, Vec<Opened>)> {
+    if wanted.file_per_tensor {
+        let extension = format.spec().extensions.first().copied().unwrap_or("bin");
+        let files = what.tensors.iter().enumerate().map(|(place, tensor)| {
+            let name = format!("{}.{extension}", file_stem(&tensor.name));
+            (name, vec![place], alone(what, tensor.clone()))
+        });
+        return separate(format, files, &options);
+    }
+    let groups = match &wanted.shards {
+        Some(rule) => Some(shards::group(&what.tensors, rule)?),
+        None => None,
+    };
+    match groups {
+        Some(groups) if format.writes_shards() => options.shards = Some(groups),
+        Some(groups) if groups.len() > 1 => {
+            let count = groups.len();
+            let name = options.file_name.clone();
+            let files = groups.into_iter().enumerate().map(|(number, places)| {
+                let name = shards::numbered(&name, number + 1, count);
+                let part = part(what, &places, number == 0);
+                (name, places, part)
+            });
+            return separate(format, files, &options);
+        }
+        _ => {}
+    }
+    let plan = format.plan(what, &options)?;
+    let main = main_name(&plan);
+    Ok((plan, vec![(main, (0..what.tensors.len()).collect())]))
+}
+
+/// Files that are whole by themselves, each with some of the tensors.
+fn separate(
+    format: &dyn Format,
+    files: impl Iterator<Item = (String, Vec<usize>, Manifest)>,
+    options: &PlanOptions,
+) -> Result<(Plan, Vec<Opened>)> {
+    let mut all = Plan::default();
+    let mut opened = Vec::new();
+    for (name, places, what) in files {
+        let mut options = options.clone();
+        options.file_name = name;
+        let mut plan = format.plan(&what, &options)?;
+        let places: Arc<[usize]> = places.into();
+        for segment in plan.files.iter_mut().flat_map(|file| &mut file.segments) {
+            renumber(segment, &places);
+        }
+        opened.push((main_name(&plan), places.to_vec()));
+        all.files.extend(plan.files);
+    }
+    Ok((all, opened))
+}
+
+fn main_name(plan: &Plan) -> String {
+    let main = plan.files.first();
+    main.map(|file| file.name.clone()).unwrap_or_default()
+}
+
+/// A description of some of the tensors. What is kept without being understood goes into the first file only.
+fn part(what: &Manifest, places: &[usize], first: bool) -> Manifest {
+    let mut part = Manifest::new(what.version.clone());
+    part.metadata = what.metadata.clone();
+    part.strict_content = what.strict_content;
+    if first {
+        part.kept.clone_from(&what.kept);
+    }
+    let tensors = places.iter().filter_map(|&place| what.tensors.get(place));
+    part.tensors.extend(tensors.cloned());
+    part
+}
+
+/// A description of one tensor by itself.
+pub(super) fn alone(what: &Manifest, tensor: TensorInfo) -> Manifest {
+    let mut alone = Manifest::new(what.version.clone());
+    alone.metadata = what.metadata.clone();
+    alone.kept.clone_from(&what.kept);
+    alone.kept.retain(|kept| comes_from(&tensor, kept.source));
+    alone.tensors.push(tensor);
+    alone
+}
+
+/// Whether a tensor has data in a file.
+fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
+    let mut stored = tensor.parts.iter().filter_map(|part| part.payload.stored());
+    stored.any(|(file, _)| file == source)
+}
+
+/// Makes a segment that was planned for some of the tensors, `places`, one of all of them.
+fn renumber(segment: &mut Segment, places: &Arc<[usize]>) {
+    match segment {
+        Segment::Tensor { index, .. } | Segment::Text { index, .. } => {
+            if let Some(place) = places.get(*index) {
+                *index = *place;
+            }
+        }
+        Segment::Computed(make) | Segment::Late { make, .. } => {
+            let planned = core::mem::replace(make, Box::new(|_, _| Ok(Vec::new())));
+            let among: LookupMap<usize, usize> = (places.iter().enumerate())
+                .map(|(index, &place)| (place, index))
+                .collect();
+            *make = Box::new(move |written, at| {
+                let own = written.iter().filter_map(|part| {
+                    let index = *among.get(&part.index)?;
+                    Some(Written {
+                        index,
+                        ..part.clone()
+                    })
+                });
+                planned(&own.collect::<Vec<_>>(), at)
+            });
+        }
+        Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
+    }
+}
+
+/// A name for a file from the name of a tensor: what a file system could take for something else is written as `%` and two
+/// hexadecimal digits.
+fn file_stem(name: &str) -> String {
+    let mut stem = String::new();
+    for (place, c) in name.char_indices() {
+        let plain = c.is_alphanumeric() || "-_+=,@()[]{} ".contains(c) || (c == '.' && place > 0);
+        match plain {
+            true => stem.push(c),
+            false => c
+                .encode_utf8(&mut [0; 4])
+                .bytes()
+                .for_each(|byte| stem += &format!("%{byte:02X}")),
+        }
+    }
+    if stem.is_empty() {
+        "%".to_owned()
+    } else {
+        stem
+    }
+}

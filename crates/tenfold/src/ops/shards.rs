@@ -1,0 +1,216 @@
+//! Which tensors go into which of several files.
+
+use core::cmp::Ordering;
+
+use crate::error::{Error, Result};
+use crate::model::TensorInfo;
+use crate::prelude::*;
+
+/// How tensors are distributed over several files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Shards {
+    /// A file for every layer, see [`layer`], and one for the tensors that belong to none. Layers come in the order of
+    /// their names, numbers by their value.
+    Layers,
+    /// As many files as this, in the order of the tensors, with about the same number of bytes each.
+    Parts(usize),
+    /// Files with at most this many bytes of tensors, except where a tensor alone has more, in the order of the tensors.
+    Size(u64),
+}
+
+/// The layer that a tensor belongs to: its name up to the first part between dots or slashes that is a number.
+///
+/// ```
+/// use tenfold::ops::layer;
+/// assert_eq!(layer("model.layers.12.mlp.weight"), Some("model.layers.12"));
+/// assert_eq!(layer("lm_head.weight"), None);
+/// ```
+pub fn layer(name: &str) -> Option<&str> {
+    let mut from = 0;
+    for part in name.split(['.', '/']) {
+        let end = from + part.len();
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return name.get(..end);
+        }
+        from = end + 1;
+    }
+    None
+}
+
+/// Which tensors, by their places, go into which file. No file is empty.
+pub(super) fn group(tensors: &[TensorInfo], by: &Shards) -> Result<Vec<Vec<usize>>> {
+    match *by {
+        Shards::Layers => Ok(by_layer(tensors)),
+        Shards::Parts(parts) => in_parts(&sizes(tensors)?, parts),
+        Shards::Size(size) => Ok(in_order(&sizes(tensors)?, size, 0)),
+    }
+}
+
+/// The name of one of several files, counted from 1.
+pub(super) fn numbered(name: &str, number: usize, count: usize) -> String {
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
+        _ => (name, String::new()),
+    };
+    format!("{stem}-{number:05}-of-{count:05}{extension}")
+}
+
+/// The bytes that tensors take: dense ones decoded, others as the sum of their parts.
+fn sizes(tensors: &[TensorInfo]) -> Result<Vec<u64>> {
+    let size = |tensor: &TensorInfo| match tensor.layout.is_dense() {
+        true => tensor.dense_len(),
+        false => {
+            (tensor.parts.iter()).try_fold(0u64, |sum, part| sum.checked_add(part.payload.len()))
+        }
+    };
+    let sizes = tensors.iter().map(|tensor| {
+        size(tensor).ok_or_else(|| {
+            let message = "its size is unknown or does not fit 64 bits";
+            Error::unsupported("overflow", message).in_tensor(&tensor.name)
+        })
+    });
+    sizes.collect()
+}
+
+/// A new file whenever the next tensor would make it too large, or `parts` could not be reached otherwise.
+fn in_order(sizes: &[u64], size: u64, parts: usize) -> Vec<Vec<usize>> {
+    let mut files: Vec<Vec<usize>> = Vec::new();
+    let mut used = 0;
+    for (place, &len) in sizes.iter().enumerate() {
+        let must = sizes.len() - place <= parts.saturating_sub(files.len());
+        match files.last_mut() {
+            Some(file) if len <= size.saturating_sub(used) && !must => {
+                file.push(place);
+                used += len;
+            }
+            _ => {
+                files.push(vec![place]);
+                used = len;
+            }
+        }
+    }
+    files
+}
+
+/// The smallest size that so many files can have is looked for by halving.
+fn in_parts(sizes: &[u64], parts: usize) -> Result<Vec<Vec<usize>>> {
+    if parts == 0 || parts > sizes.len() {
+        let tensors = sizes.len();
+        let message = format!("{parts} parts of {tensors} tensors: every part needs a tensor");
+        return Err(Error::argument(message));
+    }
+    let mut least = sizes.iter().copied().max().unwrap_or(0);
+    let mut enough = sizes.iter().fold(0u64, |sum, &len| sum.saturating_add(len));
+    while least < enough {
+        let middle = least + (enough - least) / 2;
+        match in_order(sizes, middle, 0).len() <= parts {
+            true => enough = middle,
+            false => least = middle + 1,
+        }
+    }
+    Ok(in_order(sizes, enough, parts))
+}
+
+fn by_layer(tensors: &[TensorInfo]) -> Vec<Vec<usize>> {
+    let mut files: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    let mut known: LookupMap<Option<&str>, usize> = LookupMap::default();
+    for (place, tensor) in tensors.iter().enumerate() {
+        let layer = layer(&tensor.name);
+        let file = *known.entry(layer).or_insert_with(|| {
+            files.push((layer, Vec::new()));
+            files.len() - 1
+        });
+        if let Some((_, places)) = files.get_mut(file) {
+            places.push(place);
+        }
+    }
+    files.sort_by(|(a, _), (b, _)| natural(a.unwrap_or_default(), b.unwrap_or_default()));
+    files.into_iter().map(|(_, places)| places).collect()
+}
+
+/// By name, numbers in it by their value.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    while !(left.is_empty() && right.is_empty()) {
+        let text = take(&mut left, false).cmp(take(&mut right, false));
+        let [left, right] =
+            [&mut left, &mut right].map(|rest| take(rest, true).trim_start_matches('0'));
+        // Of numbers without zeros in front, the longer one is the larger.
+        let number = left.len().cmp(&right.len()).then(left.cmp(right));
+        if text.then(number) != Ordering::Equal {
+            return text.then(number);
+        }
+    }
+    a.cmp(b)
+}
+
+/// Takes the digits, or what is none, from the front of a text.
+fn take<'t>(rest: &mut &'t str, digits: bool) -> &'t str {
+    let end = rest.find(|c: char| c.is_ascii_digit() != digits);
+    let (front, back) = rest.split_at(end.unwrap_or(rest.len()));
+    *rest = back;
+    front
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DType, Payload};
+
+    fn tensors(named: &[(&str, u64)]) -> Vec<TensorInfo> {
+        let tensor = |&(name, len): &(&str, u64)| {
+            TensorInfo::dense(name, DType::U8, vec![len], Payload::Derived { len })
+        };
+        named.iter().map(tensor).collect()
+    }
+
+    fn of_sizes(sizes: &[u64]) -> Vec<TensorInfo> {
+        let named: Vec<_> = sizes.iter().map(|&len| ("t", len)).collect();
+        tensors(&named)
+    }
+
+    #[test]
+    fn parts_are_as_many_as_asked_for_and_about_equal() {
+        let parts = |sizes: &[u64], n| group(&of_sizes(sizes), &Shards::Parts(n)).unwrap();
+        assert_eq!(parts(&[1, 1, 1, 1], 2), [vec![0, 1], vec![2, 3]]);
+        assert_eq!(parts(&[9, 1, 1, 1], 2), [vec![0], vec![1, 2, 3]]);
+        // One large tensor alone would leave two files for three parts.
+        assert_eq!(parts(&[1, 1, 100], 3), [vec![0], vec![1], vec![2]]);
+        assert_eq!(parts(&[0, 0, 0, 7], 3).len(), 3);
+        assert_eq!(parts(&[5], 1), [vec![0]]);
+        for n in 1..=7 {
+            assert_eq!(parts(&[3, 1, 4, 1, 5, 9, 2], n).len(), n);
+        }
+        assert!(group(&of_sizes(&[1, 1]), &Shards::Parts(3)).is_err());
+    }
+
+    #[test]
+    fn files_are_not_larger_than_asked_for_unless_a_tensor_is() {
+        let sized = |sizes: &[u64], n| group(&of_sizes(sizes), &Shards::Size(n)).unwrap();
+        assert_eq!(sized(&[3, 3, 3], 6), [vec![0, 1], vec![2]]);
+        assert_eq!(sized(&[9, 1, 1], 2), [vec![0], vec![1, 2]]);
+        assert!(sized(&[], 2).is_empty());
+    }
+
+    #[test]
+    fn layers_come_in_the_order_of_their_numbers() {
+        let names = ["h.10.w", "h.2.w", "head", "h.10.b", "h.2.exp.11.w", "x/3/w"];
+        let named: Vec<_> = names.iter().map(|&name| (name, 1)).collect();
+        let files = group(&tensors(&named), &Shards::Layers).unwrap();
+        assert_eq!(files, [vec![2], vec![1, 4], vec![0, 3], vec![5]]);
+    }
+
+    #[test]
+    fn numbers_in_names_have_values() {
+        let mut names = ["a.10", "a.9", "a", "a.09", "b.1", "a.9.c"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["a", "a.09", "a.9", "a.9.c", "a.10", "b.1"]);
+    }
+
+    #[test]
+    fn numbered_files_keep_their_extension() {
+        assert_eq!(numbered("model.zt", 2, 30), "model-00002-of-00030.zt");
+        assert_eq!(numbered("model", 1, 2), "model-00001-of-00002");
+    }
+}
