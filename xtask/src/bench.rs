@@ -3,6 +3,7 @@
 //! Everything is a ratio of two times measured in turns in the same run on the same machine, caches warm: absolute
 //! times say more about the machine. The goals are the project's own; a missed one is printed like any other figure.
 
+mod cast;
 mod contestants;
 mod edit;
 mod numbers;
@@ -66,6 +67,8 @@ const BENCHES: &[(&str, Measure)] = &[
     ("verify", Bench::verify),
     ("burnpack", Bench::burnpack),
     ("safetensors", Bench::safetensors),
+    ("cast", Bench::cast),
+    ("gguf", Bench::gguf),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

@@ -37,10 +37,9 @@ const STEPS: &[Step] = &[
     Step {
         name: "test-hostile-release",
         run: |project| {
-            test(
-                project,
-                &["--release", "--package", "tenfold", "--test", "hostile"],
-            )
+            let tests = ["--test", "hostile", "--test", "corruption"];
+            let release = ["--release", "--package", "tenfold"];
+            test(project, &[&release[..], &tests].concat())
         },
     },
     Step {

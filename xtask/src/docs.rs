@@ -153,6 +153,13 @@ impl Generator {
         for name in commands(&main) {
             let help = self.run(Command::new(&self.tenfold).args([name, "--help"]))?;
             page.push_str(&format!("\n## tenfold {name}\n\n{}", fenced(&help)));
+            for inner in commands(&help) {
+                let help = self.run(Command::new(&self.tenfold).args([name, inner, "--help"]))?;
+                page.push_str(&format!(
+                    "\n### tenfold {name} {inner}\n\n{}",
+                    fenced(&help)
+                ));
+            }
         }
         Ok(page)
     }

@@ -11,11 +11,15 @@
 
 mod bench;
 mod ci;
+mod crash;
 mod dependencies;
 mod docs;
 mod features;
+mod fuzz;
 mod held;
 mod interop;
+mod miri;
+mod portable;
 mod project;
 mod unsafe_count;
 
@@ -46,6 +50,12 @@ const TASKS: &[Task] = &[
         run: ci::run,
     },
     Task {
+        name: "crash",
+        args: "[--kills N]",
+        what: "kills and interrupts hundreds of conversions",
+        run: crash::run,
+    },
+    Task {
         name: "deny",
         args: "[CHECK…]",
         what: "asks cargo-deny about licences and advisories; installs it first",
@@ -64,10 +74,28 @@ const TASKS: &[Task] = &[
         run: features::run,
     },
     Task {
+        name: "fuzz",
+        args: "--minutes N [TARGET…]",
+        what: "fuzzes all targets in turn, with limits; needs the nightly toolchain",
+        run: fuzz::run,
+    },
+    Task {
         name: "interop",
         args: "[FORMAT…]",
         what: "exchanges files with the real packages, in both directions; `burn` alone compiles Burn",
         run: interop::run,
+    },
+    Task {
+        name: "miri",
+        args: "[TEST…]",
+        what: "interprets the tests that need no files, and sees undefined behaviour; needs nightly",
+        run: miri::run,
+    },
+    Task {
+        name: "portable",
+        args: "[TARGET…]",
+        what: "tests on other machines under emulation, and compiles for other systems",
+        run: portable::run,
     },
     Task {
         name: "unsafe-count",

@@ -39,6 +39,8 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   tenfold verify model.zt                          every finding on a line, and what was checked
   tenfold verify -q --strict *.mag                 for scripts: the exit code alone, warnings count
+  tenfold digest model.gguf > sums.txt             for files that carry no checksums: a list for later,
+  tenfold verify model.gguf --against sums.txt     and whether the tensors are still the same
 ";
 
 const DIGEST_EXAMPLES: &str = "\
@@ -125,6 +127,9 @@ pub(crate) struct Cli {
     /// When to use colour; NO_COLOR turns it off
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
+    /// How much a file may ask for: header_bytes, rank, depth, tensor_memory, dense_bytes; may be given several times
+    #[arg(long, global = true, value_name = "NAME=N", value_parser = limit)]
+    pub(crate) limit: Vec<(String, u64)>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -248,6 +253,9 @@ pub(crate) struct VerifyArgs {
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Also compare the tensors with a list that `tenfold digest` printed
+    #[arg(long, value_name = "LIST")]
+    pub(crate) against: Option<PathBuf>,
     /// Look at the numbers too, and warn of NaN, infinities and tensors of nothing but zeros
     #[arg(long)]
     pub(crate) content: bool,
@@ -325,6 +333,9 @@ pub(crate) struct DiffArgs {
     /// Read both as this format, whatever the content looks like
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
+    /// Take elements for this type where a file has bytes without one (NumPy's V1, V2)
+    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    pub(crate) assume: Option<DType>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Numbers are equal up to this times the absolute value of A's
@@ -387,6 +398,13 @@ pub(crate) struct FormatsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn limit(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("NAME=N is expected, such as header_bytes=2GiB")?;
+    Ok((name.to_owned(), bytes(value)?))
 }
 
 #[derive(Args, Debug)]

@@ -40,6 +40,7 @@ fn run(cli: &Cli) -> Result<Exit> {
     };
     let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let out = &mut Out::new(&mut stdout, color);
+    commands::set_limits(&cli.limit)?;
     let result = match &cli.command {
         Command::Inspect(args) => commands::inspect::run(args, out),
         Command::Verify(args) => commands::verify::run(args, out),

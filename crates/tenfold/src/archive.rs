@@ -500,6 +500,7 @@ impl Archive {
         Data {
             sources: &self.0.sources,
             limits: &self.0.limits,
+            tally: None,
         }
     }
 }
@@ -732,9 +733,7 @@ impl<'a> Tensor<'a> {
     fn collect(&self, view: &View<'_>) -> Result<Bytes> {
         let whole = match view.direct() {
             Some(input) if input.is_memory() => input.read(0, input.len()),
-            _ => view
-                .collect(self.archive.0.limits.tensor_memory)
-                .map(Bytes::from),
+            _ => view.collect_shared(self.archive.0.limits.tensor_memory),
         };
         whole.map_err(|error| self.blame(error))
     }

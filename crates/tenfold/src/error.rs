@@ -96,6 +96,12 @@ impl Error {
         Self::new(ErrorKind::Limit, rule, message)
     }
 
+    /// Says how to raise the limit of this name, one of [`Limits::NAMES`](crate::io::Limits::NAMES), that was reached.
+    #[must_use]
+    pub fn raised_by(self, limit: &'static str) -> Self {
+        self.adding(&format!("; --limit {limit}=N raises it"))
+    }
+
     /// Work that was stopped on request.
     pub fn canceled() -> Self {
         Self::new(ErrorKind::Canceled, "canceled", "stopped on request")

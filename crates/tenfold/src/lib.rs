@@ -22,6 +22,9 @@ pub mod digest;
 mod error;
 pub mod format;
 pub mod formats;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod io;
 pub mod model;
 pub mod ops;

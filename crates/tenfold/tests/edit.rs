@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use support::{Case, InMemory, Kind, cases, file_name, options_for, values::are_kept};
 use tenfold::format::{Effect, Entry, Profile, Registry};
 use tenfold::io::MemoryOutput;
-use tenfold::model::{DType, Layout, Metadata, Part, Value};
+use tenfold::model::{Codec, DType, Layout, Metadata, Part, Payload, Value};
 use tenfold::ops::{self, ConvertOptions, Edit, Prefer, Shards, prepare};
 use tenfold::{Archive, Bytes, ErrorKind};
 
@@ -77,6 +77,8 @@ fn stays(before: &Part, after: &Part) -> bool {
         && before.dtype == after.dtype
         && before.dtype != DType::BOOL
         && !before.payload.is_empty()
+        // Deflated together with a header that says more than the bytes.
+        && !matches!(before.payload, Payload::Encoded { codec: Codec::Deflate { .. }, .. })
 }
 
 #[test]

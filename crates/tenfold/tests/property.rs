@@ -17,14 +17,17 @@ use std::fs;
 use std::sync::Arc;
 
 use support::random::{self, Rng};
-use support::values::are_kept;
-use support::{InMemory, errors, file_name, first_choices, options_for, profiles, write_to_memory};
+use support::values::compare;
+use support::{
+    InMemory, errors, file_name, first_choices, is_impossible, options_for, profiles,
+    write_to_memory,
+};
 use tempfile::TempDir;
-use tenfold::format::{Checksums, Compression, Effect, Entry, Profile};
+use tenfold::format::{Compression, Entry};
 use tenfold::io::AtomicOutput;
 use tenfold::model::{DType, Endian, Layout, Payload, TensorInfo};
 use tenfold::ops::{self, ConvertOptions, prepare};
-use tenfold::{Archive, ArchiveBuilder, OpenOptions, Tensor};
+use tenfold::{Archive, ArchiveBuilder, OpenOptions};
 
 /// Archives for each version.
 const ROUNDS: u64 = if cfg!(debug_assertions) { 25 } else { 300 };
@@ -36,7 +39,7 @@ fn random_archives_read_back_as_they_were() {
         for round in 0..ROUNDS {
             let mut rng = Rng::new(round);
             let archive = random::archive(&mut rng, &profile.can);
-            let options = random_options(&mut rng, profile);
+            let options = random::options(&mut rng, profile);
             let what = format!("{} {} round {round}", entry.spec.id, profile.version);
             // Tensors that fit by themselves need not fit together, such as one named like a prefix of another.
             if is_impossible(&archive, &entry, &options) {
@@ -50,12 +53,6 @@ fn random_archives_read_back_as_they_were() {
     let floor = profiles().len() as u64 * ROUNDS / 2;
     assert!(tensors as u64 > floor, "only {tensors} tensors");
     assert!(refused < floor, "{refused} archives were refused");
-}
-
-fn is_impossible(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> bool {
-    let conversion = prepare(archive, entry, options).unwrap();
-    let mut losses = conversion.losses.iter();
-    losses.any(|loss| loss.effect == Effect::Impossible)
 }
 
 #[test]
@@ -162,25 +159,6 @@ fn tensors_that_become_equal_when_they_are_read_are_not_mixed_up() {
     }
 }
 
-/// What a version can do beyond holding tensors, some of it.
-fn random_options(rng: &mut Rng, profile: &Profile) -> ConvertOptions {
-    let mut options = options_for(profile);
-    options.allow = Effect::Rearranged;
-    options.check = rng.one_in(2);
-    if profile.can.zstd && rng.one_in(2) {
-        let seed = rng.next();
-        // Some tensors compressed, some not.
-        options.compression = Arc::new(move |tensor| match (tensor.name.len() as u64 ^ seed) % 3 {
-            0 => Compression::Raw,
-            level => Compression::Zstd(i32::try_from(level).unwrap() * 3),
-        });
-    }
-    if !profile.can.checksums.is_empty() && rng.one_in(2) {
-        options.checksums = Checksums::With(*rng.pick(profile.can.checksums));
-    }
-    options
-}
-
 fn round_trip(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> Result<(), String> {
     let text = |error: tenfold::Error| error.to_string();
     let files = write_to_memory(archive, entry, options).map_err(text)?;
@@ -229,41 +207,4 @@ fn write_to_disk(
         (name, fs::read(&path).unwrap())
     });
     Ok(files.collect())
-}
-
-/// The same tensors, by name, with the same metadata.
-fn compare(before: &Archive, after: &Archive) -> Result<(), String> {
-    let (count, found) = (before.tensors().len(), after.tensors().len());
-    if count != found {
-        return Err(format!("{count} tensors became {found}"));
-    }
-    are_kept(before.metadata(), after.metadata()).map_err(|why| format!("file: {why}"))?;
-    for tensor in before.tensors() {
-        let found = match after.manifest().tensors.as_slice() {
-            [only] if only.unnamed => after.tensors().next(),
-            _ => after.get(tensor.name()),
-        };
-        let found = found.ok_or_else(|| format!("{:?} is missing", tensor.name()))?;
-        compare_tensors(&tensor, &found).map_err(|why| format!("{:?}: {why}", tensor.name()))?;
-    }
-    Ok(())
-}
-
-fn compare_tensors(before: &Tensor<'_>, after: &Tensor<'_>) -> Result<(), String> {
-    let (a, b) = (before.info(), after.info());
-    if a.dtype != b.dtype || a.shape != b.shape {
-        return Err(format!(
-            "{} {:?} became {} {:?}",
-            a.dtype, a.shape, b.dtype, b.shape
-        ));
-    }
-    are_kept(&a.metadata, &b.metadata)?;
-    let bytes = |tensor: &Tensor<'_>| tensor.canonical().map_err(|error| error.to_string());
-    match bytes(before)? == bytes(after)? {
-        true => Ok(()),
-        false => Err(format!(
-            "{} {:?} {:?}: its bytes differ",
-            a.dtype, a.shape, a.layout
-        )),
-    }
 }

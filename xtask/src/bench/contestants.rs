@@ -53,6 +53,22 @@ impl Bench {
         self.package("numpy", &["numpy"], "stats_numpy.py")
     }
 
+    pub(super) fn ml_dtypes(&self) -> Result<Contestant> {
+        self.package(
+            "numpy, ml_dtypes astype",
+            &["ml_dtypes", "numpy"],
+            "cast_numpy.py",
+        )
+    }
+
+    pub(super) fn gguf_package(&self) -> Result<Contestant> {
+        self.package(
+            "gguf-py 0.19.0",
+            &["gguf==0.19.0", "numpy"],
+            "gguf_python.py",
+        )
+    }
+
     fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
         Ok(Contestant {
             name,

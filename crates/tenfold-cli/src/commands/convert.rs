@@ -10,7 +10,7 @@ use crate::args::ConvertArgs;
 use crate::commands::globs;
 use crate::commands::write::{Opening, Request, target};
 use crate::failure::{Exit, Result};
-use crate::output::{Out, count, say};
+use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
@@ -58,11 +58,7 @@ fn cast(args: &ConvertArgs, request: &Request<'_>, archive: &Archive) -> Result<
         let rule = rules.iter().find(|(_, set)| matches(set));
         rule.map(|(dtype, _)| *dtype)
     };
-    let cast = ops::cast(archive, to).map_err(|error| request.about(&error))?;
-    if !args.writing.quiet {
-        say_roundings(archive, &cast);
-    }
-    Ok(cast)
+    ops::cast(archive, to).map_err(|error| request.about(&error))
 }
 
 /// The last of the `--quantize` rules that matches a tensor says which blocks it gets. A rule without a pattern is about
@@ -87,36 +83,5 @@ fn quantize(args: &ConvertArgs, request: &Request<'_>, archive: &Archive) -> Res
         });
         rule.map(|(spec, _)| *spec)
     };
-    let quantized = ops::quantize(archive, to).map_err(|error| request.about(&error))?;
-    if !args.writing.quiet {
-        let changed = archive
-            .tensors()
-            .filter(|tensor| to(tensor.info()).is_some());
-        let (n, all) = (changed.count(), archive.tensors().len());
-        say(format_args!(
-            "quantized, which does not hold every value: {n} of {}",
-            count(all, "tensor")
-        ));
-    }
-    Ok(quantized)
-}
-
-/// Says between which types values may change.
-fn say_roundings(before: &Archive, after: &Archive) {
-    let mut pairs: Vec<(DType, DType, usize)> = Vec::new();
-    for (before, after) in before.tensors().zip(after.tensors()) {
-        let (from, to) = (before.info().dtype, after.info().dtype);
-        match pairs.iter_mut().find(|pair| (pair.0, pair.1) == (from, to)) {
-            Some(pair) => pair.2 += 1,
-            None => pairs.push((from, to, 1)),
-        }
-    }
-    for (from, to, n) in pairs {
-        if !ops::is_exact(from, to) {
-            let tensors = count(n, "tensor");
-            say(format_args!(
-                "cast from {from} to {to}, which does not hold every value: {tensors}"
-            ));
-        }
-    }
+    ops::quantize(archive, to).map_err(|error| request.about(&error))
 }

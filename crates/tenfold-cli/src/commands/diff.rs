@@ -12,7 +12,7 @@ use tenfold::{Archive, ErrorKind};
 
 use crate::args::DiffArgs;
 use crate::commands::inspect::shape;
-use crate::commands::{Names, open};
+use crate::commands::{Names, open_as};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, say, show_path};
@@ -26,7 +26,7 @@ const LONG_VALUE: usize = 100;
 pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let archive = open(path, args.from.as_deref());
+        let archive = open_as(path, args.from.as_deref(), args.assume);
         let archive = archive.map_err(|error| Failure::about(path, &error))?;
         Ok::<_, Failure>(match names.is_all() {
             true => archive,

@@ -67,7 +67,10 @@ fn write_pages(command: &clap::Command, directory: &Path, out: &mut Out<'_>) -> 
         Failure::Message(format!("cannot create {}: {cause}", show_path(directory)))
     })?;
     let mut written = 0;
-    for command in std::iter::once(command).chain(command.get_subcommands()) {
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        let inner = command.get_subcommands();
+        commands.extend(inner.filter(|inner| inner.get_name() != "help"));
         let name = match command.get_display_name() {
             Some(name) => name,
             None => command.get_name(),

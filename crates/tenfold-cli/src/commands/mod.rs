@@ -1,5 +1,6 @@
 //! One file for each command, and what they share.
 
+pub(crate) mod against;
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod digest;
@@ -18,16 +19,36 @@ pub(crate) mod write;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
-use tenfold::model::SourceId;
+use tenfold::io::Limits;
+use tenfold::model::{DType, SourceId};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Filter, Inputs};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Out, say};
+
+/// What `--limit` says. Set once before a command runs, because it is about every file that any of them opens.
+static LIMITS: OnceLock<Limits> = OnceLock::new();
+
+pub(crate) fn set_limits(given: &[(String, u64)]) -> Result<()> {
+    let mut limits = Limits::default();
+    for (name, value) in given {
+        limits = limits.with(name, *value)?;
+    }
+    // There is one command in a process.
+    let _ = LIMITS.set(limits);
+    Ok(())
+}
+
+/// How much a file may ask for.
+pub(crate) fn limits() -> Limits {
+    LIMITS.get().copied().unwrap_or_default()
+}
 
 /// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
 pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
@@ -36,16 +57,24 @@ pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> 
 
 /// Opens one of a command's files as its options say.
 pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
-    match inputs.assume {
-        None => open(path, inputs.from.as_deref()),
-        assumed => opening(inputs.from.as_deref())
-            .assume_dtype(assumed)
-            .open(path),
+    open_as(path, inputs.from.as_deref(), inputs.assume)
+}
+
+/// Opens a file as a format and with a type for bytes without one, where these are given.
+pub(crate) fn open_as(
+    path: &Path,
+    from: Option<&str>,
+    assume: Option<DType>,
+) -> tenfold::Result<Archive> {
+    match assume {
+        None => open(path, from),
+        assumed => opening(from).assume_dtype(assumed).open(path),
     }
 }
 
 fn opening(from: Option<&str>) -> OpenOptions {
-    OpenOptions::new().mmap(false).format(from)
+    let options = OpenOptions::new().mmap(false).format(from);
+    options.limits(limits())
 }
 
 /// The format's name and version, for people.

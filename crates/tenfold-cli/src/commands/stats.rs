@@ -8,7 +8,7 @@ use tenfold::{Archive, Error};
 
 use crate::args::StatsArgs;
 use crate::commands::inspect::shape;
-use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open};
+use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open_input};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_path};
@@ -17,8 +17,8 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let compute = |path: &Path| {
-        let archive = open(path, args.inputs.from.as_deref())
-            .map_err(|error| Failure::about(path, &error))?;
+        let archive =
+            open_input(path, &args.inputs).map_err(|error| Failure::about(path, &error))?;
         let archive = match names.is_all() {
             true => archive,
             false => archive.select(|info| names.contains(&info.name)),
@@ -164,7 +164,8 @@ fn write_spark(histogram: Option<&Histogram>, out: &mut Out<'_>) -> io::Result<(
         // From 0 to 7, because no count is above the greatest.
         count => {
             let height = u128::from(*count) * 8 / (u128::from(most) + 1);
-            HEIGHTS[usize::try_from(height).unwrap_or(7).min(7)]
+            let height = usize::try_from(height).unwrap_or(usize::MAX);
+            HEIGHTS.get(height).copied().unwrap_or('█')
         }
     };
     let bars: String = histogram.counts.iter().map(bar).collect();

@@ -8,6 +8,7 @@ use tenfold::model::SourceId;
 use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
+use crate::commands::against::Lists;
 use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open_input};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
@@ -17,7 +18,8 @@ use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size
 const NOTES: usize = 8;
 
 pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let check = |path: &Path| Checked::new(path, args);
+    let lists = args.against.as_deref().map(Lists::read).transpose()?;
+    let check = |path: &Path| Checked::new(path, args, lists.as_ref());
     if args.inputs.json && !args.quiet {
         return json_for_each_file(&args.inputs, out, |path, json| {
             let checked = check(path)?;
@@ -45,13 +47,19 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(path: &Path, args: &VerifyArgs) -> Result<Self> {
+    fn new(path: &Path, args: &VerifyArgs, lists: Option<&Lists>) -> Result<Self> {
+        let expected = lists.map(|lists| lists.of(path)).transpose()?;
         match open_input(path, &args.inputs) {
             Ok(archive) => {
                 let threads = args.threads.map_or(0, usize::from);
                 let mut findings = ops::verify(&archive, threads);
                 if args.content {
                     findings.extend(ops::check_numbers(&archive, threads));
+                }
+                if let Some(expected) = expected {
+                    let digests = ops::digest(&archive, threads);
+                    let listed = |name: &str| Clean(name).to_string();
+                    findings.extend(ops::against(&archive, &digests, expected, &listed));
                 }
                 Ok(Self {
                     format: archive.format().map(|spec| spec.id),

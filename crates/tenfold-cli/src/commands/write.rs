@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Registry, Severity};
-use tenfold::io::{AtomicOutput, Limits};
+use tenfold::io::AtomicOutput;
 use tenfold::model::{DType, DigestKind, SourceId, TensorInfo};
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error, OpenOptions};
 
 use crate::args::{Allow, Checksum, Filter, Writing};
-use crate::commands::{Names, globs};
+use crate::commands::{Names, globs, limits};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Clean, Out, count, say, show_path};
 use crate::progress::Progress;
@@ -247,6 +247,9 @@ impl<'a> Request<'a> {
                 target.spec.with_version(version)
             ));
         }
+        if !quiet {
+            conversion.casts.iter().for_each(say);
+        }
         let losses = &conversion.losses;
         // A refusal names the worst loss itself.
         let listed = !quiet && (refusal.is_ok() || losses.len() > 1);
@@ -265,6 +268,8 @@ impl<'a> Request<'a> {
         conversion: Conversion,
         control: &Arc<Control>,
     ) -> Result<Report> {
+        // First, so that whatever is there when the signal comes is removed.
+        cancel_on_signal(control.clone())?;
         let output = match is_directory(self.output) {
             true => AtomicOutput::directory(self.output)?,
             false => AtomicOutput::file(self.output)?.force(self.writing.force),
@@ -274,7 +279,6 @@ impl<'a> Request<'a> {
             Some(_) => self.file_name(target),
             None => output.main_name().to_owned(),
         };
-        cancel_on_signal(control.clone())?;
         let shown = !self.writing.no_progress && !self.writing.quiet;
         let bar = shown.then(|| Progress::watch(control.clone()));
         let result = conversion.write(&name, Box::new(output));
@@ -314,7 +318,7 @@ pub(crate) struct Opening {
 impl Opening {
     /// The file, or what is whole of it: then the reason why that is not everything is said.
     fn open(&self, request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
-        let mut limits = Limits::default();
+        let mut limits = limits();
         if let Some(bytes) = self.max_dense {
             limits = limits.with_dense_bytes(bytes);
         }

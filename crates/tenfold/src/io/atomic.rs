@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{FileSource, Output, Sink, Source};
+use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
 
 /// Files that appear at their targets together, when they are complete.
@@ -89,7 +89,8 @@ impl AtomicOutput {
         let mut output = Self::file(target)?;
         remove_abandoned(&output.directory, &output.main);
         let staging = output.directory.join(temporary_name(&output.main));
-        fs::create_dir(&staging).map_err(|cause| {
+        let created = fault::point("create").and_then(|()| fs::create_dir(&staging));
+        created.map_err(|cause| {
             Error::io(format_args!("cannot create {}", staging.display()), cause)
         })?;
         output._lock = File::open(&staging).ok().inspect(hold);
@@ -128,6 +129,13 @@ impl AtomicOutput {
                 "{} is a directory and is not replaced",
                 target.display()
             ))),
+            // To rename over a device or a pipe would remove it from the system.
+            Ok(metadata) if !metadata.is_file() && !metadata.is_symlink() => {
+                Err(Error::argument(format!(
+                    "{} is a device or a pipe, not a file, and is not replaced",
+                    target.display()
+                )))
+            }
             Ok(_) if !self.force => Err(already_exists(target)),
             _ => Ok(()),
         }
@@ -148,11 +156,16 @@ impl Output for AtomicOutput {
         let target = self.target(name);
         self.check_free(&target)?;
         let (file, temporary) = open_temporary(&self.directory, name)?;
-        let pending = Pending {
+        // Pushed before anything can fail: what is pending is removed when nothing comes of it.
+        self.pending.push(Pending {
             name: name.to_owned(),
             file,
             temporary,
-        };
+        });
+        let pending = self
+            .pending
+            .last_mut()
+            .ok_or_else(|| Error::argument("no file was begun"))?;
         if let Some(len) = len {
             preallocate(&pending.file, len).map_err(|cause| {
                 Error::io(
@@ -161,12 +174,6 @@ impl Output for AtomicOutput {
                 )
             })?;
         }
-        self.pending.push(pending);
-        // Just pushed.
-        let pending = self
-            .pending
-            .last_mut()
-            .ok_or_else(|| Error::argument("no file was begun"))?;
         Ok(Box::new(FileSink {
             file: &mut pending.file,
             target,
@@ -188,7 +195,8 @@ impl Output for AtomicOutput {
         if self.sync {
             for pending in &self.pending {
                 let target = self.target(&pending.name);
-                pending.file.sync_all().map_err(|cause| {
+                let synced = fault::point("sync").and_then(|()| pending.file.sync_all());
+                synced.map_err(|cause| {
                     Error::io(format_args!("cannot sync {}", target.display()), cause)
                 })?;
             }
@@ -201,7 +209,9 @@ impl Output for AtomicOutput {
             let target = self.target(&pending.name);
             let is_new = target.symlink_metadata().is_err();
             let done = self.check_free(&target);
-            if let Err(error) = done.and_then(|()| publish(pending, &target, self.force)) {
+            // In a directory that nobody sees yet there is nothing to keep.
+            let replace = self.force || self.new_directory.is_some();
+            if let Err(error) = done.and_then(|()| publish(pending, &target, replace)) {
                 for new in &named {
                     let _ = fs::remove_file(new);
                 }
@@ -210,7 +220,8 @@ impl Output for AtomicOutput {
             named.extend(is_new.then_some(target));
         }
         if let Some(target) = &self.new_directory {
-            fs::rename(&self.directory, target).map_err(|cause| {
+            let named = fault::point("rename").and_then(|()| fs::rename(&self.directory, target));
+            named.map_err(|cause| {
                 Error::io(format_args!("cannot name {}", target.display()), cause)
             })?;
         }
@@ -249,7 +260,8 @@ struct FileSink<'a> {
 
 impl Sink for FileSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|cause| {
+        let written = fault::point("write").and_then(|()| self.file.write_all(bytes));
+        written.map_err(|cause| {
             Error::io(
                 format_args!("cannot write {}", self.target.display()),
                 cause,
@@ -307,14 +319,18 @@ fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>
 /// A file under a temporary name beside its target.
 fn open_named(directory: &Path, name: &str) -> Result<(File, PathBuf)> {
     let path = directory.join(temporary_name(name));
-    let file = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
+    let opened = fault::point("create").and_then(|()| {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create_new(true).open(&path)
+    });
+    let file = opened
         .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
     hold(&file);
-    Ok((file, path))
+    // A run that cleaned up in the moment before it was held has removed it.
+    match path.symlink_metadata() {
+        Ok(_) => Ok((file, path)),
+        Err(_) => open_named(directory, name),
+    }
 }
 
 /// Says to a later run, until this process ends, that a file or directory is not abandoned.
@@ -332,6 +348,7 @@ fn open_unnamed(directory: &Path) -> Option<File> {
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
     }
+    fault::point("unnamed").ok()?;
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666))
         .ok()
@@ -349,6 +366,11 @@ fn remove_abandoned(directory: &Path, name: &str) {
                 continue;
             };
             if !(found.starts_with(&prefix) && found.ends_with(SUFFIX)) {
+                continue;
+            }
+            // Anything else is not ours: a link leads elsewhere, and opening a pipe waits for somebody to write.
+            let ours = |kind: fs::FileType| kind.is_file() || kind.is_dir();
+            if !entry.file_type().is_ok_and(ours) {
                 continue;
             }
             let Ok(file) = File::open(entry.path()) else {
@@ -380,15 +402,25 @@ fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
     match &pending.temporary {
         // A hard link fails where a name exists; a rename would replace what appeared meanwhile.
         Some(temporary) if !force => {
-            fs::hard_link(temporary, target).map_err(fail)?;
-            fs::remove_file(temporary).map_err(fail)
+            let linked = fault::point("link").and_then(|()| fs::hard_link(temporary, target));
+            match linked {
+                Ok(()) => {
+                    // The file is complete under its name. What is left under the other one, a later run removes.
+                    let _ = fault::point("remove").and_then(|()| fs::remove_file(temporary));
+                    Ok(())
+                }
+                // A file system without hard links, such as FAT.
+                Err(cause) if has_no_links(&cause) => rename_new(temporary, target).map_err(fail),
+                Err(cause) => Err(fail(cause)),
+            }
         }
-        Some(temporary) => fs::rename(temporary, target).map_err(fail),
+        Some(temporary) => rename(temporary, target).map_err(fail),
         #[cfg(target_os = "linux")]
         None => {
             let link = |to: &Path| {
                 use rustix::fd::AsRawFd;
                 let unnamed = format!("/proc/self/fd/{}", pending.file.as_raw_fd());
+                fault::point("link").map_err(fail)?;
                 let cwd = rustix::fs::CWD;
                 rustix::fs::linkat(cwd, unnamed, cwd, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
                     .map_err(|errno| fail(errno.into()))
@@ -402,8 +434,10 @@ fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
                 .and_then(|name| name.to_str())
                 .unwrap_or_default();
             let temporary = target.with_file_name(temporary_name(name));
+            // Another run to the same target would take it for abandoned in this moment.
+            hold(&pending.file);
             link(&temporary)?;
-            fs::rename(&temporary, target).map_err(|cause| {
+            rename(&temporary, target).map_err(|cause| {
                 let _ = fs::remove_file(&temporary);
                 fail(cause)
             })
@@ -413,8 +447,38 @@ fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
     }
 }
 
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fault::point("rename")?;
+    fs::rename(from, to)
+}
+
+/// Renames to a name that nothing has.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    // Nothing had it a moment ago, and more cannot be known here.
+    rename(from, to)
+}
+
+/// Whether a hard link failed because there are none.
+fn has_no_links(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+    )
+}
+
 /// Reserves space, so that a full disk is reported before anything is written; does nothing where the system cannot.
 fn preallocate(file: &File, len: u64) -> io::Result<()> {
+    fault::point("reserve")?;
     #[cfg(target_os = "linux")]
     if len > 0 {
         use rustix::io::Errno;
@@ -430,15 +494,17 @@ fn sync_directory(directory: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);
-        File::open(directory)
-            .map_err(fail)?
-            .sync_all()
-            .map_err(fail)?;
+        let synced = fault::point("sync-directory")
+            .and_then(|()| File::open(directory))
+            .and_then(|directory| directory.sync_all());
+        synced.map_err(fail)?;
     }
     #[cfg(not(unix))]
     let _ = directory;
     Ok(())
 }
 
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! Positioned reads of a local file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Siblings, Source, check_range};
+use crate::io::{Siblings, Source, check_range, fault};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -22,8 +22,8 @@ impl FileSource {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
-        let file = File::open(path).map_err(fail)?;
-        let metadata = file.metadata().map_err(fail)?;
+        // Looked at before it is opened: opening a pipe waits until somebody writes to it.
+        let metadata = fs::metadata(path).map_err(fail)?;
         if metadata.is_dir() {
             return Err(fail(std::io::ErrorKind::IsADirectory.into()));
         }
@@ -33,9 +33,11 @@ impl FileSource {
                 path.display()
             )));
         }
+        let file = File::open(path).map_err(fail)?;
+        let len = file.metadata().map_err(fail)?.len();
         Ok(Self {
             file,
-            len: metadata.len(),
+            len,
             path: path.to_owned(),
         })
     }
@@ -76,7 +78,8 @@ impl Source for FileSource {
     fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let range = at..at.saturating_add(buffer.len() as u64);
         check_range(self.len, &range)?;
-        read_exact_at(&self.file, buffer, at).map_err(|cause| {
+        let read = fault::point("read").and_then(|()| read_exact_at(&self.file, buffer, at));
+        read.map_err(|cause| {
             if cause.kind() == std::io::ErrorKind::UnexpectedEof {
                 let message = format!("{} became shorter while it was read", self.path.display());
                 return Error::mismatch("changed", message).at(range).because(cause);
@@ -115,6 +118,7 @@ fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Re
 /// Writes all of `bytes` at a place of a file.
 #[cfg(unix)]
 pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    fault::point("write")?;
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 

@@ -1,5 +1,8 @@
 //! How much a file may ask for.
 
+use crate::error::{Error, Result};
+use crate::prelude::*;
+
 /// Limits on what a file may ask for. The defaults pass every real file that we know.
 ///
 /// ```
@@ -34,6 +37,40 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The limits by name: those of the fields, which refusals name too.
+    pub const NAMES: [&str; 5] = [
+        "header_bytes",
+        "rank",
+        "depth",
+        "tensor_memory",
+        "dense_bytes",
+    ];
+
+    /// Sets the limit of a name.
+    ///
+    /// ```
+    /// let limits = tenfold::io::Limits::default().with("rank", 100)?;
+    /// assert_eq!(limits.rank, 100);
+    /// assert!(limits.with("age", 100).is_err());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn with(mut self, name: &str, value: u64) -> Result<Self> {
+        let size = usize::try_from(value).unwrap_or(usize::MAX);
+        match name {
+            "header_bytes" => self.header_bytes = value,
+            "rank" => self.rank = size,
+            "depth" => self.depth = size,
+            "tensor_memory" => self.tensor_memory = value,
+            "dense_bytes" => self.dense_bytes = value,
+            _ => {
+                let known = Self::NAMES.join(", ");
+                let message = format!("there is no limit {name:?}; there are {known}");
+                return Err(Error::argument(message));
+            }
+        }
+        Ok(self)
+    }
+
     /// Sets the limit on headers and indexes.
     #[must_use]
     pub fn with_header_bytes(mut self, bytes: u64) -> Self {

@@ -3,11 +3,15 @@
 #[cfg(feature = "std")]
 mod atomic;
 #[cfg(feature = "std")]
+pub(crate) mod fault;
+#[cfg(feature = "std")]
 mod file;
 mod limits;
 mod memory;
 #[cfg(feature = "mmap")]
 mod mmap;
+#[cfg(feature = "mmap")]
+mod pages;
 mod reader;
 
 #[cfg(feature = "std")]
@@ -25,6 +29,8 @@ pub use limits::Limits;
 pub use memory::MemoryOutput;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file};
+#[cfg(feature = "mmap")]
+pub(crate) use pages::zeroed;
 pub use reader::Reader;
 
 use crate::error::{Error, Result};

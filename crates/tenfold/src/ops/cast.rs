@@ -2,14 +2,18 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::{DType, Layout, Scalar, TensorInfo};
+use crate::format::{Effect, Loss};
+use crate::model::{DType, Layout, Manifest, Scalar, TensorInfo};
 use crate::prelude::*;
-use crate::transform::check_cast;
+use crate::transform::{self, check_cast};
 
 /// The same tensors with elements of other types: `to` says which, tensor by tensor, and `None` leaves one as it is.
 ///
-/// Nothing is computed yet: numbers are turned into others while they are read. Floating-point numbers take the nearest
-/// value; a number that an integer type cannot hold is an error then. Only dense tensors of numbers can be cast.
+/// Nothing is computed yet: numbers are turned into others while they are read, each from its exact value to the nearest
+/// of the other type, ties to even. What is beyond its range becomes an infinity, NaN where there is none, and the greatest
+/// or least number where there is neither; NaN becomes 0 as an integer. [`Report::casts`](crate::ops::Report::casts)
+/// counts these. Any number but 0 is true. Elements may get more numbers, which are 0, and not fewer: complex numbers
+/// cannot be made real. Only dense tensors of numbers can be cast.
 ///
 /// ```
 /// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
@@ -51,45 +55,55 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
 
 /// Whether every value of one type is a value of the other.
 pub fn is_exact(from: DType, to: DType) -> bool {
-    let (DType::Number(from, lanes), DType::Number(to, to_lanes)) = (from, to) else {
+    let (DType::Number(number, lanes), DType::Number(other, more)) = (from, to) else {
         return from == to;
     };
-    lanes == to_lanes && (from == to || fits(from, to))
+    let has_zero = lanes == more || transform::is_exact(Scalar::U1, other);
+    lanes <= more && has_zero && transform::is_exact(number, other)
 }
 
-fn fits(from: Scalar, to: Scalar) -> bool {
-    match (integer(from), integer(to), float(from), float(to)) {
-        (Some((signed, bits)), Some((to_signed, to_bits)), ..) => {
-            // A sign takes a bit of its own.
-            to_bits >= bits + u32::from(to_signed && !signed) && (to_signed || !signed)
+/// Which casts of the tensors of a description change values.
+pub(super) fn cast_losses(what: &Manifest) -> Vec<Loss> {
+    let mut pairs: Vec<(DType, DType, Vec<&str>)> = Vec::new();
+    for tensor in &what.tensors {
+        let Some(from) = before_cast(tensor).filter(|&from| !is_exact(from, tensor.dtype)) else {
+            continue;
+        };
+        let pair = (from, tensor.dtype);
+        match pairs.iter_mut().find(|(from, to, _)| (*from, *to) == pair) {
+            Some((.., names)) => names.push(&tensor.name),
+            None => pairs.push((pair.0, pair.1, vec![&tensor.name])),
         }
-        (Some((_, bits)), _, _, Some((digits, exponent))) => bits <= digits && bits <= exponent,
-        (_, _, Some((digits, exponent)), Some((to_digits, to_exponent))) => {
-            digits <= to_digits && exponent <= to_exponent
-        }
-        _ => false,
     }
+    let loss = |(from, to, names): (DType, DType, Vec<&str>)| Loss {
+        tensor: match names.as_slice() {
+            [only] => Some((*only).to_owned()),
+            _ => None,
+        },
+        what: match names.len() {
+            1 => format!("cast from {from} to {to}"),
+            n => format!("{n} tensors cast from {from} to {to}"),
+        },
+        why: "it does not hold every value".into(),
+        effect: Effect::Changed,
+    };
+    pairs.into_iter().map(loss).collect()
 }
 
-/// Whether there is a sign, and the bits with it.
-fn integer(scalar: Scalar) -> Option<(bool, u32)> {
-    Some(match scalar {
-        Scalar::Bool => (false, 1),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => (false, scalar.bits()),
-        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => (true, scalar.bits()),
+/// The type of the numbers that a tensor's are made from, where that is another one.
+fn before_cast(tensor: &TensorInfo) -> Option<DType> {
+    let from = match (&tensor.layout, &tensor.decoder) {
+        // Numbers as blocks: the blocks come from the numbers that are stored.
+        (Layout::Decoded, Some(decoder)) if matches!(decoder.dtype(), DType::Block(_)) => {
+            tensor.parts.first()?.dtype
+        }
+        (Layout::Decoded, Some(decoder)) => decoder.dtype(),
+        (layout, _) if layout.is_dense() => tensor.parts.first()?.dtype,
         _ => return None,
-    })
-}
-
-/// Binary digits, and the largest exponent.
-fn float(scalar: Scalar) -> Option<(u32, u32)> {
-    Some(match scalar {
-        Scalar::F16 => (11, 15),
-        Scalar::BF16 => (8, 127),
-        Scalar::F32 => (24, 127),
-        Scalar::F64 => (53, 1023),
-        _ => return None,
-    })
+    };
+    // True and false in words of 32 bits are no other numbers.
+    let is_bool = (from, tensor.dtype) == (DType::U32, DType::BOOL);
+    (from != tensor.dtype && !is_bool).then_some(from)
 }
 
 #[cfg(test)]
@@ -114,6 +128,14 @@ mod tests {
             ("bool", "u8"),
             ("i8", "i8"),
             ("c64", "c128"),
+            ("f32", "c64"),
+            ("i64", "f128"),
+            ("f4_e2m1", "f6_e2m3"),
+            ("f6_e3m2", "f8_e4m3"),
+            ("f8_e8m0", "bf16"),
+            ("u4", "i8"),
+            ("u1", "bool"),
+            ("bool", "f4_e2m1"),
         ] {
             assert!(exact(from, to), "{from} {to}");
         }
@@ -126,14 +148,20 @@ mod tests {
             ("u8", "i8"),
             ("i8", "u16"),
             ("f32", "i64"),
-            ("f32", "c64"),
+            ("c64", "f32"),
+            ("i128", "f128"),
+            ("f8_e8m0", "f16"),
+            ("f8_e5m2", "f8_e4m3"),
+            ("f8_e4m3", "f8_e4m3fnuz"),
+            ("bool", "f8_e8m0"),
+            ("f32", "bool"),
         ] {
             assert!(!exact(from, to), "{from} {to}");
         }
     }
 
     #[test]
-    fn a_cast_rounds_and_refuses_what_does_not_fit() {
+    fn a_cast_rounds_and_takes_the_nearest_that_there_is() {
         let mut builder = ArchiveBuilder::new();
         let numbers: Vec<u8> = [0.1f64, -1e300, 3.0]
             .into_iter()
@@ -154,10 +182,13 @@ mod tests {
             [-1.0]
         );
         let unsigned = cast(&archive, |tensor| (tensor.name == "n").then_some(DType::U8)).unwrap();
-        let error = unsigned.tensor("n").unwrap().canonical().unwrap_err();
-        assert!(error.message().contains("-1 does not fit u8"), "{error}");
+        assert_eq!(unsigned.tensor("n").unwrap().canonical().unwrap()[..], [0]);
         assert_eq!(unsigned.tensor("x").unwrap().info().dtype, DType::F64);
-        let error = cast(&archive, |_| Some(DType::C64)).map(drop).unwrap_err();
+        let complex = cast(&archive, |_| Some(DType::C64)).unwrap();
+        let pair = [(-1f32).to_le_bytes(), 0f32.to_le_bytes()].concat();
+        assert_eq!(complex.tensor("n").unwrap().canonical().unwrap(), pair);
+        let block = DType::from_name("gguf:Q8_0");
+        let error = cast(&archive, |_| block).map(drop).unwrap_err();
         assert_eq!(error.rule(), "file.cast");
     }
 }

@@ -31,9 +31,10 @@ impl Cut {
                 .and_then(|n: u64| (n / common_divisor(n, least)).checked_mul(least))
                 .filter(|n| random && n.saturating_mul(chunk) <= MOST);
         }
-        // Rows and columns are exchanged in larger stretches.
-        for (_, chunk) in views.iter().filter(|(view, _)| view.exchanges_rows()) {
-            per_piece = per_piece.map(|n| n * (PIECE as u64 / n.saturating_mul(*chunk)).max(1));
+        // Rows and columns are exchanged in larger stretches, but not so large that several views side by side are too much.
+        if views.iter().any(|(view, _)| view.exchanges_rows()) {
+            let together: u64 = views.iter().map(|(_, chunk)| *chunk).sum();
+            per_piece = per_piece.map(|n| n * (PIECE as u64 / n.saturating_mul(together)).max(1));
         }
         let chunks = views
             .first()

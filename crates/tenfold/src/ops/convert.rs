@@ -10,6 +10,8 @@ use crate::format::{
 };
 use crate::io::Output;
 use crate::model::{DType, Manifest, TensorInfo};
+use crate::ops::CastCounts;
+use crate::ops::cast::cast_losses;
 use crate::ops::readback::{Opened, Readback};
 use crate::ops::shards::Shards;
 use crate::ops::sparse::{self, Sparse};
@@ -77,6 +79,8 @@ pub struct Conversion {
     pub because: Option<String>,
     /// What will not be carried over as it is, the worst first.
     pub losses: Vec<Loss>,
+    /// What casts and quantization change about values. That was asked for and is not refused.
+    pub casts: Vec<Loss>,
     from: Archive,
     adapted: Manifest,
     format: &'static dyn Format,
@@ -95,6 +99,8 @@ pub struct Report {
     pub content: Option<[u8; 32]>,
     /// What was noticed on the way, for people.
     pub notes: Vec<String>,
+    /// The numbers that were cast, and those that did not fit.
+    pub casts: CastCounts,
 }
 
 /// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
@@ -176,6 +182,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         profile,
         because,
         losses,
+        casts: cast_losses(from.manifest()),
         from,
         adapted,
         format,
@@ -388,7 +395,11 @@ impl Conversion {
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self.plan(adapted, plan_options)?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
-        execute(plan, &from, out, &options.execute)?;
+        let counting = ExecuteOptions {
+            tally: Arc::default(),
+            ..options.execute.clone()
+        };
+        execute(plan, &from, out, &counting)?;
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -403,6 +414,7 @@ impl Conversion {
             tensors: adapted.tensors.len(),
             content: compared.content,
             notes,
+            casts: counting.tally.counts(),
         })
     }
 

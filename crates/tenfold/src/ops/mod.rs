@@ -1,5 +1,7 @@
 //! Operations on archives. They print nothing.
 
+#[cfg(feature = "digest")]
+mod against;
 mod cast;
 mod chunks;
 mod convert;
@@ -22,6 +24,9 @@ mod survey;
 mod values;
 mod verify;
 
+pub use crate::transform::CastCounts;
+#[cfg(feature = "digest")]
+pub use against::{Expected, against};
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;

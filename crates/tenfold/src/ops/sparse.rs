@@ -220,7 +220,7 @@ impl Entries {
                 if held > data.limits.tensor_memory {
                     let message = "too many elements are not 0: their list does not fit the limit \
                                    (tensor_memory); write it densely";
-                    return Err(Error::limit("memory", message));
+                    return Err(Error::limit("memory", message).raised_by("tensor_memory"));
                 }
             }
             return Ok(entries);

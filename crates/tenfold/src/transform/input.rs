@@ -6,15 +6,24 @@ use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
 use crate::model::{Payload, SourceId};
 use crate::prelude::*;
+use crate::transform::Tally;
 
 /// The files of an archive, and how much may be asked of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Data<'a> {
     pub(crate) sources: &'a [Arc<dyn Source>],
     pub(crate) limits: &'a Limits,
+    /// Where casts are counted, if they are.
+    pub(crate) tally: Option<&'a Tally>,
 }
 
 impl<'a> Data<'a> {
+    /// The same with its casts counted.
+    pub(crate) fn counted(self, tally: &'a Tally) -> Self {
+        let tally = Some(tally);
+        Self { tally, ..self }
+    }
+
     /// The stored bytes of a payload.
     pub(crate) fn input(self, payload: &Payload) -> Result<Input<'a>> {
         match payload {

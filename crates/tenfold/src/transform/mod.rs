@@ -26,6 +26,8 @@ mod slice;
 mod sparse;
 mod symmetry;
 
+pub use cast::CastCounts;
+pub(crate) use cast::{Tally, is_exact};
 #[cfg(feature = "npz")]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
@@ -56,11 +58,19 @@ use packed::{Pack, Unpack};
 /// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
 pub(crate) const PIECE: usize = 4 << 20;
 
+/// Bytes that are cast at once.
+const CACHED: u64 = 256 << 10;
+
 /// A part of a tensor in a wanted form.
 pub(crate) struct View<'a> {
     body: Body<'a>,
     map: ElementMap,
     len: u64,
+    /// Bytes and numbers before the map.
+    stored_len: u64,
+    numbers: u64,
+    /// Where casts are counted.
+    tally: Option<&'a Tally>,
 }
 
 enum Body<'a> {
@@ -105,6 +115,19 @@ impl<'a> View<'a> {
                 format!("{} has no dense form", tensor.layout.name()),
             )
         })?;
+        // As many bytes as the elements of a type take.
+        let body = |body: Body<'a>, map: ElementMap, stored: DType| {
+            let stored_len = stored.bytes_for(elements);
+            let stored_len = stored_len.ok_or_else(|| overflow("the size of a tensor"))?;
+            Ok(Self {
+                body,
+                map,
+                len,
+                stored_len,
+                numbers: numbers(stored, elements)?,
+                tally: data.tally,
+            })
+        };
         match &tensor.layout {
             Layout::RowMajor | Layout::ColumnMajor => {
                 let values = tensor
@@ -118,16 +141,21 @@ impl<'a> View<'a> {
                     );
                     return Err(Error::malformed("size", message));
                 }
-                if tensor.shape.len() < 2 || tensor.layout == form.layout || elements == 0 {
-                    return Self::part(data, values, form.dtype, form.endian);
-                }
                 let map = ElementMap::new(values.dtype, values.endian, form.dtype, form.endian)?;
+                if tensor.shape.len() < 2 || tensor.layout == form.layout || elements == 0 {
+                    let numbers = numbers(values.dtype, elements)?;
+                    return Ok(Self {
+                        len,
+                        numbers,
+                        ..Self::mapped(data, values, map)?
+                    });
+                }
                 let reorder = Reorder::new(data, values, &tensor.shape, &tensor.layout)?;
-                Ok(Self {
-                    body: Body::Reorder(reorder),
-                    map,
-                    len,
-                })
+                let reordered = body(Body::Reorder(reorder), map, values.dtype)?;
+                match reordered.map.has_whole_bytes() {
+                    true => Ok(reordered),
+                    false => reordered.ordered_first(data.limits.tensor_memory),
+                }
             }
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
                 if len > data.limits.dense_bytes {
@@ -135,26 +163,19 @@ impl<'a> View<'a> {
                     let message = format!(
                         "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
                     );
-                    return Err(Error::limit("dense", message));
+                    return Err(Error::limit("dense", message).raised_by("dense_bytes"));
                 }
                 let mut scatter = Scatter::load(data, tensor, form)?;
                 scatter.complete()?;
                 let map = ElementMap::new(form.dtype, form.endian, form.dtype, form.endian)?;
-                Ok(Self {
-                    body: Body::Scatter(scatter),
-                    map,
-                    len,
-                })
+                body(Body::Scatter(scatter), map, form.dtype)
             }
             Layout::Packed(symmetry) => {
                 let column_major = form.layout == Layout::ColumnMajor;
                 let unpack = Unpack::new(data, tensor, symmetry, column_major)?;
                 let (dtype, endian) = unpack.stored_as();
-                Ok(Self {
-                    body: Body::Unpack(unpack),
-                    map: ElementMap::new(dtype, endian, form.dtype, form.endian)?,
-                    len,
-                })
+                let map = ElementMap::new(dtype, endian, form.dtype, form.endian)?;
+                body(Body::Unpack(unpack), map, dtype)
             }
             Layout::Decoded => {
                 let decoded = Decoded::new(data, tensor)?;
@@ -166,11 +187,8 @@ impl<'a> View<'a> {
                         "quantized tensors are decoded row-major only",
                     ));
                 }
-                Ok(Self {
-                    body: Body::Decoded(decoded),
-                    map,
-                    len,
-                })
+                let dtype = decoded.dtype();
+                body(Body::Decoded(decoded), map, dtype)
             }
             Layout::Opaque { .. } => Err(Error::unsupported(
                 "dense",
@@ -203,24 +221,56 @@ impl<'a> View<'a> {
         if !dense.is_random() {
             // It cannot be entered in the middle: held whole.
             let whole = dense.collect(data.limits.tensor_memory)?;
-            dense.body = Body::Direct(Input::Memory(whole.into()));
-            dense.map = ElementMap::identity();
+            dense = Self::plain(data, Body::Direct(Input::Memory(whole.into())), dense.len);
         }
         let width = tensor
             .dtype
             .width()
             .ok_or_else(|| Error::unsupported("packed", format!("packed {}", tensor.dtype)))?;
         let pack = Pack::new(dense, &tensor.shape, symmetry, width)?;
-        Ok(Self {
-            len: pack.len(),
-            body: Body::Pack(pack),
+        let len = pack.len();
+        Ok(Self::plain(data, Body::Pack(pack), len))
+    }
+
+    /// Bytes that are wanted as they are.
+    fn plain(data: Data<'a>, body: Body<'a>, len: u64) -> Self {
+        Self {
+            body,
             map: ElementMap::identity(),
+            len,
+            stored_len: len,
+            numbers: len,
+            tally: data.tally,
+        }
+    }
+
+    /// The same with its elements in order in memory, where a map needs several of them to make a byte.
+    fn ordered_first(self, limit: u64) -> Result<Self> {
+        let ordered = Self {
+            map: ElementMap::identity(),
+            len: self.stored_len,
+            numbers: self.stored_len,
+            tally: None,
+            ..self
+        };
+        let whole = ordered.collect(limit)?;
+        Ok(Self {
+            body: Body::Direct(Input::Memory(whole.into())),
+            map: self.map,
+            len: self.len,
+            numbers: self.numbers,
+            tally: self.tally,
+            ..ordered
         })
     }
 
-    /// One part, decoded, with numbers of another type or byte order.
+    /// One part, decoded, with numbers of another type or byte order. A number that does not fit is an error.
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
+        Self::mapped(data, part, map.strict())
+    }
+
+    fn mapped(data: Data<'a>, part: &Part, map: ElementMap) -> Result<Self> {
         let len = map.output_len(part.payload.len())?;
         let mut view = Self::decoded(data, &part.payload)?;
         // A number that lies in two frames can only be put together by reading from the beginning.
@@ -230,7 +280,12 @@ impl<'a> View<'a> {
         {
             view.body = Body::Sequential(data.input(&part.payload)?, *codec, *len);
         }
-        Ok(Self { map, len, ..view })
+        Ok(Self {
+            numbers: map.numbers_in(part.payload.len()),
+            map,
+            len,
+            ..view
+        })
     }
 
     /// The bytes of a part after decompression, as they are.
@@ -240,22 +295,14 @@ impl<'a> View<'a> {
             Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
             _ => Body::Direct(input),
         };
-        Ok(Self {
-            body,
-            map: ElementMap::identity(),
-            len: payload.len(),
-        })
+        Ok(Self::plain(data, body, payload.len()))
     }
 
     /// The bytes of a part as they are stored, compressed or not.
     fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
         let input = data.input(&part.payload)?;
         let len = input.len();
-        Ok(Self {
-            body: Body::Direct(input),
-            map: ElementMap::identity(),
-            len,
-        })
+        Ok(Self::plain(data, Body::Direct(input), len))
     }
 
     /// Bytes in the wanted form.
@@ -309,12 +356,83 @@ impl<'a> View<'a> {
     /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step) or of
     /// [`piece`](Self::piece), and so is `len` unless it is all that is left. `out` is cleared first.
     pub(crate) fn read(&self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
-        let stored_at = self.map.unscale(at);
-        let stored_len = as_size(self.map.unscale(len))?;
-        out.clear();
-        out.resize(stored_len, 0);
-        self.read_unmapped(stored_at, out)?;
-        self.map.apply(out)
+        if self.needs_zeros() {
+            out.clear();
+        }
+        out.resize(as_size(len)?, 0);
+        self.read_into(at, out)
+    }
+
+    /// The bytes from `at` on, as [`read`](Self::read) gives them, in their place. They come filled with zeros where
+    /// that is needed.
+    fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if self.map.is_in_place() {
+            self.read_unmapped(at, out)?;
+            self.map.apply_in_place(out);
+            return Ok(());
+        }
+        let piece = self.piece_at(at, out.len() as u64);
+        if let Body::Direct(input) = &self.body
+            && input.is_memory()
+            && self.map.casts_shared()
+        {
+            let stored = input.read(piece.stored.start, piece.stored_len())?;
+            return self.map.cast_into(piece.numbers, &stored, out, self.tally);
+        }
+        // Little enough at a time that it is still in the cache when it is cast.
+        let step = match self.fine_step() {
+            Some(step) => step * (CACHED / step).max(1),
+            None => piece.stored_len().max(1),
+        };
+        let mut scratch = Vec::new();
+        for (place, out) in (at..)
+            .step_by(as_size(self.map.scale(step).max(1))?)
+            .zip(out.chunks_mut(as_size(self.map.scale(step).max(1))?))
+        {
+            let piece = self.piece_at(place, out.len() as u64);
+            if self.needs_zeros() {
+                scratch.clear();
+            }
+            scratch.resize(as_size(piece.stored_len())?, 0);
+            self.read_unmapped(piece.stored.start, &mut scratch)?;
+            self.map.prepare(&mut scratch);
+            self.map
+                .cast_into(piece.numbers, &scratch, out, self.tally)?;
+        }
+        Ok(())
+    }
+
+    /// What wanted bytes are made from.
+    fn piece_at(&self, at: u64, len: u64) -> PieceOf {
+        let is_last = at + len == self.len;
+        let before = self.map.numbers_before(at);
+        let (numbers, end) = match is_last {
+            true => (self.numbers, self.stored_len),
+            false => (
+                self.map.numbers_before(at + len),
+                self.map.unscale(at + len),
+            ),
+        };
+        PieceOf {
+            numbers: numbers.saturating_sub(before),
+            stored: self.map.unscale(at)..end,
+        }
+    }
+
+    /// Stored bytes in steps of which the elements can be read one after the other at no greater cost.
+    fn fine_step(&self) -> Option<u64> {
+        let step = match &self.body {
+            Body::Direct(_) => 1,
+            Body::Decoded(decoded) => decoded.step_len(),
+            _ => return None,
+        };
+        // A multiple of both.
+        Some(step * self.map.whole(1))
+    }
+
+    /// Whether only what is not zero is put into its place.
+    fn needs_zeros(&self) -> bool {
+        !matches!(self.body, Body::Direct(_) | Body::Decoded(_))
     }
 
     /// The same into a buffer that is kept: where the bytes are stored like that, they are neither cleared before nor
@@ -374,7 +492,7 @@ impl<'a> View<'a> {
             .tiles()
             .ok_or_else(|| Error::argument("a view without tiles"))?;
         let rectangle = reorder.read_tile(&tiles, tile, piece)?;
-        self.map.apply(piece)?;
+        self.map.apply(piece, self.tally)?;
         let mut rest = piece.as_slice();
         for run in reorder.runs(&rectangle) {
             let (at, end) = (self.map.scale(run.start), self.map.scale(run.end));
@@ -397,6 +515,7 @@ impl<'a> View<'a> {
             view: self,
             at: 0,
             decoder,
+            stored: Vec::new(),
         })
     }
 
@@ -407,11 +526,13 @@ impl<'a> View<'a> {
                 "{} bytes are needed at once, the limit (tensor_memory) is {limit}",
                 self.len
             );
-            return Err(Error::limit("memory", message));
+            return Err(Error::limit("memory", message).raised_by("tensor_memory"));
         }
         #[cfg(feature = "std")]
-        if self.is_random() && self.len > 4 * PIECE as u64 {
-            return self.collect_parallel();
+        if self.is_large() {
+            let mut all = vec![0; as_size(self.len)?];
+            self.fill(&mut all)?;
+            return Ok(all);
         }
         let mut all = Vec::new();
         let mut piece = Vec::new();
@@ -426,12 +547,31 @@ impl<'a> View<'a> {
     }
 }
 
+impl View<'_> {
+    /// Everything, as [`collect`](Self::collect) gives it, to be shared.
+    pub(crate) fn collect_shared(&self, limit: u64) -> Result<bytes::Bytes> {
+        #[cfg(feature = "mmap")]
+        if self.is_large()
+            && self.len <= limit
+            && let Some(mut all) = crate::io::zeroed(as_size(self.len)?)
+        {
+            self.fill(&mut all)?;
+            return Ok(bytes::Bytes::from_owner(all));
+        }
+        self.collect(limit).map(bytes::Bytes::from)
+    }
+}
+
 #[cfg(feature = "std")]
 impl View<'_> {
-    /// Everything in one buffer, made by several threads.
-    fn collect_parallel(&self) -> Result<Vec<u8>> {
+    /// Whether several threads are worth their while.
+    fn is_large(&self) -> bool {
+        self.is_random() && self.len > 4 * PIECE as u64
+    }
+
+    /// Everything in one place, made by several threads.
+    fn fill(&self, all: &mut [u8]) -> Result<()> {
         use std::sync::{Mutex, PoisonError};
-        let mut all = vec![0; as_size(self.len)?];
         let piece = self.piece();
         let places = all
             .chunks_mut(as_size(piece)?)
@@ -439,19 +579,12 @@ impl View<'_> {
         let places = Mutex::new(places);
         let failed = Mutex::new(None);
         let work = || {
-            let mut scratch = Vec::new();
             // The lock is held only to take the next place.
             while let Some((place, at)) = {
                 let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
                 places.next()
             } {
-                let done = match self.map.is_identity() {
-                    true => self.read_unmapped(at, place),
-                    false => self
-                        .read(at, place.len() as u64, &mut scratch)
-                        .map(|()| place.copy_from_slice(&scratch)),
-                };
-                if let Err(error) = done {
+                if let Err(error) = self.read_into(at, place) {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                     failed.get_or_insert(error);
                     return;
@@ -467,7 +600,7 @@ impl View<'_> {
         });
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => Ok(all),
+            None => Ok(()),
         }
     }
 }
@@ -477,6 +610,20 @@ pub(crate) struct Pieces<'v> {
     view: &'v View<'v>,
     at: u64,
     decoder: Option<Sequential<'v>>,
+    /// Bytes before a cast.
+    stored: Vec<u8>,
+}
+
+/// The stored numbers that some wanted bytes are made from.
+struct PieceOf {
+    numbers: u64,
+    stored: Range<u64>,
+}
+
+impl PieceOf {
+    fn stored_len(&self) -> u64 {
+        self.stored.end.saturating_sub(self.stored.start)
+    }
 }
 
 impl Pieces<'_> {
@@ -485,9 +632,17 @@ impl Pieces<'_> {
         let left = self.view.len - self.at;
         let len = left.min(self.view.piece());
         match &mut self.decoder {
+            Some(decoder) if self.view.map.is_in_place() => {
+                decoder.read(as_size(len)?, out)?;
+                self.view.map.apply_in_place(out);
+            }
             Some(decoder) => {
-                decoder.read(as_size(self.view.map.unscale(len))?, out)?;
-                self.view.map.apply(out)?;
+                let View { map, tally, .. } = self.view;
+                let piece = self.view.piece_at(self.at, len);
+                decoder.read(as_size(piece.stored_len())?, &mut self.stored)?;
+                map.prepare(&mut self.stored);
+                out.resize(as_size(len)?, 0);
+                map.cast_into(piece.numbers, &self.stored, out, *tally)?;
             }
             None if len > 0 => self.view.read(self.at, len, out)?,
             None => {}
@@ -506,6 +661,15 @@ fn nth_part(tensor: &TensorInfo, part: usize) -> Result<&Part> {
 
 fn overflow(what: &str) -> Error {
     Error::malformed("overflow", format!("{what} does not fit 64 bits"))
+}
+
+/// The numbers of elements; of types without numbers their bytes.
+fn numbers(dtype: DType, elements: u64) -> Result<u64> {
+    let numbers = match dtype {
+        DType::Number(_, lanes) => elements.checked_mul(lanes.count().into()),
+        _ => dtype.bytes_for(elements),
+    };
+    numbers.ok_or_else(|| overflow("the number of elements"))
 }
 
 /// Refuses a cast that is not known.

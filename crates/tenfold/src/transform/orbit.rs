@@ -106,7 +106,7 @@ impl Orbits {
                             "symmetries turn one entry into more than {most} elements, the limit \
                              (tensor_memory) does not allow it"
                         );
-                        return Err(Error::limit("memory", message));
+                        return Err(Error::limit("memory", message).raised_by("tensor_memory"));
                     }
                     None => {
                         known.insert(to, operation);

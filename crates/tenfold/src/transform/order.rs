@@ -463,6 +463,7 @@ mod tests {
         let data = Data {
             sources: &[],
             limits: &limits,
+            tally: None,
         };
         let want = Want::Dense(Form {
             dtype,
@@ -536,6 +537,7 @@ mod tests {
         let data = Data {
             sources: &[],
             limits: &limits,
+            tally: None,
         };
         let info = tensor(DType::F4_E2M1, &[4, 4], &Layout::ColumnMajor);
         let want = Want::Dense(Form::canonical(info.dtype));
@@ -570,6 +572,7 @@ mod tests {
         let data = Data {
             sources: &sources,
             limits: &limits,
+            tally: None,
         };
         let view = View::new(data, &info, 0, &Want::Dense(Form::canonical(dtype))).unwrap();
         assert!(read(&view, &expected) == expected, "{dtype} {shape:?}");

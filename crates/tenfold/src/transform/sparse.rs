@@ -380,7 +380,7 @@ fn pairs(
         places.push(place);
         values.extend_from_slice(value);
     }
-    ElementMap::new(part.dtype, part.endian, form.dtype, form.endian)?.apply(&mut values)?;
+    ElementMap::new(part.dtype, part.endian, form.dtype, form.endian)?.apply(&mut values, None)?;
     Ok((places, values.into()))
 }
 

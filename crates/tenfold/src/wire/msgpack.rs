@@ -94,7 +94,8 @@ impl<'a> Decoder<'a> {
         let len = self.length(0xa0..=0xbf, lengths, "a str", field)?;
         if u64::from(len) > limit && u64::from(len) <= self.remaining() {
             let message = format!("{field} has {len} bytes, the limit for headers leaves {limit}");
-            return Err(Error::limit("limit", message).at(at..self.pos()));
+            let error = Error::limit("limit", message).at(at..self.pos());
+            return Err(error.raised_by("header_bytes"));
         }
         self.r.text(len.into(), self.rules.utf8, field)
     }

@@ -193,7 +193,7 @@ fn quantized_values_are_those_of_burn() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 25);
+    assert_eq!(checked, 26);
 }
 
 #[test]

@@ -129,6 +129,10 @@ fn every_file_comes_back_from_every_layout_that_holds_it() {
                 "{name} as {version}"
             );
         }
+        if name == "snap030_own_rank_65" {
+            assert_eq!(held, 0, "17 dimensions and more are read, not written");
+            continue;
+        }
         // Its own layout, and snapshot-0.3.0, which holds everything but 17 dimensions.
         assert!(held >= 1, "{name} fits no layout");
         if archive.version() != "1" && !name.contains("zero_dim_real_reader_refuses") {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
-use tenfold::format::{Entry, Finding, Profile, Registry, Severity};
+use tenfold::format::{Effect, Entry, Finding, Profile, Registry, Severity};
 use tenfold::io::{MemoryOutput, Siblings, Source};
 use tenfold::ops::{ConvertOptions, prepare};
 use tenfold::{Archive, Bytes, Error, ErrorKind, OpenOptions, Result};
@@ -273,6 +273,13 @@ pub fn options_for(profile: &Profile) -> ConvertOptions {
     options.allow = tenfold::format::Effect::Dropped;
     options.execute.threads = 1;
     options
+}
+
+/// Whether tensors that fit by themselves do not fit together, such as one named like a prefix of another.
+pub fn is_impossible(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> bool {
+    let conversion = prepare(archive, entry, options).unwrap();
+    let mut losses = conversion.losses.iter();
+    losses.any(|loss| loss.effect == Effect::Impossible)
 }
 
 /// Writes an archive to memory.

@@ -1,19 +1,41 @@
 //! Random archives that fit what a version of a format can hold.
 
-use tenfold::format::{Capabilities, Effect, Fit, adapt};
+use std::sync::Arc;
+
+use tenfold::format::{Capabilities, Checksums, Compression, Effect, Fit, Profile, adapt};
 use tenfold::model::{
     DType, Endian, Lanes, Layout, Manifest, Metadata, Part, Payload, Role, Scalar, TensorInfo,
     Value,
 };
+use tenfold::ops::ConvertOptions;
 use tenfold::{Archive, ArchiveBuilder, Bytes};
+
+use super::options_for;
 
 /// SplitMix64: small, good enough, and the same everywhere.
 #[derive(Clone)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    /// What is given out first, the next byte last.
+    script: Vec<u8>,
+}
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        let script = Vec::new();
+        Self {
+            state: seed,
+            script,
+        }
+    }
+
+    /// Gives out numbers made of some bytes, one byte for each as long as there are any: what a fuzzer changes in them
+    /// changes one choice.
+    pub fn scripted(bytes: &[u8]) -> Self {
+        Self {
+            state: bytes.len() as u64,
+            script: bytes.iter().rev().copied().collect(),
+        }
     }
 
     /// The generator that belongs to a name.
@@ -21,12 +43,15 @@ impl Rng {
         let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Self(seed)
+        Self::new(seed)
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        if let Some(byte) = self.script.pop() {
+            return u64::from(byte);
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
@@ -300,4 +325,23 @@ pub fn common_dtype(can: &Capabilities) -> DType {
     let mut all = wanted.into_iter().chain(DType::all());
     all.find(|&dtype| (can.dtype)(dtype) && matches!(dtype, DType::Number(_, Lanes::Real)))
         .expect("a number type")
+}
+
+/// What a version can do beyond holding tensors, some of it.
+pub fn options(rng: &mut Rng, profile: &Profile) -> ConvertOptions {
+    let mut options = options_for(profile);
+    options.allow = Effect::Rearranged;
+    options.check = rng.one_in(2);
+    if profile.can.zstd && rng.one_in(2) {
+        let seed = rng.next();
+        // Some tensors compressed, some not.
+        options.compression = Arc::new(move |tensor| match (tensor.name.len() as u64 ^ seed) % 3 {
+            0 => Compression::Raw,
+            level => Compression::Zstd(i32::try_from(level).unwrap() * 3),
+        });
+    }
+    if !profile.can.checksums.is_empty() && rng.one_in(2) {
+        options.checksums = Checksums::With(*rng.pick(profile.can.checksums));
+    }
+    options
 }

@@ -1,7 +1,8 @@
-//! Comparing metadata: with what is known of it, and with what was written.
+//! Comparing metadata and tensors: with what is known of them, and with what was written.
 
 use serde_json::Value as Json;
 use tenfold::model::{Metadata, Value};
+use tenfold::{Archive, Tensor};
 
 /// Whether a value is the one that the JSON of a fixture says. Widths do not matter, nor does true as 1.
 pub fn is_expected(value: &Value, expected: &Json) -> bool {
@@ -110,4 +111,41 @@ pub fn are_kept(before: &Metadata, after: &Metadata) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The same tensors, by name, with the same metadata.
+pub fn compare(before: &Archive, after: &Archive) -> Result<(), String> {
+    let (count, found) = (before.tensors().len(), after.tensors().len());
+    if count != found {
+        return Err(format!("{count} tensors became {found}"));
+    }
+    are_kept(before.metadata(), after.metadata()).map_err(|why| format!("file: {why}"))?;
+    for tensor in before.tensors() {
+        let found = match after.manifest().tensors.as_slice() {
+            [only] if only.unnamed => after.tensors().next(),
+            _ => after.get(tensor.name()),
+        };
+        let found = found.ok_or_else(|| format!("{:?} is missing", tensor.name()))?;
+        compare_tensors(&tensor, &found).map_err(|why| format!("{:?}: {why}", tensor.name()))?;
+    }
+    Ok(())
+}
+
+fn compare_tensors(before: &Tensor<'_>, after: &Tensor<'_>) -> Result<(), String> {
+    let (a, b) = (before.info(), after.info());
+    if a.dtype != b.dtype || a.shape != b.shape {
+        return Err(format!(
+            "{} {:?} became {} {:?}",
+            a.dtype, a.shape, b.dtype, b.shape
+        ));
+    }
+    are_kept(&a.metadata, &b.metadata)?;
+    let bytes = |tensor: &Tensor<'_>| tensor.canonical().map_err(|error| error.to_string());
+    match bytes(before)? == bytes(after)? {
+        true => Ok(()),
+        false => Err(format!(
+            "{} {:?} {:?}: its bytes differ",
+            a.dtype, a.shape, a.layout
+        )),
+    }
 }

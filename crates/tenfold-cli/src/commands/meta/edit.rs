@@ -118,7 +118,7 @@ fn rewrite(
     }
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
-    let extra = |json: &mut Json<'_>| json.texts("changed", edits.iter().map(|edit| key(edit)));
+    let extra = |json: &mut Json<'_>| json.texts("changed", edits.iter().map(key));
     request.finish(target, conversion, &inputs, &options, &extra, out)
 }
 

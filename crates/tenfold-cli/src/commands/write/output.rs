@@ -154,9 +154,11 @@ impl Request<'_> {
     }
 }
 
-/// What does not exist or cannot be opened is nothing that could be lost; opening it says more.
+/// Comparing opens both, and opening a pipe waits for somebody to write. What does not exist or cannot be opened is nothing
+/// that could be lost; opening it says more.
 pub(super) fn is_same(input: &Path, output: &Path) -> bool {
-    same_file::is_same_file(input, output).unwrap_or(false)
+    let are_files = [input, output].iter().all(|path| path.is_file());
+    are_files && same_file::is_same_file(input, output).unwrap_or(false)
 }
 
 /// Refuses to replace a file that names others, such as an index its shards, where those would stay without it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tenfold::format::{Entry, Loss};
-use tenfold::ops::{Conversion, Report};
+use tenfold::ops::{CastCounts, Conversion, Report};
 
 use super::Request;
 use crate::json::{Json, hex};
@@ -21,6 +21,8 @@ pub(super) struct Summary<'a> {
     read_by: &'static str,
     because: Option<String>,
     losses: Vec<Loss>,
+    /// Values may change, as was asked for.
+    is_cast: bool,
     tensors: usize,
     /// The index and what it names, or numbered files; empty for one file.
     files: Vec<PathBuf>,
@@ -46,7 +48,8 @@ impl<'a> Request<'a> {
             version: conversion.profile.version,
             read_by: conversion.profile.read_by,
             because: conversion.because.clone(),
-            losses: conversion.losses.clone(),
+            losses: [conversion.losses.as_slice(), &conversion.casts].concat(),
+            is_cast: !conversion.casts.is_empty(),
             tensors: conversion.tensors(),
             has_index: target.is_index(&name),
             files,
@@ -71,6 +74,11 @@ impl Summary<'_> {
         }
     }
 
+    /// What casts did, where they may have changed something.
+    fn casts<'r>(&self, report: &'r Report) -> Option<&'r CastCounts> {
+        Some(&report.casts).filter(|casts| self.is_cast && casts.numbers > 0)
+    }
+
     pub(super) fn say(&self, report: Option<&Report>) {
         let took = self.started.elapsed();
         let output = self.output();
@@ -82,6 +90,9 @@ impl Summary<'_> {
             )),
             Some(report) => {
                 report.notes.iter().for_each(say);
+                if let Some(casts) = self.casts(report) {
+                    say(counts(casts));
+                }
                 let checked = if self.request.check {
                     "; the digests of all tensors agree"
                 } else {
@@ -141,11 +152,37 @@ impl Summary<'_> {
             json.text("content", content.map(|sum| hex(&sum)).as_deref())?;
             json.number("tensors", Some(self.tensors as u64))?;
             json.number("bytes", report.map(bytes))?;
+            if let Some(casts) = report.and_then(|report| self.casts(report)) {
+                json.key("casts")?
+                    .object(|json| write_counts(casts, json))?;
+            }
             json.key("seconds")?
                 .plain(format_args!("{:.3}", took.as_secs_f64()))
         })?;
         writeln!(out)
     }
+}
+
+/// What casts did, for people.
+fn counts(casts: &CastCounts) -> String {
+    let number = |n: u64, what: &str| match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    format!(
+        "{} cast: {}, {}, {}",
+        number(casts.numbers, "number"),
+        number(casts.overflows, "overflow"),
+        number(casts.underflows, "underflow"),
+        number(casts.nans, "NaN")
+    )
+}
+
+fn write_counts(casts: &CastCounts, json: &mut Json<'_>) -> io::Result<()> {
+    json.number("numbers", Some(casts.numbers))?;
+    json.number("overflows", Some(casts.overflows))?;
+    json.number("underflows", Some(casts.underflows))?;
+    json.number("nans", Some(casts.nans))
 }
 
 /// Bytes of all files that were written.

@@ -77,7 +77,7 @@ pub(super) fn write(
                     digest,
                 } => {
                     let info = tensor(from, *index)?;
-                    let view = View::new(from.data(), info, *part, want)?;
+                    let view = View::new(from.data().counted(&options.tally), info, *part, want)?;
                     let sum = Digesting::new(*digest)?;
                     let done = writer
                         .tensor(pool, view, *codec, None, sum)
@@ -91,7 +91,7 @@ pub(super) fn write(
                 Segment::Text { index, form, spell } => {
                     let info = tensor(from, *index)?;
                     let want = Want::Dense(form.clone());
-                    let view = View::new(from.data(), info, 0, &want)?;
+                    let view = View::new(from.data().counted(&options.tally), info, 0, &want)?;
                     let sum = Digesting::new(None)?;
                     let done = writer
                         .tensor(pool, view, None, Some(*spell), sum)

@@ -20,7 +20,7 @@ use crate::format::{FilePlan, Plan, Segment, Want, Written};
 use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
-use crate::transform::Triangle;
+use crate::transform::{Tally, Triangle};
 
 use target::Target;
 
@@ -32,6 +32,8 @@ pub struct ExecuteOptions {
     pub threads: usize,
     /// Lets another thread watch and stop the work.
     pub control: Arc<Control>,
+    /// Counts of the numbers that are cast.
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// Writes the files of a plan that was made for the tensors of `from`.

@@ -197,11 +197,26 @@ impl Job<'_> {
             Task::Gather { segments } => self.gather(segments.clone(), scratch),
             Task::Share { segment, from, len } => self
                 .share(*segment, *from, *len, scratch)
-                .map(|()| Vec::new()),
-            Task::Tile { segment, tile } => {
-                self.tile(*segment, *tile, scratch).map(|()| Vec::new())
-            }
-            Task::Whole { segment } => self.whole(*segment, scratch),
+                .map(|()| Vec::new())
+                .map_err(|error| self.blame(*segment, error)),
+            Task::Tile { segment, tile } => self
+                .tile(*segment, *tile, scratch)
+                .map(|()| Vec::new())
+                .map_err(|error| self.blame(*segment, error)),
+            Task::Whole { segment } => self
+                .whole(*segment, scratch)
+                .map_err(|error| self.blame(*segment, error)),
+        }
+    }
+
+    /// Says in which tensor an error happened.
+    fn blame(&self, segment: usize, error: Error) -> Error {
+        match self.run.get(segment) {
+            Some(Segment::Tensor { index, .. }) => match tensor(self.from, *index) {
+                Ok(tensor) => error.in_tensor(&tensor.name),
+                Err(_) => error,
+            },
+            _ => error,
         }
     }
 
@@ -258,9 +273,10 @@ impl Job<'_> {
                     let view = self.view(segment)?;
                     let mut sum = Digesting::new(*digest)?;
                     match view.direct() {
-                        Some(input) => scratch.window.read(input, &mut scratch.piece)?,
-                        None => scratch.piece = view.collect(u64::MAX)?,
+                        Some(input) => scratch.window.read(input, &mut scratch.piece),
+                        None => view.collect(u64::MAX).map(|all| scratch.piece = all),
                     }
+                    .map_err(|error| self.blame(segment, error))?;
                     sum.update(&scratch.piece);
                     digests.extend(sum.finish().map(|digest| (segment, digest)));
                     scratch.buffer.extend_from_slice(&scratch.piece);
@@ -355,7 +371,8 @@ impl Job<'_> {
         else {
             return Err(Error::argument("not a tensor"));
         };
-        View::new(self.from.data(), tensor(self.from, *index)?, *part, want)
+        let data = self.from.data().counted(&self.options.tally);
+        View::new(data, tensor(self.from, *index)?, *part, want)
     }
 }
 
@@ -363,7 +380,11 @@ impl Job<'_> {
 fn is_light(tensor: &TensorInfo) -> bool {
     let dense = matches!(
         tensor.layout,
-        Layout::RowMajor | Layout::ColumnMajor | Layout::Opaque { .. } | Layout::Packed(_)
+        Layout::RowMajor
+            | Layout::ColumnMajor
+            | Layout::Decoded
+            | Layout::Opaque { .. }
+            | Layout::Packed(_)
     );
     dense
         && tensor

@@ -58,8 +58,8 @@ impl<'s> Target<'s> {
     pub(super) fn finish(self, len: u64) -> Result<()> {
         #[cfg(feature = "std")]
         if let Some(file) = self.file() {
-            return file
-                .set_len(len)
+            return crate::io::fault::point("length")
+                .and_then(|()| file.set_len(len))
                 .map_err(|cause| Error::io("cannot set the length", cause));
         }
         let _ = len;
@@ -137,6 +137,7 @@ fn kernel_copy(
     let mut from_at = range.start + from;
     let mut to_at = at;
     let len = crate::transform::as_size(len)?;
+    crate::io::fault::point("copy").map_err(|cause| Error::io("cannot copy", cause))?;
     match rustix::fs::copy_file_range(from_file, Some(&mut from_at), file, Some(&mut to_at), len) {
         Ok(0) => Err(
             Error::mismatch("changed", "the file became shorter while it was read")

@@ -35,7 +35,8 @@ impl Format for Burnpack {
         let size = u64::from(header.metadata_size);
         if size > cx.limits().header_bytes {
             let message = format!("{size} bytes of metadata are more than the limit for headers");
-            return Err(Error::limit("burnpack.limit", message).at(6..10));
+            let error = Error::limit("burnpack.limit", message).at(6..10);
+            return Err(error.raised_by("header_bytes"));
         }
         let cbor = r.take(size, "metadata")?;
         let (root, end) = Root::parse(&cbor, Header::LEN)?;
@@ -131,7 +132,8 @@ fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
     let limit = cx.limits().rank;
     if shape.len() > limit {
         let message = format!("{} dimensions, the limit is {limit}", shape.len());
-        return Err(Error::limit("burnpack.limit", message).at(at.clone()));
+        let error = Error::limit("burnpack.limit", message).at(at.clone());
+        return Err(error.raised_by("rank"));
     }
     let overflow = || {
         let message = format!("shape {shape:?} has more elements or bytes than 64 bits can count");

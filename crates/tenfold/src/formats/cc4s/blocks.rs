@@ -181,7 +181,7 @@ impl Blocks {
         let too_large = || {
             let message =
                 format!("the indices of {nnz} elements are more than may be in memory at once");
-            Error::limit("cc4s.nonzero", message)
+            Error::limit("cc4s.nonzero", message).raised_by("tensor_memory")
         };
         let bytes = nnz.checked_mul(8 * self.lengths.len() as u64);
         let bytes = bytes.filter(|&bytes| bytes <= limits.tensor_memory);

@@ -254,7 +254,8 @@ fn dimensions(node: &Node, most: usize) -> Result<Vec<Dimension>> {
     };
     if items.len() > most {
         let message = format!("{} dimensions, at most {most} are read", items.len());
-        return Err(Error::limit("cc4s.dimensions", message).at(list.at..list.at + 1));
+        let error = Error::limit("cc4s.dimensions", message).at(list.at..list.at + 1);
+        return Err(error.raised_by("rank"));
     }
     items.into_iter().map(dimension).collect()
 }

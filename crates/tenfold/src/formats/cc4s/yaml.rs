@@ -30,7 +30,11 @@ impl Node {
         let most = limits.header_bytes.min(MAX_BYTES);
         if source.len() > most {
             let message = format!("{} bytes of YAML, at most {most} are read", source.len());
-            return Err(Error::limit("cc4s.yaml", message).at(0..source.len()));
+            let error = Error::limit("cc4s.yaml", message).at(0..source.len());
+            return Err(match most < MAX_BYTES {
+                true => error.raised_by("header_bytes"),
+                false => error,
+            });
         }
         let bytes = source.read(0..source.len())?;
         let text = core::str::from_utf8(&bytes).map_err(|cause| {
@@ -217,7 +221,8 @@ impl<'t> Builder<'t> {
     fn begin(&mut self, at: u64, kind: Kind) -> Result<()> {
         if self.open.len() >= self.depth {
             let message = format!("nested deeper than {}", self.depth);
-            return Err(Error::limit("cc4s.yaml", message).at(at..at + 1));
+            let error = Error::limit("cc4s.yaml", message).at(at..at + 1);
+            return Err(error.raised_by("depth"));
         }
         self.open.push(Open {
             node: Node { at, kind },

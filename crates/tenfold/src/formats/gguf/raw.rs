@@ -168,7 +168,8 @@ impl<'a> Fields<'a> {
         let at = self.r.pos();
         if at > limit {
             let message = format!("the header has more than {limit} bytes, the limit for headers");
-            return Err(Error::limit("gguf.limit", message).at(0..at));
+            let error = Error::limit("gguf.limit", message).at(0..at);
+            return Err(error.raised_by("header_bytes"));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use crc32fast::Hasher;
 
 use super::{EXTENSION, SPEC, ZIP, write};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Arranged, Confidence, Context, Effect, Format, Loss, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
@@ -29,20 +29,22 @@ impl Format for Npz {
         let head = source.read(0..source.len().min(4))?;
         if head != b"PK\x03\x04"[..] && head != b"PK\x05\x06"[..] {
             return Ok(
-                match has_end(source)? && holds_arrays(source) == Ok(Some(true)) {
+                match has_end(source)? && contents(source)? == Contents::Arrays {
                     // The beginning is damaged: describing it says how.
                     true => Confidence::Possible,
                     false => Confidence::No,
                 },
             );
         }
-        Ok(match holds_arrays(source) {
-            Ok(None) => Confidence::Possible,
-            Ok(Some(true)) => Confidence::Certain,
-            Ok(Some(false)) => Confidence::No,
+        Ok(match contents(source)? {
+            Contents::Nothing => Confidence::Possible,
+            Contents::Arrays => Confidence::Certain,
+            Contents::Others => Confidence::No,
             // Perhaps damaged or cut off.
-            Err(()) if first_name(source)?.ends_with(EXTENSION.as_bytes()) => Confidence::Likely,
-            Err(()) => Confidence::No,
+            Contents::Unknown if first_name(source)?.ends_with(EXTENSION.as_bytes()) => {
+                Confidence::Likely
+            }
+            Contents::Unknown => Confidence::No,
         })
     }
 
@@ -93,17 +95,33 @@ impl Format for Npz {
     }
 }
 
-/// Whether an archive holds arrays and is not PyTorch's; `None` for one that is empty, an error for one without a directory.
-fn holds_arrays(source: &dyn Source) -> Result<Option<bool>, ()> {
-    let directory = Directory::read(source, MOST_DETECTED).map_err(|_| ())?;
+/// What the members of an archive are.
+#[derive(PartialEq)]
+enum Contents {
+    Arrays,
+    Nothing,
+    /// No arrays, or PyTorch's.
+    Others,
+    /// There is no directory that can be read.
+    Unknown,
+}
+
+/// What an archive holds, by its directory. A disk that fails is no answer.
+fn contents(source: &dyn Source) -> Result<Contents> {
+    let directory = match Directory::read(source, MOST_DETECTED) {
+        Ok(directory) => directory,
+        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+        Err(_) => return Ok(Contents::Unknown),
+    };
     let ends = |end: &str| {
         let mut entries = directory.entries.iter();
         entries.any(|entry| entry.name.ends_with(end))
     };
-    match directory.entries.is_empty() {
-        true => Ok(None),
-        false => Ok(Some(ends(EXTENSION) && !ends("/data.pkl"))),
-    }
+    Ok(match directory.entries.is_empty() {
+        true => Contents::Nothing,
+        false if ends(EXTENSION) && !ends("/data.pkl") => Contents::Arrays,
+        false => Contents::Others,
+    })
 }
 
 /// Whether a file ends like a zip archive without a comment.

@@ -69,7 +69,8 @@ impl<'a> Parser<'a> {
         limit.checked_sub(read).ok_or_else(|| {
             let message =
                 format!("names and sizes take more than {limit} bytes, the limit for headers");
-            Error::limit("primitiv.limit", message).at(self.pos()..self.pos() + 1)
+            let error = Error::limit("primitiv.limit", message).at(self.pos()..self.pos() + 1);
+            error.raised_by("header_bytes")
         })
     }
 }
@@ -231,7 +232,8 @@ impl Key {
                     "the key of a parameter has {len} parts, the limit (depth) is {}",
                     key.len()
                 );
-                return Err(Error::limit("primitiv.limit", message).at(at..p.pos()));
+                let error = Error::limit("primitiv.limit", message).at(at..p.pos());
+                return Err(error.raised_by("depth"));
             }
             key.push(p.text("a part of a key")?);
         }

@@ -110,7 +110,8 @@ fn header(cx: &Context<'_>, source: &dyn Source) -> Result<(bytes::Bytes, u64)> 
     let limit = cx.limits().header_bytes;
     if len > limit {
         let message = format!("the header has {len} bytes, the limit for headers is {limit}");
-        return Err(Error::limit("safetensors.limit", message).at(0..PREFIX));
+        let error = Error::limit("safetensors.limit", message).at(0..PREFIX);
+        return Err(error.raised_by("header_bytes"));
     }
     let data = PREFIX + len;
     if data > file {

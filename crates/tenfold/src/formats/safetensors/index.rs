@@ -83,7 +83,11 @@ impl Index {
         let limit = limits.header_bytes.min(MAX_HEADER);
         if len > limit {
             let message = format!("the index has {len} bytes, the limit is {limit}");
-            return Err(Error::limit("safetensors.limit", message).at(0..len));
+            let error = Error::limit("safetensors.limit", message).at(0..len);
+            return Err(match limit < MAX_HEADER {
+                true => error.raised_by("header_bytes"),
+                false => error,
+            });
         }
         Self::parse(&source.read(0..len)?)
     }

@@ -181,7 +181,8 @@ fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
         if shape.len() == max_rank {
             let at = json.at();
             let message = format!("more than {max_rank} dimensions, the limit");
-            return Err(Error::limit("safetensors.rank", message).at(at..at + 1));
+            let error = Error::limit("safetensors.rank", message).at(at..at + 1);
+            return Err(error.raised_by("rank"));
         }
         shape.push(json.unsigned("a dimension")?);
     }

@@ -38,7 +38,11 @@ pub(super) fn index(cx: &Context<'_>, range: Range<u64>) -> Result<Bytes> {
     let limit = cx.limits().header_bytes.min(MAX_INDEX);
     if len > limit {
         let message = format!("the index has {len} bytes, the limit (header_bytes) is {limit}");
-        return Err(Error::limit("ztensor.index", message).at(range));
+        let error = Error::limit("ztensor.index", message).at(range);
+        return Err(match limit < MAX_INDEX {
+            true => error.raised_by("header_bytes"),
+            false => error,
+        });
     }
     cx.source().read(range)
 }

@@ -9,10 +9,10 @@
 use super::*;
 
 /// A directory of its own, gone in the end.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(temporary_name(name));
         fs::create_dir(&path).unwrap();
         Self(path)

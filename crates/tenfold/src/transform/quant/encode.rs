@@ -99,7 +99,7 @@ impl Decode for Quantizer {
         let numbers = match &self.from {
             From::Part((map, width)) => {
                 let mut bytes = read(0, elements.start * width..elements.end * width)?.to_vec();
-                map.apply(&mut bytes)?;
+                map.apply(&mut bytes, None)?;
                 bytes
             }
             From::Decoder(inner) => {

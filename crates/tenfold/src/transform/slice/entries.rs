@@ -258,7 +258,7 @@ impl<'a> Search<'_, 'a> {
             }
             first += count;
         }
-        map.apply(&mut self.values)?;
+        map.apply(&mut self.values, None)?;
         Ok(true)
     }
 

@@ -40,14 +40,20 @@ enum Kind<'a> {
 impl<'a> Stored<'a> {
     /// The units of a part, as little-endian `dtype` in the end.
     pub(super) fn part(data: Data<'a>, part: &Part, dtype: DType) -> Result<Self> {
+        let map = ElementMap::new(part.dtype, part.endian, dtype, Endian::Little)?;
+        // Gathered units have bytes of their own, which is not how numbers of less than a byte are cast.
+        if !map.has_whole_bytes() {
+            let message = format!("{} cannot be cut and cast to {dtype} at once", part.dtype);
+            return Err(Error::unsupported("cast", message));
+        }
         if Self::is_mapped_later(part) {
             return Ok(Self {
                 kind: Kind::Direct(data.input(&part.payload)?),
                 bits: unit_bits(part.dtype),
-                map: ElementMap::new(part.dtype, part.endian, dtype, Endian::Little)?,
+                map,
             });
         }
-        let view = View::part(data, part, dtype, Endian::Little)?;
+        let view = View::mapped(data, part, map)?;
         Ok(Self::view(view, unit_bits(dtype)))
     }
 
@@ -147,7 +153,7 @@ impl<'w, 'a> Gather<'w, 'a> {
 
     /// What is done to gathered units when nothing else is.
     pub(super) fn finish(&self, out: &mut Vec<u8>) -> Result<()> {
-        self.stored.map.apply(out)
+        self.stored.map.apply(out, None)
     }
 
     /// How many runs are read together, and the bytes that they are in.

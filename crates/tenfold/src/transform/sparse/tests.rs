@@ -121,6 +121,7 @@ fn read(info: &TensorInfo, form: &Form) -> Result<Vec<u8>> {
     let data = Data {
         sources: &[],
         limits: &limits,
+        tally: None,
     };
     View::new(data, info, 0, &Want::Dense(form.clone()))?.collect(u64::MAX)
 }
@@ -208,6 +209,7 @@ fn rows_give_the_dense_matrix_also_with_columns_that_do_not_rise() {
     let data = Data {
         sources: &[],
         limits: &limits,
+        tally: None,
     };
     let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();
     assert!(!scatter.is_sorted());
@@ -259,6 +261,7 @@ fn any_stretch_of_the_dense_matrix_can_be_read() {
     let data = Data {
         sources: &[],
         limits: &limits,
+        tally: None,
     };
     let info = pairs_of(ENTRIES, true);
     let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();

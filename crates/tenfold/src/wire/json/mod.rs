@@ -261,7 +261,8 @@ impl<'a> Json<'a> {
         if self.open.len() >= self.max_depth {
             let message = format!("nested deeper than {} levels", self.max_depth);
             let at = self.place(self.pos);
-            return Err(Error::limit(self.rules.depth, message).at(at..at + 1));
+            let error = Error::limit(self.rules.depth, message).at(at..at + 1);
+            return Err(error.raised_by("depth"));
         }
         self.pos += 1;
         self.open.push(Open {

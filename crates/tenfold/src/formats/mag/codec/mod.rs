@@ -54,7 +54,8 @@ fn within_limits(cx: &Context<'_>, at: u64) -> Result<()> {
     let limit = cx.limits().header_bytes;
     if at > limit {
         let message = format!("the header goes on past {limit} bytes, the limit for headers");
-        return Err(Error::limit("mag.limit", message).at(limit..at));
+        let error = Error::limit("mag.limit", message).at(limit..at);
+        return Err(error.raised_by("header_bytes"));
     }
     Ok(())
 }

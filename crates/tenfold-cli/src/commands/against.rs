@@ -1,0 +1,148 @@
+//! `tenfold verify --against LIST`: reads what `tenfold digest` printed.
+
+use std::fs;
+use std::path::Path;
+
+use tenfold::ops::Expected;
+
+use crate::failure::{Failure, Result};
+use crate::output::show_path;
+
+/// A list of one or several files, by the paths that they had.
+pub(crate) struct Lists {
+    path: String,
+    files: Vec<(String, Expected)>,
+}
+
+impl Lists {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let shown = show_path(path);
+        let text = fs::read_to_string(path)
+            .map_err(|cause| Failure::Message(format!("cannot read {shown}: {cause}")))?;
+        let files = parse(&text).map_err(|(line, why)| {
+            Failure::Message(format!(
+                "{shown}: line {line} {why}; a list is what `tenfold digest` prints"
+            ))
+        })?;
+        Ok(Self { path: shown, files })
+    }
+
+    /// What the list says of a file: under its path, else under its name, else it is the only one.
+    pub(crate) fn of(&self, path: &Path) -> Result<&Expected> {
+        let shown = show_path(path);
+        let name = |path: &str| {
+            path.rsplit(std::path::is_separator)
+                .next()
+                .map(str::to_owned)
+        };
+        let same_path = self.files.iter().find(|(listed, _)| *listed == shown);
+        let mut same_name = self
+            .files
+            .iter()
+            .filter(|(listed, _)| name(listed) == name(&shown));
+        let found = match (same_path, same_name.next(), same_name.next(), &*self.files) {
+            (Some(found), ..) | (_, Some(found), None, _) | (_, None, _, [found]) => found,
+            _ => {
+                let message = format!("{} does not say what {shown} should be", self.path);
+                return Err(Failure::Message(message));
+            }
+        };
+        Ok(&found.1)
+    }
+}
+
+/// A line for each tensor, and one for the content that ends the list of a file.
+fn parse(text: &str) -> std::result::Result<Vec<(String, Expected)>, (usize, &'static str)> {
+    let mut files = Vec::new();
+    let mut open = Expected::default();
+    let mut line = 0;
+    for text in text.lines() {
+        line += 1;
+        let fail = |why| (line, why);
+        if let Some(content) = text.strip_prefix("content ") {
+            let (sum, path) = match content.split_once("  ") {
+                Some((sum, path)) => (sum, path),
+                None => return Err(fail("names no file")),
+            };
+            open.content = match sum.starts_with("unknown") {
+                true => None,
+                false => Some(sha256(sum).ok_or(fail("has no SHA-256"))?),
+            };
+            files.push((path.to_owned(), std::mem::take(&mut open)));
+            continue;
+        }
+        // The name may begin with spaces, and be nothing.
+        let (Some(sum), Some("  "), Some(name)) =
+            (text.get(..64), text.get(64..66), text.get(66..))
+        else {
+            return Err(fail("is neither a tensor nor the content of a file"));
+        };
+        let sum = match sum.trim_end() {
+            "unreadable" => None,
+            sum => Some(sha256(sum).ok_or(fail("has no SHA-256"))?),
+        };
+        open.tensors.push((name.to_owned(), sum));
+    }
+    match open.tensors.is_empty() && !files.is_empty() {
+        true => Ok(files),
+        false => Err((line, "is not the end of a list")),
+    }
+}
+
+fn sha256(text: &str) -> Option<[u8; 32]> {
+    let mut sum = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in sum.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_list_has_tensors_and_ends_with_the_content() {
+        let sum = "ab".repeat(32);
+        let unreadable = format!("{:64}", "unreadable");
+        let text = format!(
+            "{sum}   b  c\n{unreadable}  d\ncontent {sum}  x y.mag\ncontent unknown: no  e\n"
+        );
+        let files = parse(&text).unwrap_or_default();
+        assert_eq!(files.len(), 2);
+        assert_eq!(
+            files.first().map(|(path, _)| path.as_str()),
+            Some("x y.mag")
+        );
+        let tensors: Vec<_> = files.iter().flat_map(|(_, list)| &list.tensors).collect();
+        assert_eq!(
+            tensors,
+            [
+                &(" b  c".to_owned(), Some([0xab; 32])),
+                &("d".to_owned(), None)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_with_the_line() {
+        let sum = "ab".repeat(32);
+        let wrong = [
+            ("", 0),
+            ("{}", 1),
+            (&format!("{sum}  a"), 1),
+            (&format!("{sum}  a\ncontent x  y"), 2),
+            (&format!("{}  a\ncontent {sum}  y", "xy".repeat(32)), 1),
+        ];
+        for (text, line) in wrong {
+            assert_eq!(
+                parse(text).map(drop).map_err(|(line, _)| line),
+                Err(line),
+                "{text:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Doors to the decoders that formats share, for fuzzing and nothing else: not part of the interface.
+//!
+//! A door decodes, and where that succeeds it encodes again and looks whether the same comes back. What it returns is the
+//! contradiction that it found.
+
+#![allow(clippy::missing_errors_doc)]
+
+use crate::prelude::*;
+
+/// What contradicts itself, in words.
+pub type Contradiction = String;
+
+/// JSON of any kind: what was read and written again reads as the same value.
+#[cfg(any(feature = "mag", feature = "safetensors"))]
+pub fn json(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::wire::json::{Json, Rules, encode};
+
+    static RULES: Rules = Rules {
+        syntax: "json.syntax",
+        text: "json.text",
+        depth: "json.depth",
+    };
+    let read = |bytes: &[u8]| {
+        let mut json = Json::new(bytes, 0, 128, &RULES)?;
+        let value = json.value(&mut |_, _| Ok(()))?;
+        json.end()?;
+        Ok::<_, crate::Error>(value)
+    };
+    let skipped = Json::new(bytes, 0, 128, &RULES).and_then(|mut json| {
+        json.skip()?;
+        json.end()
+    });
+    let value = read(bytes);
+    if skipped.is_ok() != value.is_ok() {
+        return Err(format!("skipped {skipped:?}, read {value:?}"));
+    }
+    let Ok(value) = value else {
+        return Ok(());
+    };
+    let mut text = String::new();
+    encode(&value, &mut text).map_err(|error| format!("{value:?} is not encoded: {error}"))?;
+    let again = read(text.as_bytes());
+    // As text, because NaN does not equal itself.
+    match again.as_ref().map(|again| format!("{again:?}")) {
+        Ok(again) if again == format!("{value:?}") => Ok(()),
+        _ => Err(format!("{value:?} became {text} became {again:?}")),
+    }
+}
+
+/// CBOR: the deterministic encoding comes back byte by byte, any other one settles after it was encoded once.
+#[cfg(any(feature = "burnpack", feature = "ztensor"))]
+pub fn cbor(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::model::Value;
+    use crate::wire::cbor::{Decoder, Encoder, Rules};
+
+    static RULES: Rules = Rules {
+        syntax: "cbor.syntax",
+        depth: "cbor.depth",
+        form: "cbor.form",
+        duplicate: "cbor.duplicate",
+        schema: "cbor.schema",
+    };
+    let read = |bytes: &[u8], deterministic: bool| {
+        let mut decoder = Decoder::new(bytes, 0, &RULES, 64);
+        if deterministic {
+            decoder = decoder.deterministic();
+        }
+        let value = decoder.value()?;
+        decoder.finish()?;
+        Ok::<_, crate::Error>(value)
+    };
+    let write = |value: &Value, deterministic: bool| {
+        let mut encoder = match deterministic {
+            true => Encoder::deterministic(),
+            false => Encoder::new(),
+        };
+        encoder.value(value);
+        encoder.into_bytes()
+    };
+    if let Ok(value) = read(bytes, true) {
+        let again = write(&value, true);
+        if again != bytes {
+            return Err(format!("{bytes:02x?} is {value:?} is {again:02x?}"));
+        }
+    }
+    if let Ok(value) = read(bytes, false) {
+        let once = write(&value, false);
+        let again = read(&once, false)
+            .map_err(|error| format!("{value:?} became {once:02x?}, refused: {error}"))?;
+        let twice = write(&again, false);
+        if once != twice {
+            return Err(format!("{once:02x?} became {twice:02x?}"));
+        }
+    }
+    Ok(())
+}
+
+/// MessagePack: an object is of one kind, and in its shortest form it is the same object.
+#[cfg(feature = "primitiv")]
+pub fn msgpack(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::wire::msgpack::{Decoder, Encoder, Rules};
+    use bytes::Bytes;
+
+    const RULES: Rules = Rules {
+        truncated: "msgpack.truncated",
+        kind: "msgpack.kind",
+        utf8: "msgpack.utf8",
+    };
+    #[derive(Debug, PartialEq)]
+    enum Object {
+        U32(u32),
+        F32(u32),
+        Array(u32),
+        Map(u32),
+        Bin(u32),
+        Text(String),
+    }
+    let all = Bytes::copy_from_slice(bytes);
+    let try_all = |from: &Bytes| {
+        let mut found = Vec::new();
+        let mut look = |read: &dyn Fn(&mut Decoder<'_>) -> crate::Result<Object>| {
+            let mut decoder = Decoder::new(from, RULES);
+            if let Ok(object) = read(&mut decoder) {
+                found.push((object, decoder.pos()));
+            }
+        };
+        look(&|d| d.u32("field").map(Object::U32));
+        look(&|d| d.f32("field").map(|value| Object::F32(value.to_bits())));
+        look(&|d| d.array("field").map(Object::Array));
+        look(&|d| d.map("field").map(Object::Map));
+        look(&|d| {
+            let len = d.bin("field")?;
+            d.skip(len, "field").map(|_| Object::Bin(len))
+        });
+        look(&|d| d.text(u64::MAX, "field").map(Object::Text));
+        found
+    };
+    let mut rest = all;
+    loop {
+        let mut found = try_all(&rest);
+        if found.len() > 1 {
+            return Err(format!("several objects in one: {found:?}"));
+        }
+        let Some((object, len)) = found.pop() else {
+            return Ok(());
+        };
+        let mut encoder = Encoder::new();
+        let written = match &object {
+            Object::U32(value) => Ok(encoder.u32(*value)),
+            Object::F32(value) => Ok(encoder.f32(f32::from_bits(*value))),
+            Object::Array(len) => encoder.array(*len as usize),
+            Object::Map(len) => encoder.map(*len as usize),
+            Object::Bin(len) => encoder.bin((*len).into()),
+            Object::Text(text) => encoder.text(text),
+        };
+        written.map_err(|error| format!("{object:?} is not encoded: {error}"))?;
+        let mut short = encoder.take();
+        if let Object::Bin(len) = object {
+            short.resize(short.len() + len as usize, 0);
+        }
+        let again = try_all(&Bytes::from(short));
+        if again.first().map(|(object, _)| object) != Some(&object) {
+            return Err(format!("{object:?} became {again:?}"));
+        }
+        let next = usize::try_from(len).unwrap_or(usize::MAX);
+        rest = rest.slice(next.min(rest.len())..);
+    }
+}

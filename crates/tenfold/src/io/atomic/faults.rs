@@ -1,0 +1,292 @@
+//! Every single operation on a file fails, one after the other: what was there stays, or what is new is whole.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)] // a test may panic
+
+use super::tests::Scratch;
+use super::*;
+use crate::archive::{Archive, ArchiveBuilder, OpenOptions};
+use crate::format::{Entry, Profile};
+use crate::formats::FORMATS;
+use crate::io::fault::Faults;
+use crate::model::DType;
+use crate::ops::{ConvertOptions, prepare};
+
+/// How an output can come about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// A file where there is none.
+    New,
+    /// A file in the place of another one.
+    Replace,
+    /// A directory with a file for every tensor.
+    Directory,
+}
+
+/// What a system may lack: files without a name as outside of Linux, hard links as on FAT.
+const SYSTEMS: [&[&str]; 3] = [&[], &["unnamed"], &["unnamed", "link"]];
+
+#[test]
+fn any_operation_may_fail_and_nothing_is_lost_or_left() {
+    let mut seen = Vec::new();
+    let mut failed = 0;
+    for entry in FORMATS.iter().filter(|entry| entry.codec.is_some()) {
+        let Some(profile) = entry.spec.writes.first() else {
+            continue;
+        };
+        for way in [Way::New, Way::Replace, Way::Directory] {
+            // One file and several; what the others do is the same.
+            let systems = match entry.spec.id {
+                "cc4s" | "mag" => &SYSTEMS[..],
+                _ => &SYSTEMS[..1],
+            };
+            for &lacks in systems {
+                let case = Case::new(entry, profile, way, lacks);
+                failed += case.fail_everywhere(&mut seen);
+            }
+        }
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    let all = [
+        "copy",
+        "create",
+        "length",
+        "link",
+        "read",
+        "remove",
+        "rename",
+        "reserve",
+        "sync",
+        "sync-directory",
+        "unnamed",
+        "write",
+    ];
+    let linux = cfg!(target_os = "linux");
+    let all: Vec<_> = (all.into_iter())
+        .filter(|what| linux || !matches!(*what, "copy" | "unnamed"))
+        .collect();
+    assert_eq!(seen, all, "after {failed} faults");
+    std::eprintln!("{failed} faults");
+}
+
+/// One conversion of a file to another one.
+struct Case<'c> {
+    entry: &'c Entry,
+    profile: &'static Profile,
+    way: Way,
+    lacks: &'static [&'static str],
+    scratch: Scratch,
+    /// What the output is when nothing fails, by name.
+    whole: Vec<(String, Vec<u8>)>,
+}
+
+const OLD: &[u8] = b"what was there before";
+
+impl<'c> Case<'c> {
+    fn new(
+        entry: &'c Entry,
+        profile: &'static Profile,
+        way: Way,
+        lacks: &'static [&'static str],
+    ) -> Self {
+        let case = Self {
+            entry,
+            profile,
+            way,
+            lacks,
+            scratch: Scratch::new(entry.spec.id),
+            whole: Vec::new(),
+        };
+        fs::create_dir(case.scratch.0.join("in")).unwrap();
+        fs::create_dir(case.scratch.0.join("out")).unwrap();
+        let input = case.scratch.0.join("in").join(case.name());
+        let source = case.source();
+        let out = AtomicOutput::file(&input).unwrap().sync(false);
+        let mut options = case.options();
+        options.file_per_tensor = false;
+        let name = case.name();
+        (prepare(&source, entry, &options).unwrap())
+            .write(&name, Box::new(out))
+            .unwrap();
+        case
+    }
+
+    fn name(&self) -> String {
+        format!("t.{}", self.entry.spec.extensions[0])
+    }
+
+    fn out(&self) -> PathBuf {
+        self.scratch.0.join("out")
+    }
+
+    /// A tensor that is gathered with others, and one that the kernel copies.
+    fn source(&self) -> Archive {
+        let mut dtypes = [DType::F32, DType::F64, DType::U8].into_iter();
+        let dtype = dtypes
+            .find(|&dtype| (self.profile.can.dtype)(dtype))
+            .unwrap();
+        let mut builder = ArchiveBuilder::new();
+        let sizes = [3u64, 80_000, 5];
+        let most = usize::try_from(self.profile.can.max_tensors).unwrap_or(usize::MAX);
+        for (n, size) in sizes
+            .into_iter()
+            .skip(usize::from(most == 1))
+            .take(most)
+            .enumerate()
+        {
+            let bytes = usize::try_from(size).unwrap() * dtype.width().unwrap();
+            let data: Vec<u8> = (0..bytes)
+                .map(|at| u8::try_from(at % 61).unwrap())
+                .collect();
+            builder
+                .push(format!("t{n}"), dtype, &[size], bytes::Bytes::from(data))
+                .unwrap();
+        }
+        builder.finish()
+    }
+
+    fn options(&self) -> ConvertOptions {
+        let mut options = ConvertOptions {
+            version: Some(self.profile.version.to_owned()),
+            allow: crate::format::Effect::Dropped,
+            file_per_tensor: self.way == Way::Directory,
+            ..ConvertOptions::default()
+        };
+        // Faults are those of one thread.
+        options.execute.threads = 1;
+        options
+    }
+
+    /// The conversion, from opening its input to the visible output.
+    fn convert(&self) -> Result<()> {
+        let input = self.scratch.0.join("in").join(self.name());
+        let archive = OpenOptions::new().mmap(false).open(input)?;
+        let conversion = prepare(&archive, self.entry, &self.options())?;
+        let out = match self.way {
+            Way::Directory => AtomicOutput::directory(self.out().join("all"))?,
+            _ => AtomicOutput::file(self.out().join(self.name()))?.force(self.way == Way::Replace),
+        };
+        conversion.write(&self.name(), Box::new(out)).map(drop)
+    }
+
+    /// What is in the directory of the output, the files of a directory in it under both names.
+    fn found(&self) -> Vec<(String, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.out()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    found.push((format!("{}/", path.display()), Vec::new()));
+                    folders.push(path);
+                } else {
+                    found.push((path.display().to_string(), fs::read(&path).unwrap()));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn reset(&self) {
+        fs::remove_dir_all(self.out()).unwrap();
+        fs::create_dir(self.out()).unwrap();
+        if self.way == Way::Replace {
+            fs::write(self.out().join(self.name()), OLD).unwrap();
+        }
+    }
+
+    /// Lets the first operation fail, then the second, until there is none left. Returns how many there were.
+    fn fail_everywhere(mut self, seen: &mut Vec<&'static str>) -> usize {
+        self.reset();
+        let before = self.found();
+        self.convert().unwrap();
+        self.whole = self.found();
+        assert_ne!(before, self.whole);
+        for left in 0.. {
+            self.reset();
+            let faults = Faults::after(left, self.lacks);
+            let result = self.convert();
+            let Some(what) = faults.failed() else {
+                result.unwrap();
+                assert_eq!(self.found(), self.whole, "{self}");
+                return left;
+            };
+            drop(faults);
+            seen.push(what);
+            let found = self.found();
+            match result {
+                // The file has its name, and only whether a power failure takes it away is not known.
+                Err(_) if what == "sync-directory" => assert_eq!(found, self.whole, "{self}"),
+                Err(_) => assert_eq!(found, before, "{self}: {what}, operation {left}"),
+                Ok(()) => self.done_all_the_same(what, left),
+            }
+            if found == before {
+                self.convert().unwrap();
+                assert_eq!(self.found(), self.whole, "{self}: after {what}");
+            }
+        }
+        0
+    }
+
+    /// There is another way without a name or a link, and what could not be removed goes with the next run.
+    fn done_all_the_same(&self, what: &str, left: usize) {
+        assert!(
+            matches!(what, "unnamed" | "remove"),
+            "{self}: {what}, operation {left}"
+        );
+        let found = self.found();
+        let kept: Vec<_> = (found.iter())
+            .filter(|(name, _)| !name.ends_with(SUFFIX))
+            .cloned()
+            .collect();
+        assert_eq!(kept, self.whole, "{self}: {what}");
+        if found != kept {
+            assert_eq!(what, "remove");
+            for (name, _) in &self.whole {
+                let name = Path::new(name).file_name().and_then(|name| name.to_str());
+                remove_abandoned(&self.out(), name.unwrap());
+            }
+            assert_eq!(self.found(), self.whole, "{self}");
+        }
+    }
+}
+
+impl core::fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (id, way, lacks) = (self.entry.spec.id, self.way, self.lacks);
+        write!(f, "{id} {way:?} without {lacks:?}")
+    }
+}
+
+/// A pipe under the name of something abandoned, or of a file to be read, is not waited for.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_neither_opened_nor_replaced() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let scratch = Scratch::new("pipe");
+    let pipe = |name: &str| {
+        let path = scratch.0.join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        path
+    };
+    let abandoned = pipe(".a.zt.1-0.tenfold-partial");
+    let mut out = AtomicOutput::file(scratch.0.join("a.zt")).unwrap();
+    out.create("a.zt", None).unwrap().write(b"new").unwrap();
+    Box::new(out).commit().unwrap();
+    assert!(abandoned.symlink_metadata().is_ok());
+
+    let target = pipe("b.zt");
+    for force in [false, true] {
+        let mut out = AtomicOutput::file(&target).unwrap().force(force);
+        let error = out.create("b.zt", None).map(drop).unwrap_err();
+        assert!(error.message().contains("not replaced"), "{error}");
+    }
+    assert!(!target.symlink_metadata().unwrap().is_file());
+    let error = FileSource::open(&target).map(drop).unwrap_err();
+    assert!(error.message().contains("not a regular file"), "{error}");
+}

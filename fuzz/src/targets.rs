@@ -1,0 +1,418 @@
+//! One function for each fuzz target. Each panics where a promise is broken; what a file is worth is not its concern.
+
+#![allow(unreachable_pub)] // the library of the fuzzers is one place of it, a test the other
+
+use std::sync::Arc;
+
+use tenfold::format::{Effect, Form};
+use tenfold::io::{Limits, Siblings, Source};
+use tenfold::model::{DType, Endian, Layout, Payload, Scalar, TensorInfo};
+use tenfold::ops::{self, ConvertOptions};
+use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result, fuzzing};
+
+use crate::support::memory::on_this_thread;
+use crate::support::random::{self, Rng};
+use crate::support::values::compare;
+use crate::support::{
+    InMemory, Kind, cases, errors, file_name, first_choices, handled, is_impossible, profiles,
+    write_to_memory,
+};
+
+/// A target, by its name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    ("describe", describe),
+    ("read", read),
+    ("convert", convert),
+    ("roundtrip", roundtrip),
+    ("transform", transform),
+    ("wire_cbor", wire_cbor),
+    ("wire_json", wire_json),
+    ("wire_msgpack", wire_msgpack),
+];
+
+/// What a target begins with: the fixtures, or the parts of them that its decoder reads.
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let files = || {
+        let mut all = cases(Kind::Valid);
+        all.extend(cases(Kind::Reject));
+        all.into_iter()
+    };
+    let whole = || files().filter_map(|case| Some((case.format, case.file()?)));
+    let regions = |formats: &[&str]| {
+        let mut parts = Vec::new();
+        for (_, file) in whole().filter(|(format, _)| formats.contains(format)) {
+            let Ok(archive) = file.open() else { continue };
+            for region in &archive.manifest().regions {
+                let bytes = file.bytes.read(region.range.clone());
+                parts.extend(bytes.ok().map(|bytes| bytes.to_vec()));
+            }
+        }
+        parts.sort();
+        parts.dedup();
+        parts
+    };
+    match target {
+        "describe" | "read" | "convert" => whole().map(|(_, file)| file.bytes.to_vec()).collect(),
+        "wire_cbor" => regions(&["ztensor", "burnpack"]),
+        "wire_json" => {
+            let mut texts = regions(&["mag", "safetensors"]);
+            texts.extend(files().map(|case| case.expected.to_string().into_bytes()));
+            texts
+        }
+        "wire_msgpack" => whole()
+            .filter(|(format, _)| *format == "primitiv")
+            .map(|(_, file)| file.bytes.to_vec())
+            .collect(),
+        _ => (0..64)
+            .map(|seed| Rng::new(seed).bytes(16 + 3 * usize::try_from(seed).unwrap_or(0)))
+            .collect(),
+    }
+}
+
+/// Every format describes any bytes, or refuses them, in memory that is in proportion to them.
+pub fn describe(data: &[u8]) {
+    let file = File::new(data);
+    for entry in handled() {
+        let extension = entry.spec.extensions.first().unwrap_or(&"x");
+        // Parts of split files are known by such names.
+        let name = format!("fuzz-00001-of-00002.{extension}");
+        for (strict, checksums) in [(false, true), (false, false), (true, true)] {
+            let options = limited()
+                .format(Some(entry.spec.id))
+                .strict(strict)
+                .checksums(checksums)
+                .salvage(!checksums);
+            file.bounded(|| {
+                let opened = file.open(&options, &name);
+                if let Err(error) = &opened {
+                    check_error(error);
+                }
+                opened.is_ok()
+            });
+        }
+    }
+    file.bounded(|| file.open(&limited(), "fuzz").is_ok());
+}
+
+/// Whatever opens is listed, verified, hashed and read, in memory within the limits.
+pub fn read(data: &[u8]) {
+    let file = File::new(data);
+    for checksums in [true, false] {
+        let options = limited().checksums(checksums).salvage(!checksums);
+        let Ok(archive) = file.open(&options, "fuzz") else {
+            continue;
+        };
+        file.bounded(|| {
+            let _ = format!("{:?}", archive.manifest());
+            let _ = archive.load_metadata();
+            let _ = ops::verify(&archive, 1);
+            let _ = ops::digest(&archive, 1);
+            archive.tensors().take(32).for_each(|tensor| {
+                let info = tensor.info();
+                let _ = tensor.canonical();
+                let _ = tensor.stored();
+                for part in 0..info.parts.len().min(8) {
+                    let _ = tensor.part(part);
+                }
+                let last: Vec<u64> = info.shape.iter().map(|n| n.saturating_sub(1)).collect();
+                let _ = tensor.element(&last);
+                let _ = tensor.element(&[]);
+            });
+        });
+    }
+}
+
+/// What a sound file is converted to is a sound file.
+pub fn convert(data: &[u8]) {
+    let file = File::new(data);
+    let Ok(archive) = file.open(&limited(), "fuzz") else {
+        return;
+    };
+    let targets = first_choices();
+    let Some((entry, _)) = targets.get(data.len() % targets.len()) else {
+        return;
+    };
+    let mut options = ConvertOptions::default();
+    options.allow = Effect::Dropped;
+    options.execute.threads = 1;
+    let few = archive.select(|tensor| tensor.dense_len().is_some_and(|len| len < 1 << 20));
+    if !errors(&ops::verify(&few, 1)).is_empty() {
+        return; // compressed data is passed on as it is
+    }
+    let Ok(files) = write_to_memory(&few, entry, &options) else {
+        return;
+    };
+    let what =
+        |error: &dyn std::fmt::Display| format!("{} of a conversion: {error}", entry.spec.id);
+    let written = InMemory::written(files, &file_name(entry))
+        .open()
+        .unwrap_or_else(|error| panic!("{}", what(&error)));
+    assert_eq!(
+        written.tensors().len(),
+        few.tensors().len(),
+        "tensors of {}",
+        entry.spec.id
+    );
+    let findings = ops::verify(&written, 1);
+    assert!(
+        errors(&findings).is_empty(),
+        "{}: {findings:?}",
+        entry.spec.id
+    );
+}
+
+/// Archives that fit a version come back as they were.
+pub fn roundtrip(data: &[u8]) {
+    let mut rng = Rng::scripted(data);
+    let all = profiles();
+    let (entry, profile) = rng.pick(&all);
+    let options = random::options(&mut rng.clone(), profile);
+    let archive = random::archive(&mut rng, &profile.can);
+    if is_impossible(&archive, entry, &options) {
+        return;
+    }
+    let what = format!("{} {}", entry.spec.id, profile.version);
+    let files = write_to_memory(&archive, entry, &options)
+        .unwrap_or_else(|error| panic!("{what}: not written: {error}"));
+    let written = InMemory::written(files, &file_name(entry))
+        .open()
+        .unwrap_or_else(|error| panic!("{what}: not opened: {error}"));
+    compare(&archive, &written).unwrap_or_else(|why| panic!("{what}: {why}"));
+    let findings = ops::verify(&written, 1);
+    assert!(errors(&findings).is_empty(), "{what}: {findings:?}");
+}
+
+/// Reading in another order, byte order or type is what a loop over single elements gives.
+pub fn transform(data: &[u8]) {
+    let mut rng = Rng::scripted(data);
+    let number = |dtype: &DType| dtype.width().is_some_and(usize::is_power_of_two);
+    let dtypes: Vec<DType> = DType::all().filter(number).collect();
+    let dtype = *rng.pick(&dtypes);
+    let shape: Vec<u64> = (0..rng.below(5)).map(|_| rng.below(9) as u64).collect();
+    let elements = usize::try_from(shape.iter().product::<u64>()).expect("a small shape");
+    let plain = random::data(&mut rng, dtype, elements);
+    let width = dtype.width().unwrap_or(1);
+    let layouts = [Layout::RowMajor, Layout::ColumnMajor];
+    let (from, to) = (rng.pick(&layouts).clone(), rng.pick(&layouts).clone());
+    let endians = [Endian::Little, Endian::Big];
+    let (from_endian, to_endian) = (*rng.pick(&endians), *rng.pick(&endians));
+
+    let stored = arranged(&plain, dtype, &shape, &from, from_endian);
+    let mut info = TensorInfo::dense("t", dtype, shape.clone(), Payload::Inline(stored.into()));
+    info.layout = from;
+    for part in &mut info.parts {
+        part.endian = from_endian;
+    }
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).expect("one tensor");
+    let archive = builder.finish();
+    let tensor = archive.get("t").expect("the tensor");
+
+    let canonical = tensor.canonical().expect("a dense tensor");
+    assert_eq!(canonical, plain, "{dtype} {shape:?} canonical");
+    let wanted = arranged(&plain, dtype, &shape, &to, to_endian);
+    let mut form = Form::canonical(dtype);
+    (form.layout, form.endian) = (to, to_endian);
+    let mut streamed = Vec::new();
+    let put = &mut |piece: &[u8]| {
+        streamed.extend_from_slice(piece);
+        Ok(())
+    };
+    tensor.stream(&form, put).expect("a dense tensor");
+    assert_eq!(streamed, wanted, "{dtype} {shape:?} {form:?}");
+    if elements > 0 {
+        let at = rng.below(elements);
+        let index = index_of(at, &shape);
+        let element = tensor.element(&index).expect("an element");
+        let expected = plain.get(at * width..(at + 1) * width);
+        assert_eq!(Some(&*element), expected, "{dtype} {shape:?} {index:?}");
+    }
+    casts(&mut rng, &archive, dtype, &plain);
+}
+
+/// Casts to wider and narrower numbers, against the language's own.
+fn casts(rng: &mut Rng, archive: &Archive, dtype: DType, plain: &[u8]) {
+    let types = [DType::F64, DType::F32, DType::I64, DType::U8, DType::I16];
+    let to = *rng.pick(&types);
+    let Some(numbers) = numbers(dtype, plain) else {
+        return;
+    };
+    let Ok(cast) = ops::cast(archive, |_| Some(to)) else {
+        panic!("{dtype} is not cast to {to}");
+    };
+    let found = cast.get("t").expect("the tensor").canonical();
+    let expected: Option<Vec<Vec<u8>>> = numbers.iter().map(|number| number.as_bytes(to)).collect();
+    match (found, expected) {
+        (Ok(found), Some(expected)) => {
+            assert_eq!(*found, expected.concat(), "{dtype} to {to}: {numbers:?}");
+        }
+        (Err(_), None) => {}
+        (found, expected) => panic!("{dtype} to {to}: {numbers:?}: {found:?}, {expected:?}"),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Float(f64),
+    Whole(i128),
+}
+
+impl Number {
+    /// The number in another type, if it has it. That is exact for integers; a cast of floats rounds to the nearest.
+    fn as_bytes(self, to: DType) -> Option<Vec<u8>> {
+        let whole = match self {
+            Number::Whole(n) => Some(n),
+            Number::Float(x) => {
+                let inside = x.is_finite() && x.abs() < 1e30 && x.fract() == 0.0;
+                inside.then_some(x as i128)
+            }
+        };
+        let (as_f64, as_f32) = match self {
+            Number::Float(x) => (x, x as f32),
+            Number::Whole(n) => (n as f64, n as f32),
+        };
+        Some(match to {
+            DType::F64 => as_f64.to_le_bytes().to_vec(),
+            DType::F32 => as_f32.to_le_bytes().to_vec(),
+            DType::I64 => i64::try_from(whole?).ok()?.to_le_bytes().to_vec(),
+            DType::U8 => u8::try_from(whole?).ok()?.to_le_bytes().to_vec(),
+            DType::I16 => i16::try_from(whole?).ok()?.to_le_bytes().to_vec(),
+            _ => return None,
+        })
+    }
+}
+
+fn numbers(dtype: DType, plain: &[u8]) -> Option<Vec<Number>> {
+    fn each<const N: usize>(bytes: &[u8], number: fn([u8; N]) -> Number) -> Vec<Number> {
+        let arrays = bytes
+            .chunks_exact(N)
+            .filter_map(|chunk| chunk.try_into().ok());
+        arrays.map(number).collect()
+    }
+    // A NaN may come back with other bits.
+    let all = match dtype {
+        DType::U8 => each(plain, |b| Number::Whole(u8::from_le_bytes(b).into())),
+        DType::I16 => each(plain, |b| Number::Whole(i16::from_le_bytes(b).into())),
+        DType::U32 => each(plain, |b| Number::Whole(u32::from_le_bytes(b).into())),
+        DType::I64 => each(plain, |b| Number::Whole(i64::from_le_bytes(b).into())),
+        DType::U64 => each(plain, |b| Number::Whole(u64::from_le_bytes(b).into())),
+        DType::F32 => each(plain, |b| Number::Float(f32::from_le_bytes(b).into())),
+        DType::F64 => each(plain, |b| Number::Float(f64::from_le_bytes(b))),
+        _ => return None,
+    };
+    let nan = |number: &Number| matches!(number, Number::Float(x) if x.is_nan());
+    (!all.iter().any(nan)).then_some(all)
+}
+
+/// Row-major little-endian elements in another order, one by one.
+fn arranged(plain: &[u8], dtype: DType, shape: &[u64], layout: &Layout, endian: Endian) -> Vec<u8> {
+    let width = dtype.width().unwrap_or(1);
+    let mut out = vec![0; plain.len()];
+    for (at, element) in plain.chunks_exact(width).enumerate() {
+        let index = index_of(at, shape);
+        let place = match layout {
+            Layout::ColumnMajor => {
+                (index.iter().zip(shape).rev()).fold(0, |place, (index, len)| place * len + index)
+            }
+            _ => at as u64,
+        };
+        let from = usize::try_from(place).expect("a small tensor") * width;
+        let mut element = element.to_vec();
+        if endian == Endian::Big {
+            for number in element.chunks_mut(dtype.swap_width()) {
+                number.reverse();
+            }
+        }
+        out[from..from + width].copy_from_slice(&element);
+    }
+    // A complex bool is not swapped, a bool is 0 or 1.
+    debug_assert!(!matches!(dtype, DType::Number(Scalar::Bool, _)) || out.iter().all(|b| *b < 2));
+    out
+}
+
+/// The indices of the element at a row-major place.
+fn index_of(mut at: usize, shape: &[u64]) -> Vec<u64> {
+    let mut index = vec![0; shape.len()];
+    for (index, len) in index.iter_mut().zip(shape).rev() {
+        let len = usize::try_from(*len).expect("a small shape");
+        *index = (at % len) as u64;
+        at /= len;
+    }
+    index
+}
+
+/// JSON: skipping and reading agree, and what was read and written reads as the same.
+pub fn wire_json(data: &[u8]) {
+    fuzzing::json(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// CBOR: the deterministic form comes back byte by byte.
+pub fn wire_cbor(data: &[u8]) {
+    fuzzing::cbor(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// MessagePack: an object is of one kind.
+pub fn wire_msgpack(data: &[u8]) {
+    fuzzing::msgpack(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A file that is its own neighbour under every name.
+struct File(Bytes);
+
+impl File {
+    fn new(data: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(data))
+    }
+
+    fn open(&self, options: &OpenOptions, name: &str) -> Result<Archive> {
+        options.read_beside(Arc::new(self.0.clone()), Some(name), self)
+    }
+
+    /// Work on it, in memory that is in proportion to it.
+    fn bounded<T>(&self, work: impl FnOnce() -> T) -> T {
+        let bound = (64 << 20) + 32 * self.0.len();
+        let (result, used) = on_this_thread(work);
+        assert!(
+            used.peak <= bound,
+            "{} bytes at once, {bound} are allowed",
+            used.peak
+        );
+        result
+    }
+}
+
+impl Siblings for File {
+    fn names(&self) -> Result<Vec<String>> {
+        Ok(vec![
+            "fuzz-00002-of-00002.gguf".to_owned(),
+            "fuzz.dat".to_owned(),
+        ])
+    }
+
+    fn open(&self, _: &str) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(self.0.clone()))
+    }
+}
+
+/// Limits at which an answer comes quickly.
+fn limited() -> OpenOptions {
+    let limits = Limits::default()
+        .with_tensor_memory(1 << 20)
+        .with_dense_bytes(1 << 20);
+    OpenOptions::new().limits(limits)
+}
+
+/// Every refusal has a rule with a topic, and says something.
+fn check_error(error: &tenfold::Error) {
+    let rule = error.rule();
+    assert!(
+        rule.contains('.') && !error.message().is_empty(),
+        "{rule:?}: {error}"
+    );
+    if let Some((_, range)) = error.range() {
+        assert!(range.start <= range.end, "{error}: {range:?}");
+    }
+}
