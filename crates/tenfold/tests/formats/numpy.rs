@@ -343,7 +343,7 @@ fn names_that_numpy_would_confuse_are_refused() {
 }
 
 #[test]
-fn what_numpy_does_not_load_is_written_only_when_allowed() {
+fn types_that_numpy_has_no_name_for_are_reported_or_refused() {
     let of = |dtype: DType| {
         let len = 2 * dtype.width().unwrap();
         let mut builder = ArchiveBuilder::new();
@@ -352,18 +352,27 @@ fn what_numpy_does_not_load_is_written_only_when_allowed() {
             .unwrap();
         builder.finish()
     };
+    let careful = ConvertOptions::default();
     for format in ["npy", "npz"] {
-        let allowed = write(&of(DType::F8_E5M2), format, &options(&[])).unwrap();
-        let back = open(&allowed[&format!("written.{format}")]);
-        assert_eq!(back.tensors().next().unwrap().info().dtype, DType::F8_E5M2);
-        let careful = ConvertOptions::default();
-        assert_eq!(
-            write(&of(DType::F8_E5M2), format, &careful)
-                .unwrap_err()
-                .kind(),
-            ErrorKind::Lossy
+        let entry = *Registry::standard().get(format).unwrap();
+        for (dtype, told) in [(DType::BF16, "<V2"), (DType::F8_E5M2, "does not load")] {
+            let conversion = prepare(&of(dtype), &entry, &careful).unwrap();
+            assert_eq!(conversion.losses.len(), 1);
+            assert!(
+                conversion.losses[0].why.contains(told),
+                "{}",
+                conversion.losses[0]
+            );
+            let files = write(&of(dtype), format, &careful).unwrap();
+            let back = open(&files[&format!("written.{format}")]);
+            assert_eq!(back.tensors().next().unwrap().info().dtype, dtype);
+        }
+        assert!(
+            prepare(&of(DType::F32), &entry, &careful)
+                .unwrap()
+                .losses
+                .is_empty()
         );
-        assert!(write(&of(DType::BF16), format, &careful).is_ok());
         let error = write(&of(DType::F8_E4M3), format, &careful).unwrap_err();
         assert!(
             error.message().contains("f8_e4m3") && error.message().contains("--cast"),

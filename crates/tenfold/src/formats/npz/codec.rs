@@ -1,5 +1,7 @@
 //! Between the members of an archive and the model.
 
+use core::ops::ControlFlow;
+
 use bytes::Bytes;
 use crc32fast::Hasher;
 
@@ -106,20 +108,27 @@ enum Contents {
     Unknown,
 }
 
-/// What an archive holds, by its directory. A disk that fails is no answer.
+/// What an archive holds, by the beginning of its directory. A disk that fails is no answer.
 fn contents(source: &dyn Source) -> Result<Contents> {
-    let directory = match Directory::read(source, MOST_DETECTED) {
-        Ok(directory) => directory,
+    let (mut arrays, mut torch, mut empty) = (false, false, true);
+    let scanned = Directory::scan(source, &mut |name, read| {
+        empty = false;
+        arrays |= name.ends_with(EXTENSION);
+        // PyTorch has it among its first members.
+        torch |= name.ends_with("/data.pkl");
+        match torch || arrays && read > ENOUGH {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    match scanned {
         Err(error) if error.kind() == ErrorKind::Io => return Err(error),
         Err(_) => return Ok(Contents::Unknown),
-    };
-    let ends = |end: &str| {
-        let mut entries = directory.entries.iter();
-        entries.any(|entry| entry.name.ends_with(end))
-    };
-    Ok(match directory.entries.is_empty() {
-        true => Contents::Nothing,
-        false if ends(EXTENSION) && !ends("/data.pkl") => Contents::Arrays,
+        Ok(()) => {}
+    }
+    Ok(match arrays && !torch {
+        _ if empty => Contents::Nothing,
+        true => Contents::Arrays,
         false => Contents::Others,
     })
 }
@@ -131,8 +140,8 @@ fn has_end(source: &dyn Source) -> Result<bool> {
     Ok(end.starts_with(b"PK\x05\x06"))
 }
 
-/// Bytes of a directory that is looked at to recognize an archive.
-const MOST_DETECTED: u64 = 1 << 30;
+/// Bytes of a directory that are looked at to recognize an archive whose first members are arrays.
+const ENOUGH: u64 = 512;
 
 /// The name of the member that a file begins with, as it is.
 fn first_name(source: &dyn Source) -> Result<Bytes> {
@@ -151,7 +160,11 @@ fn tensor(
     member: &Member,
     name: &str,
 ) -> Result<TensorInfo> {
-    let (header, head_crc) = match read_header(cx, member) {
+    let Head {
+        header,
+        crc32,
+        range,
+    } = match read_header(cx, member) {
         Ok(read) => read,
         Err(error) => {
             manifest.region(member.data.clone(), "member");
@@ -166,6 +179,8 @@ fn tensor(
         );
         cx.warn("npz.byte-order", at, message)?;
     }
+    // Of a deflated array, elements can share its last bytes.
+    manifest.region(range.clone(), "array's header");
     let payload = match member.is_deflated {
         true => Payload::Encoded {
             source: SourceId::MAIN,
@@ -177,24 +192,27 @@ fn tensor(
             },
             len: header.data_len,
         },
-        false => {
-            let data = member.data.start + header.len;
-            manifest.region(member.data.start..data, "array's header");
-            Payload::main(data..member.data.end)
-        }
+        false => Payload::main(range.end..member.data.end),
     };
     let mut tensor = TensorInfo::dense(name, header.dtype, header.shape, payload);
     tensor.layout = header.layout;
     for part in &mut tensor.parts {
         part.endian = header.endian;
-        let value = crc_behind(member.crc32, head_crc, header.data_len);
+        let value = crc_behind(member.crc32, crc32, header.data_len);
         part.checksum = Some(crc(value, Over::Decoded));
     }
     Ok(tensor)
 }
 
-/// The header of the array in a member, and its CRC-32.
-fn read_header(cx: &Context<'_>, member: &Member) -> Result<(Header, u32)> {
+/// The header of the array in a member.
+struct Head {
+    header: Header,
+    crc32: u32,
+    /// Its bytes as they are stored.
+    range: Range<u64>,
+}
+
+fn read_header(cx: &Context<'_>, member: &Member) -> Result<Head> {
     let source = cx.source();
     let (mut left, mut sum) = (member.size, Hasher::new());
     let input = Input::Source {
@@ -249,7 +267,12 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<(Header, u32)> {
         );
         return Err(Error::malformed("npz.member-size", message).at(member.data.clone()));
     }
-    Ok((header, sum.finalize()))
+    let used = inflate.map_or(at, |inflate| inflate.used());
+    Ok(Head {
+        header,
+        crc32: sum.finalize(),
+        range: member.data.start..member.data.start + used,
+    })
 }
 
 /// The CRC-32 that data of `len` bytes must have, if behind a head with `head` the whole is to have `whole`.

@@ -63,6 +63,12 @@ impl<'a> Inflate<'a> {
         Ok(0)
     }
 
+    /// Bytes of the input that were needed so far.
+    #[cfg(feature = "npz")]
+    pub(crate) fn used(&self) -> u64 {
+        self.at - self.fetched.len() as u64
+    }
+
     fn end(&mut self) -> Result<()> {
         self.ended = true;
         let left = self.input.len() - self.at + self.fetched.len() as u64;

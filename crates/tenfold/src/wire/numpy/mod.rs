@@ -73,21 +73,19 @@ pub(crate) fn arrange(what: &Manifest, mut losses: Vec<Loss>) -> Option<Arranged
 
 #[cfg(any(feature = "npy", feature = "npz"))]
 fn remark(tensor: &TensorInfo) -> Option<Loss> {
-    let (why, effect) = match tensor.dtype {
-        DType::BF16 => (
-            "written as <V2, which NumPy loads as bytes: .view(ml_dtypes.bfloat16) gives the numbers; --cast f32 avoids it",
-            Effect::Rearranged,
-        ),
-        DType::F8_E5M2 => (
-            "written as <f1, as ml_dtypes does, and NumPy does not load that; --cast f16 writes what it loads",
-            Effect::Changed,
-        ),
+    let why = match tensor.dtype {
+        DType::BF16 => {
+            "written as <V2, which NumPy loads as bytes: .view(ml_dtypes.bfloat16) gives the numbers; --cast f32 avoids it"
+        }
+        DType::F8_E5M2 => {
+            "written as <f1, as ml_dtypes does, which NumPy itself does not load; --cast f16 writes what it loads"
+        }
         _ => return None,
     };
     Some(Loss {
         tensor: Some(tensor.name.clone()),
         what: format!("dtype {}", tensor.dtype),
         why: why.into(),
-        effect,
+        effect: Effect::Rearranged,
     })
 }

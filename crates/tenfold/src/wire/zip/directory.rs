@@ -1,5 +1,7 @@
 //! The directory at the end of a zip archive.
 
+use core::ops::ControlFlow;
+
 use bytes::Bytes;
 
 use super::{DEFLATED, ENCRYPTED, Numbers, SATURATED, STORED, UTF8, name};
@@ -38,6 +40,23 @@ pub(crate) struct Entry {
 }
 
 impl Directory {
+    /// Gives the names of the members, and how many bytes of the directory were read up to each, until `put` has enough.
+    pub(crate) fn scan(
+        source: &dyn Source,
+        put: &mut dyn FnMut(&str, u64) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let end = End::find(source)?;
+        let range = end.directory(source.len())?;
+        let mut r = Reader::over(source, range.clone(), "zip.directory");
+        for _ in 0..r.count(end.count, RECORD_LEN, "the number of members")? {
+            let entry = Entry::parse(&mut r)?;
+            if put(&entry.name, r.pos() - range.start).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the directory; `limit` is on its bytes.
     pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Self> {
         let end = End::find(source)?;
@@ -184,21 +203,20 @@ struct End {
 impl End {
     fn find(source: &dyn Source) -> Result<Self> {
         let len = source.len();
-        let start = len.saturating_sub(END_LEN + MAX_COMMENT);
-        let mut short = len.saturating_sub(END_LEN).max(start);
-        // Most archives have no comment.
-        let mut at = find_end(&source.read(short..len)?);
-        if at.is_none() && start < short {
-            short = start;
-            at = find_end(&source.read(start..len)?);
+        let most = len.min(END_LEN + MAX_COMMENT);
+        // Most archives have no comment, or a short one.
+        let mut n = END_LEN.min(most);
+        loop {
+            if let Some(at) = find_end(&source.read(len - n..len)?) {
+                return Self::parse(source, len - n + at as u64);
+            }
+            if n == most {
+                let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes \
+                               were added";
+                return Err(Error::malformed("zip.end", message).at(len - most..len));
+            }
+            n = (n * 2).min(most);
         }
-        let Some(at) = at else {
-            let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes were \
-                           added";
-            return Err(Error::malformed("zip.end", message).at(start..len));
-        };
-        let at = short + at as u64;
-        Self::parse(source, at)
     }
 
     fn parse(source: &dyn Source, at: u64) -> Result<Self> {
