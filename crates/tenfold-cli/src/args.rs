@@ -295,7 +295,7 @@ pub(crate) struct ConvertArgs {
     /// Write quantized tensors as the numbers they stand for
     #[arg(long)]
     pub(crate) dequantize: bool,
-    /// Write numbers as this type, all tensors or those that match; the last match counts
+    /// Write numbers as this type, all tensors or those that match, to the nearest and counting what is out of range; the last match counts
     #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
     /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
