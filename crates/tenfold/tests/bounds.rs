@@ -92,7 +92,7 @@ fn ten_thousand_levels_are_refused_without_a_tree_of_them() {
     let mut safetensors = (json.len() as u64).to_le_bytes().to_vec();
     safetensors.extend_from_slice(json.as_bytes());
     let mut object = "{\"a\":".repeat(depth) + "1" + &"}".repeat(depth);
-    while object.len() % 8 != 0 {
+    while !object.len().is_multiple_of(8) {
         object.push(' ');
     }
     let mut metadata = (object.len() as u64).to_le_bytes().to_vec();
@@ -182,7 +182,7 @@ fn a_bomb_is_verified_in_pieces_and_refused_in_memory() {
 /// A safetensors file with this header and `data` bytes behind it.
 fn safetensors(header: &str, data: usize) -> Bytes {
     let mut header = header.to_owned();
-    while header.len() % 8 != 0 {
+    while !header.len().is_multiple_of(8) {
         header.push(' ');
     }
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();

@@ -3,6 +3,7 @@
 // A test may panic and print.
 #![allow(
     clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,

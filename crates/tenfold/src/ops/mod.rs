@@ -24,9 +24,9 @@ mod survey;
 mod values;
 mod verify;
 
+pub use crate::transform::CastCounts;
 #[cfg(feature = "digest")]
 pub use against::{Expected, against};
-pub use crate::transform::CastCounts;
 pub use cast::{cast, is_exact};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;

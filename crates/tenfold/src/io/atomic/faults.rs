@@ -150,10 +150,12 @@ impl<'c> Case<'c> {
     }
 
     fn options(&self) -> ConvertOptions {
-        let mut options = ConvertOptions::default();
-        options.version = Some(self.profile.version.to_owned());
-        options.allow = crate::format::Effect::Dropped;
-        options.file_per_tensor = self.way == Way::Directory;
+        let mut options = ConvertOptions {
+            version: Some(self.profile.version.to_owned()),
+            allow: crate::format::Effect::Dropped,
+            file_per_tensor: self.way == Way::Directory,
+            ..ConvertOptions::default()
+        };
         // Faults are those of one thread.
         options.execute.threads = 1;
         options
