@@ -255,7 +255,7 @@ fn bits(dtype: DType) -> usize {
 }
 
 fn copy_bits(from: &[u8], at: usize, to: &mut [u8], place: usize, bits: usize) {
-    if at % 8 == 0 && place % 8 == 0 && bits % 8 == 0 {
+    if [at, place, bits].iter().all(|n| n.is_multiple_of(8)) {
         to[place / 8..(place + bits) / 8].copy_from_slice(&from[at / 8..(at + bits) / 8]);
         return;
     }

@@ -31,7 +31,7 @@ enum Place<'a> {
     /// Entries in memory, and how far a step along each dimension goes.
     Entries(Scatter, Vec<u64>),
     /// Pieces of the dense form, and how far a step along each dimension goes there.
-    View(View<'a>, Vec<u64>),
+    View(Box<View<'a>>, Vec<u64>),
 }
 
 impl<'a> Random<'a> {
@@ -76,7 +76,7 @@ impl<'a> Random<'a> {
             _ => {
                 let view = View::dense(data, tensor, &form)?;
                 match view.is_random() {
-                    true => Place::View(view, rows),
+                    true => Place::View(Box::new(view), rows),
                     // It cannot be entered in the middle: held whole.
                     false => {
                         let whole = view.collect(data.limits.tensor_memory)?;

@@ -222,7 +222,7 @@ fn odd_numbers() -> Vec<f64> {
         f64::MAX,
         f64::MIN_POSITIVE,
         5e-324,
-        2.2250738585072011e-308,
+        2.225_073_858_507_201e-308,
         9_007_199_254_740_993.0,
         f64::INFINITY,
         f64::NEG_INFINITY,

@@ -1,5 +1,10 @@
 //! Casts beside another way to find the nearest number: a search among all numbers of the type, in `f64`.
 
+#![allow(
+    clippy::cast_sign_loss,
+    reason = "what `as` does with a sign is what is compared"
+)]
+
 use super::*;
 use crate::prelude::*;
 
