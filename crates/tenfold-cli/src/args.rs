@@ -39,7 +39,7 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   tenfold verify model.zt                          every finding on a line, and what was checked
   tenfold verify -q --strict *.mag                 for scripts: the exit code alone, warnings count
-  tenfold digest model.gguf > sums.txt             for files that carry no checksums: a list for later,
+  tenfold digest model.gguf > sums.txt             a list for later, where a file has no checksums,
   tenfold verify model.gguf --against sums.txt     and whether the tensors are still the same
 ";
 
@@ -404,7 +404,8 @@ fn limit(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("NAME=N is expected, such as header_bytes=2GiB")?;
-    Ok((name.to_owned(), bytes(value)?))
+    let value = bytes(value).map_err(|_| "a number is expected, such as 100 or 2GiB")?;
+    Ok((name.to_owned(), value))
 }
 
 #[derive(Args, Debug)]

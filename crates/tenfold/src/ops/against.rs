@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::digest::hex;
 use crate::error::Error;
-use crate::format::Finding;
+use crate::format::{Finding, Severity};
 use crate::model::TensorInfo;
 use crate::ops::Digests;
 use crate::prelude::*;
@@ -62,6 +62,16 @@ pub fn against(
         findings.push(Finding::from(
             &Error::mismatch("digest", message).in_format(id),
         ));
+    }
+    if findings.is_empty() {
+        let message = match expected.tensors.len() {
+            1 => "1 tensor is as listed".to_owned(),
+            n => format!("{n} tensors are as listed"),
+        };
+        findings.push(Finding {
+            severity: Severity::Note,
+            ..Finding::from(&Error::mismatch("digest", message).in_format(id))
+        });
     }
     findings
 }
