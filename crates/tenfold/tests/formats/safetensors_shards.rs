@@ -405,17 +405,29 @@ fn files_appear_together_and_the_index_last() {
 }
 
 #[test]
-fn formats_without_shards_say_so() {
+fn formats_without_an_index_get_numbered_files() {
     let whole = Archive::open(fixture().join(INDEX)).unwrap();
+    let count = whole.tensors().len();
     let registry = Registry::standard();
     let mut options = ConvertOptions::default();
-    options.shards = Some(Shards::Size(1000));
-    let other = registry.entries().iter().find(|entry| {
+    // Less than any tensor has: each gets a file.
+    options.shards = Some(Shards::Size(1));
+    let without_index = registry.entries().iter().filter(|entry| {
         let shards = |codec: &&dyn tenfold::format::Format| !codec.writes_shards();
         entry.codec.as_ref().is_some_and(shards) && !entry.spec.writes.is_empty()
     });
-    if let Some(other) = other {
-        let error = ops::prepare(&whole, other, &options).err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Argument);
+    let mut tried = 0;
+    for entry in without_index {
+        let conversion = ops::prepare(&whole, entry, &options).unwrap();
+        if conversion.refuse_losses().is_err() {
+            continue;
+        }
+        let names = conversion.file_names("out.x").unwrap();
+        let numbered: Vec<_> = (1..=count)
+            .map(|n| format!("out-{n:05}-of-{count:05}.x"))
+            .collect();
+        assert_eq!(names, numbered, "{}", entry.spec.id);
+        tried += 1;
     }
+    assert!(tried > 0);
 }
