@@ -35,8 +35,9 @@ impl Exchange {
                 let result = self.split(&file.path, way, &folder, &parts);
                 let result = result.and_then(|()| self.loads(package, python, &parts, &file.holds));
                 self.row(package, "split", &label, result);
-                let merged = self.files.join(format!("merged-{label}").replace(' ', "-"));
-                let merged = merged.with_extension(package.extension);
+                // Releases have dots: what stands behind the last of them is no extension yet.
+                let name = format!("merged-{label}.{}", package.extension).replace(' ', "-");
+                let merged = self.files.join(name);
                 let result = project::output(
                     self.tenfold(&["merge", "--no-sync"])
                         .arg(&folder)
