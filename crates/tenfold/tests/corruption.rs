@@ -22,7 +22,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use support::random::Rng;
 use support::{Case, InMemory, Kind, cases};
 use tenfold::format::{Finding, Severity};
-use tenfold::model::{Over, SourceId};
+use tenfold::model::{Layout, Over, SourceId};
 use tenfold::ops::{self, Expected};
 use tenfold::{Archive, Bytes};
 
@@ -69,19 +69,46 @@ fn check(case: &Case) -> Result<(), String> {
     for place in &summed {
         each_bit(case, &file, place, &BY_CHECKSUM, &|opened| {
             let findings = ops::verify(opened, 1);
-            (findings.clone(), reported(&findings).len() > before)
+            Some((findings.clone(), reported(&findings).len() > before))
         })?;
     }
     for place in &bare {
         each_bit(case, &file, place, &BY_LIST, &|opened| {
+            // The same elements can be listed in several ways: a zero anywhere, any place of an orbit. Lists of digests
+            // are about elements.
+            if is_sparse(&archive, place) && same_elements(&archive, opened) {
+                return None;
+            }
             // What is no value of its type, such as a bool of 3, reads as one, and is a finding by itself.
             let mut findings = ops::verify(opened, 1);
             let digests = ops::digest(opened, 1);
             findings.extend(ops::against(opened, &digests, &listed, &str::to_owned));
-            (findings.clone(), reported(&findings).len() > before)
+            Some((findings.clone(), reported(&findings).len() > before))
         })?;
     }
     Ok(())
+}
+
+fn is_sparse(archive: &Archive, place: &Protected) -> bool {
+    let tensor = place.tensor.as_ref().and_then(|name| archive.get(name));
+    tensor.is_some_and(|tensor| {
+        let layout = &tensor.info().layout;
+        matches!(
+            layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        )
+    })
+}
+
+fn same_elements(one: &Archive, other: &Archive) -> bool {
+    let elements = |archive: &Archive| -> Option<Vec<Bytes>> {
+        archive
+            .tensors()
+            .map(|tensor| tensor.canonical().ok())
+            .collect()
+    };
+    let before = elements(one);
+    before.is_some() && before == elements(other)
 }
 
 /// What would be noticed by whoever looks at the result.
@@ -161,13 +188,13 @@ fn magnetron_header(case: &Case, archive: &Archive) -> Option<Protected> {
     })
 }
 
-/// Changes bits, one at a time, and asks whether that is reported.
+/// Changes bits, one at a time, and asks whether that is reported; `None` where nothing that counts has changed.
 fn each_bit(
     case: &Case,
     file: &InMemory,
     place: &Protected,
     count: &AtomicUsize,
-    look: &dyn Fn(&Archive) -> (Vec<Finding>, bool),
+    look: &dyn Fn(&Archive) -> Option<(Vec<Finding>, bool)>,
 ) -> Result<(), String> {
     let (from, to) = (place.range.start * 8, place.range.end * 8);
     let all = usize::try_from(to - from).unwrap();
@@ -188,7 +215,9 @@ fn each_bit(
         let Ok(opened) = damaged.open() else {
             continue;
         };
-        let (findings, noticed) = look(&opened);
+        let Some((findings, noticed)) = look(&opened) else {
+            continue;
+        };
         let what = format!("bit {} of byte {}", bit % 8, bit / 8);
         if !noticed {
             return Err(format!("{what} is not reported"));
