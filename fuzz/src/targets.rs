@@ -268,17 +268,16 @@ impl Number {
             // Far outside of all types here, `as` stays outside of them.
             Number::Float(x) => x.round_ties_even() as i128,
         };
-        let within = |least: i128, greatest: i128| whole.clamp(least, greatest);
+        // Two's complement: the bytes of a narrower integer are the lowest of a wider one.
+        let within = |least: i128, greatest: i128, width: usize| {
+            whole.clamp(least, greatest).to_le_bytes()[..width].to_vec()
+        };
         match to {
             DType::F64 => as_f64.to_le_bytes().to_vec(),
             DType::F32 => as_f32.to_le_bytes().to_vec(),
-            DType::I64 => (within(i64::MIN.into(), i64::MAX.into()) as i64)
-                .to_le_bytes()
-                .to_vec(),
-            DType::U8 => (within(0, u8::MAX.into()) as u8).to_le_bytes().to_vec(),
-            DType::I16 => (within(i16::MIN.into(), i16::MAX.into()) as i16)
-                .to_le_bytes()
-                .to_vec(),
+            DType::I64 => within(i64::MIN.into(), i64::MAX.into(), 8),
+            DType::U8 => within(0, u8::MAX.into(), 1),
+            DType::I16 => within(i16::MIN.into(), i16::MAX.into(), 2),
             _ => panic!("{to} is not among the types"),
         }
     }

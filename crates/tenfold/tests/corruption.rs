@@ -188,13 +188,16 @@ fn magnetron_header(case: &Case, archive: &Archive) -> Option<Protected> {
     })
 }
 
-/// Changes bits, one at a time, and asks whether that is reported; `None` where nothing that counts has changed.
+/// Findings, and whether they are more than before; `None` where nothing that counts has changed.
+type Seen = Option<(Vec<Finding>, bool)>;
+
+/// Changes bits, one at a time, and asks whether that is reported.
 fn each_bit(
     case: &Case,
     file: &InMemory,
     place: &Protected,
     count: &AtomicUsize,
-    look: &dyn Fn(&Archive) -> Option<(Vec<Finding>, bool)>,
+    look: &dyn Fn(&Archive) -> Seen,
 ) -> Result<(), String> {
     let (from, to) = (place.range.start * 8, place.range.end * 8);
     let all = usize::try_from(to - from).unwrap();
