@@ -74,13 +74,7 @@ fn decode(scalar: Scalar, bytes: &[u8]) -> Number {
     let value = u128::from_le_bytes(wide);
     match scalar {
         Scalar::Bool => Number::Bool(value != 0),
-        Scalar::I2
-        | Scalar::I4
-        | Scalar::I8
-        | Scalar::I16
-        | Scalar::I32
-        | Scalar::I64
-        | Scalar::I128 => {
+        signed if signed.is_signed_integer() => {
             let unused = 128 - scalar.bits();
             Number::Signed((value << unused).cast_signed() >> unused)
         }

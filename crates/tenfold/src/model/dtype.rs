@@ -79,6 +79,12 @@ impl Scalar {
         SCALARS.iter().map(|&(scalar, ..)| scalar)
     }
 
+    /// Whether it is an integer that can be below 0.
+    pub fn is_signed_integer(self) -> bool {
+        use Scalar::{I2, I4, I8, I16, I32, I64, I128};
+        matches!(self, I2 | I4 | I8 | I16 | I32 | I64 | I128)
+    }
+
     /// Bits that one number takes.
     pub fn bits(self) -> u32 {
         self.row().1

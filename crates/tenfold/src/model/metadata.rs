@@ -45,6 +45,25 @@ pub enum Value {
 }
 
 impl Value {
+    /// What the value is, where lists can have entries of that kind only; `None` for lists themselves and all others.
+    pub fn kind(&self) -> Option<ValueKind> {
+        Some(match self {
+            Value::Bool(_) => ValueKind::Bool,
+            Value::U8(_) => ValueKind::U8,
+            Value::U16(_) => ValueKind::U16,
+            Value::U32(_) => ValueKind::U32,
+            Value::U64(_) => ValueKind::U64,
+            Value::I8(_) => ValueKind::I8,
+            Value::I16(_) => ValueKind::I16,
+            Value::I32(_) => ValueKind::I32,
+            Value::I64(_) => ValueKind::I64,
+            Value::F32(_) => ValueKind::F32,
+            Value::F64(_) => ValueKind::F64,
+            Value::Str(_) => ValueKind::Str,
+            _ => return None,
+        })
+    }
+
     /// The value as an unsigned integer, whatever its width.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {

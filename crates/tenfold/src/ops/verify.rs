@@ -37,7 +37,10 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         }
     }
     findings.extend(unclaimed(archive, id));
-    let message = counts.to_string(tensors.len());
+    let sound = tensors
+        .iter()
+        .filter(|tensor| tensor.info().defect.is_none());
+    let message = counts.to_string(sound.count());
     findings.push(Finding {
         severity: Severity::Note,
         ..Finding::from(&Error::malformed("checked", message).in_format(id))
@@ -68,7 +71,7 @@ impl Counts {
             1 => format!("1 {what} was"),
             _ => format!("{n} {what}s were"),
         };
-        let mut text = format!("{} read", number(tensors, "tensor"));
+        let mut text = format!("{} checked", number(tensors, "tensor"));
         for (kind, n) in &self.verified {
             text += &format!(", {} verified by {kind}", number(*n, "part"));
         }

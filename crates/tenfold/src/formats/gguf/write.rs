@@ -152,24 +152,13 @@ fn put_tensor(tensor: &TensorInfo, offset: u64, out: &mut Vec<u8>) {
     out.extend(offset.to_le_bytes());
 }
 
-/// The type of a value.
+/// The type of a value. Bytes are text that is no UTF-8.
 fn kind(value: &Value) -> Option<ValueKind> {
-    Some(match value {
-        Value::Bool(_) => ValueKind::Bool,
-        Value::U8(_) => ValueKind::U8,
-        Value::U16(_) => ValueKind::U16,
-        Value::U32(_) => ValueKind::U32,
-        Value::U64(_) => ValueKind::U64,
-        Value::I8(_) => ValueKind::I8,
-        Value::I16(_) => ValueKind::I16,
-        Value::I32(_) => ValueKind::I32,
-        Value::I64(_) => ValueKind::I64,
-        Value::F32(_) => ValueKind::F32,
-        Value::F64(_) => ValueKind::F64,
-        Value::Str(_) | Value::Bytes(_) => ValueKind::Str,
-        Value::List(_) | Value::Empty(_) => ValueKind::List,
-        _ => return None,
-    })
+    match value {
+        Value::Bytes(_) => Some(ValueKind::Str),
+        Value::List(_) | Value::Empty(_) => Some(ValueKind::List),
+        other => other.kind(),
+    }
 }
 
 fn put_kind(kind: ValueKind, out: &mut Vec<u8>) {

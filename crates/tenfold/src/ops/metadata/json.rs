@@ -4,7 +4,7 @@
 //! them. What has another type is an object with one key: `{"$u32": 7}`, `{"$f32": [0.5, "NaN"]}`, `{"$bytes": "00ff"}`,
 //! `{"$cbor": "d8…"}`; a map whose only key begins with `$` is `{"$map": …}`.
 
-use super::typed::{self, common, kind, kind_of};
+use super::typed::{self, common, kind_of};
 use crate::error::{Error, Result};
 use crate::model::{Metadata, Value, ValueKind};
 use crate::prelude::*;
@@ -134,7 +134,7 @@ fn put(value: &Value, out: &mut String) -> Result<()> {
         Value::Map(entries) => put_map(entries, out)?,
         Value::List(items) => put_list(items, out)?,
         Value::Elsewhere(_) => return Err(Error::argument("a list that is not loaded")),
-        number => match kind(number) {
+        number => match number.kind() {
             Some(kind) => put_typed(kind.name(), out, |out| put_number(number, out)),
             None => return Err(Error::argument(format!("JSON cannot hold {number:?}"))),
         },
@@ -160,7 +160,7 @@ fn put_list(items: &[Value], out: &mut String) -> Result<()> {
     let plain = |item: &Value| match item {
         Value::F64(number) => number.is_finite(),
         item => matches!(
-            kind(item),
+            item.kind(),
             None | Some(ValueKind::Bool | ValueKind::I64 | ValueKind::Str)
         ),
     };

@@ -72,7 +72,9 @@ pub fn value_type(value: &Value) -> String {
         Value::Empty(kind) => of(*kind),
         Value::Elsewhere(list) => of(list.kind),
         Value::List(items) => common(items).map_or("json".into(), of),
-        value => kind(value).map_or("json".into(), |kind| kind.name().into()),
+        value => value
+            .kind()
+            .map_or("json".into(), |kind| kind.name().into()),
     }
 }
 
@@ -86,7 +88,7 @@ pub fn value_like(like: &Value, value: Value) -> Result<Value> {
         Value::Elsewhere(list) => Some(list.kind),
         _ => None,
     };
-    match (of, kind(like), &value) {
+    match (of, like.kind(), &value) {
         (Some(of), _, Value::List(items)) if is_numeric(of) && items.iter().all(is_plain) => {
             list(value, of)
         }
@@ -106,27 +108,8 @@ fn is_numeric(kind: ValueKind) -> bool {
 
 /// The kind that all items have.
 pub(super) fn common(items: &[Value]) -> Option<ValueKind> {
-    let first = kind(items.first()?)?;
-    (items.iter().all(|item| kind(item) == Some(first))).then_some(first)
-}
-
-/// The kind of a value that is no list.
-pub(super) fn kind(value: &Value) -> Option<ValueKind> {
-    Some(match value {
-        Value::Bool(_) => ValueKind::Bool,
-        Value::U8(_) => ValueKind::U8,
-        Value::U16(_) => ValueKind::U16,
-        Value::U32(_) => ValueKind::U32,
-        Value::U64(_) => ValueKind::U64,
-        Value::I8(_) => ValueKind::I8,
-        Value::I16(_) => ValueKind::I16,
-        Value::I32(_) => ValueKind::I32,
-        Value::I64(_) => ValueKind::I64,
-        Value::F32(_) => ValueKind::F32,
-        Value::F64(_) => ValueKind::F64,
-        Value::Str(_) => ValueKind::Str,
-        _ => return None,
-    })
+    let first = items.first()?.kind()?;
+    (items.iter().all(|item| item.kind() == Some(first))).then_some(first)
 }
 
 /// The kind with this name.

@@ -220,19 +220,6 @@ impl FloatFormat {
     }
 }
 
-pub(super) fn is_signed(scalar: Scalar) -> bool {
-    matches!(
-        scalar,
-        Scalar::I2
-            | Scalar::I4
-            | Scalar::I8
-            | Scalar::I16
-            | Scalar::I32
-            | Scalar::I64
-            | Scalar::I128
-    )
-}
-
 pub(super) fn decoder(scalar: Scalar) -> Decode {
     match scalar {
         Scalar::Bool => |bytes, out| whole::<1>(bytes, out, |bits| unsigned((bits != 0).into())),

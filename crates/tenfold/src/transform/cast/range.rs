@@ -2,7 +2,7 @@
 
 use crate::model::Scalar;
 
-use super::exact::{float_format, is_signed};
+use super::exact::float_format;
 
 /// Whether every value of one type, with its sign, is a value of the other.
 pub(crate) fn is_exact(from: Scalar, to: Scalar) -> bool {
@@ -42,7 +42,7 @@ impl Range {
             return Some(format.range());
         }
         let bits = scalar.bits().cast_signed();
-        let signed = is_signed(scalar);
+        let signed = scalar.is_signed_integer();
         let digits = bits - i32::from(signed);
         (scalar != Scalar::Bool).then_some(Self {
             digits,
