@@ -14,7 +14,7 @@ use crate::prelude::*;
 pub struct Limits {
     /// Bytes of headers and indexes that are read into memory.
     pub header_bytes: u64,
-    /// Dimensions of a tensor.
+    /// Dimensions of a tensor. Many formats have fewer at most, 64 or less, whatever this is.
     pub rank: usize,
     /// Depth of nested metadata.
     pub depth: usize,
@@ -28,7 +28,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: 1 << 30,
-            rank: 64,
+            rank: 255,
             depth: 512,
             tensor_memory: 4 << 30,
             dense_bytes: 16 << 30,
