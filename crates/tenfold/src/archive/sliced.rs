@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::archive::Tensor;
+use super::Tensor;
 use crate::error::{Error, Result};
 use crate::model::{DType, Layout, Selection, Slice, TensorInfo};
 use crate::prelude::*;
