@@ -43,7 +43,7 @@ pub(super) fn arrange(what: &Manifest, options: &PlanOptions) -> Result<Arranged
     }
     // What has no place is in the list of losses, and stays here so that the other checks see it too.
     arranged.extend(tensors.into_iter().flatten());
-    manifest.tensors = arranged;
+    manifest.tensors = arranged.into();
     Ok(Arranged { manifest, losses })
 }
 
