@@ -4,6 +4,9 @@
 //! given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a later
 //! run to the same target removes what nobody holds a lock on.
 
+mod publish;
+mod temporary;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +14,9 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
+
+use publish::{publish, sync_directory};
+use temporary::{hold, open_temporary, remove_abandoned, temporary_name};
 
 /// Files that appear at their targets together, when they are complete.
 #[derive(Debug)]
@@ -293,189 +299,6 @@ fn already_exists(target: &Path) -> Error {
     )
 }
 
-fn temporary_name(name: &str) -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!(
-        ".{name}.{}-{}{SUFFIX}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-const SUFFIX: &str = ".tenfold-partial";
-
-/// Opens a file for what will be `directory/name`: without a name where the system can, else beside the target.
-fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>)> {
-    remove_abandoned(directory, name);
-    #[cfg(target_os = "linux")]
-    if let Some(file) = open_unnamed(directory) {
-        return Ok((file, None));
-    }
-    let (file, path) = open_named(directory, name)?;
-    Ok((file, Some(path)))
-}
-
-/// A file under a temporary name beside its target.
-fn open_named(directory: &Path, name: &str) -> Result<(File, PathBuf)> {
-    let path = directory.join(temporary_name(name));
-    let opened = fault::point("create").and_then(|()| {
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create_new(true).open(&path)
-    });
-    let file = opened
-        .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
-    hold(&file);
-    // A run that cleaned up in the moment before it was held has removed it.
-    match path.symlink_metadata() {
-        Ok(_) => Ok((file, path)),
-        Err(_) => open_named(directory, name),
-    }
-}
-
-/// Says to a later run, until this process ends, that a file or directory is not abandoned.
-fn hold(file: &File) {
-    #[cfg(unix)]
-    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    #[cfg(not(unix))]
-    let _ = file;
-}
-
-/// A file without a name; `None` where the file system has none, or could not give it a name later.
-#[cfg(target_os = "linux")]
-fn open_unnamed(directory: &Path) -> Option<File> {
-    use rustix::fs::{Mode, OFlags};
-    if !Path::new("/proc/self/fd").is_dir() {
-        return None;
-    }
-    fault::point("unnamed").ok()?;
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666))
-        .ok()
-        .map(File::from)
-}
-
-/// Removes temporary files and directories of earlier runs to the same target that no process holds.
-fn remove_abandoned(directory: &Path, name: &str) {
-    #[cfg(unix)]
-    {
-        let prefix = format!(".{name}.");
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let found = entry.file_name();
-            let Some(found) = found.to_str() else {
-                continue;
-            };
-            if !(found.starts_with(&prefix) && found.ends_with(SUFFIX)) {
-                continue;
-            }
-            // Anything else is not ours: a link leads elsewhere, and opening a pipe waits for somebody to write.
-            let ours = |kind: fs::FileType| kind.is_file() || kind.is_dir();
-            if !entry.file_type().is_ok_and(ours) {
-                continue;
-            }
-            let Ok(file) = File::open(entry.path()) else {
-                continue;
-            };
-            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-                .is_ok()
-            {
-                let _ = match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-                    _ => fs::remove_file(entry.path()),
-                };
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = (directory, name);
-}
-
-/// Gives a complete file its name, in one step.
-fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
-    let fail = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::AlreadyExists => already_exists(target),
-        _ => Error::io(format_args!("cannot name {}", target.display()), cause),
-    };
-    if let Ok(old) = fs::metadata(target) {
-        let _ = pending.file.set_permissions(old.permissions());
-    }
-    match &pending.temporary {
-        // A hard link fails where a name exists; a rename would replace what appeared meanwhile.
-        Some(temporary) if !force => {
-            let linked = fault::point("link").and_then(|()| fs::hard_link(temporary, target));
-            match linked {
-                Ok(()) => {
-                    // The file is complete under its name. What is left under the other one, a later run removes.
-                    let _ = fault::point("remove").and_then(|()| fs::remove_file(temporary));
-                    Ok(())
-                }
-                // A file system without hard links, such as FAT.
-                Err(cause) if has_no_links(&cause) => rename_new(temporary, target).map_err(fail),
-                Err(cause) => Err(fail(cause)),
-            }
-        }
-        Some(temporary) => rename(temporary, target).map_err(fail),
-        #[cfg(target_os = "linux")]
-        None => {
-            let link = |to: &Path| {
-                use rustix::fd::AsRawFd;
-                let unnamed = format!("/proc/self/fd/{}", pending.file.as_raw_fd());
-                fault::point("link").map_err(fail)?;
-                let cwd = rustix::fs::CWD;
-                rustix::fs::linkat(cwd, unnamed, cwd, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
-                    .map_err(|errno| fail(errno.into()))
-            };
-            if !force || target.symlink_metadata().is_err() {
-                return link(target);
-            }
-            // Linking never replaces: take a temporary name for the moment before the rename.
-            let name = target
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            let temporary = target.with_file_name(temporary_name(name));
-            // Another run to the same target would take it for abandoned in this moment.
-            hold(&pending.file);
-            link(&temporary)?;
-            rename(&temporary, target).map_err(|cause| {
-                let _ = fs::remove_file(&temporary);
-                fail(cause)
-            })
-        }
-        #[cfg(not(target_os = "linux"))]
-        None => Err(fail(io::ErrorKind::Unsupported.into())),
-    }
-}
-
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fault::point("rename")?;
-    fs::rename(from, to)
-}
-
-/// Renames to a name that nothing has.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INVAL | Errno::NOSYS) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    // Nothing had it a moment ago, and more cannot be known here.
-    rename(from, to)
-}
-
-/// Whether a hard link failed because there are none.
-fn has_no_links(cause: &io::Error) -> bool {
-    matches!(
-        cause.kind(),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
-    )
-}
-
 /// Reserves space, so that a full disk is reported before anything is written; does nothing where the system cannot.
 fn preallocate(file: &File, len: u64) -> io::Result<()> {
     fault::point("reserve")?;
@@ -488,20 +311,6 @@ fn preallocate(file: &File, len: u64) -> io::Result<()> {
         }
     }
     file.set_len(len)
-}
-
-fn sync_directory(directory: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);
-        let synced = fault::point("sync-directory")
-            .and_then(|()| File::open(directory))
-            .and_then(|directory| directory.sync_all());
-        synced.map_err(fail)?;
-    }
-    #[cfg(not(unix))]
-    let _ = directory;
-    Ok(())
 }
 
 #[cfg(test)]
