@@ -10,14 +10,11 @@ use tenfold::io::{AtomicOutput, Output};
 use tenfold::model::{Metadata, Value};
 use tenfold::ops;
 
-use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet};
+use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Reading};
 use crate::commands::open;
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
+use crate::json::{Json, short_value};
 use crate::output::{Clean, Out, Table, say};
-
-/// Longer values are cut in the listing.
-const LONG_VALUE: usize = 100;
 
 pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
     match &args.command {
@@ -30,9 +27,9 @@ pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
 }
 
 /// The metadata of the file or of a tensor, with all lists loaded.
-fn read(path: &Path, from: Option<&str>, tensor: Option<&str>) -> Result<(Archive, Metadata)> {
+fn read(path: &Path, reading: &Reading, tensor: Option<&str>) -> Result<(Archive, Metadata)> {
     let about = |error| Failure::about(path, &error);
-    let archive = open(path, from).map_err(about)?;
+    let archive = open(path, reading).map_err(about)?;
     let metadata = match tensor {
         None => archive.load_metadata().map_err(about)?,
         Some(name) => archive.tensor(name).map_err(about)?.info().metadata.clone(),
@@ -41,7 +38,7 @@ fn read(path: &Path, from: Option<&str>, tensor: Option<&str>) -> Result<(Archiv
 }
 
 fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
-    let (archive, metadata) = read(&args.file, args.from.as_deref(), args.tensor.as_deref())?;
+    let (archive, metadata) = read(&args.file, &args.reading, args.tensor.as_deref())?;
     let mut exit = Exit::Done;
     let mut found = Metadata::new();
     for key in &args.keys {
@@ -90,21 +87,9 @@ fn write_table(metadata: &Metadata, out: &mut Out<'_>) -> std::io::Result<()> {
     }
     let mut table = Table::new(&["key", "type", "value"]);
     for (key, value) in metadata.iter() {
-        table.row(&[key, &ops::value_type(value), &short(value)]);
+        table.row(&[key, &ops::value_type(value), &short_value(value)]);
     }
     table.write(out, |_, _| Ok(()))
-}
-
-/// A value in one line, cut where it is long.
-fn short(value: &Value) -> String {
-    let mut text = Vec::new();
-    // Writing to memory does not fail.
-    let _ = Json::new(&mut text).value(value, false);
-    let text = String::from_utf8_lossy(&text);
-    match text.char_indices().nth(LONG_VALUE) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text.into_owned(),
-    }
 }
 
 fn write_json(
@@ -130,7 +115,7 @@ fn write_json(
 }
 
 fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
-    let (_, metadata) = read(&args.file, args.from.as_deref(), args.tensor.as_deref())?;
+    let (_, metadata) = read(&args.file, &args.reading, args.tensor.as_deref())?;
     let text = ops::metadata_to_json(&metadata)?;
     let Some(path) = &args.output else {
         out.write_all(text.as_bytes())?;

@@ -1,149 +1,25 @@
-//! `tenfold show`: the values of a tensor.
+//! Text, CSV, JSON and the file that numpy.load reads.
 
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
 use tenfold::format::{PlanOptions, Registry, Segment, adapt};
-use tenfold::io::{AtomicOutput, Output, Sink};
 use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
-use tenfold::{Archive, Error, ErrorKind, Sliced, Tensor};
+use tenfold::{Error, Sliced};
 
-use crate::args::{ShowArgs, ShowFormat};
-use crate::commands::open;
-use crate::failure::{Exit, Failure, Result};
+use super::Shown;
+use crate::args::ShowArgs;
+use crate::failure::{Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, show_path};
 use crate::values::{Formatter, Grid, Number, exact, numbers};
 
 /// More elements are shortened to the first and last [`EDGE`] along each dimension, unless all are asked for.
 const THRESHOLD: u64 = 1000;
+
 const EDGE: u64 = 3;
 
-pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let about = |error: Error| Failure::about(&args.file, &error);
-    let archive = open(&args.file, args.from.as_deref()).map_err(about)?;
-    let tensor = find(&archive, args)?;
-    let slices = args.slice.as_deref().unwrap_or_default();
-    let sliced = tensor.slice(slices).map_err(|error| match error.kind() {
-        // The user's own mistake breaks no rule of a file.
-        ErrorKind::Argument => {
-            let (file, name) = (show_path(&args.file), tensor.name());
-            Failure::Message(format!("{file}: tensor {name:?}: {}", error.message()))
-        }
-        _ => about(error),
-    })?;
-    let format = if args.json {
-        ShowFormat::Json
-    } else {
-        args.format
-    };
-    let shown = Shown {
-        args,
-        tensor,
-        slices,
-        sliced,
-        format,
-    };
-    match &args.output {
-        Some(path) => shown.write_file(path)?,
-        None if format == ShowFormat::Npy && io::stdout().is_terminal() => {
-            let message = "npy is not for terminals; name a file with -o, or redirect the output";
-            return Err(Failure::Message(message.into()));
-        }
-        None => shown.write(out)?,
-    }
-    Ok(Exit::Done)
-}
-
-/// The tensor that is asked for. A name that is not there is never taken for another.
-fn find<'a>(archive: &'a Archive, args: &ShowArgs) -> Result<Tensor<'a>> {
-    let list = format!("`tenfold inspect {}` lists them", show_path(&args.file));
-    let Some(name) = &args.tensor else {
-        let mut tensors = archive.tensors();
-        let count = tensors.len();
-        return match tensors.next() {
-            Some(tensor) if count == 1 => Ok(tensor),
-            Some(first) => Err(Failure::Message(format!(
-                "{} holds {count} tensors, name one of them, such as {:?}; {list}",
-                show_path(&args.file),
-                first.name()
-            ))),
-            None => {
-                let message = format!("{} holds no tensors", show_path(&args.file));
-                Err(Failure::Message(message))
-            }
-        };
-    };
-    if let Some(tensor) = archive.get(name) {
-        return Ok(tensor);
-    }
-    let near = near_names(archive, name);
-    let near: Vec<_> = near.iter().map(|name| format!("{name:?}")).collect();
-    let hint = match near.is_empty() {
-        true => list,
-        false => format!("did you mean {}?", near.join(" or ")),
-    };
-    let file = show_path(&args.file);
-    Err(Failure::Message(format!(
-        "{file}: there is no tensor {name:?}; {hint}"
-    )))
-}
-
-/// Up to three names that could have been meant: those that end with this one first, then the most similar.
-fn near_names<'a>(archive: &'a Archive, name: &str) -> Vec<&'a str> {
-    const SIMILAR: f64 = 0.85;
-    let likeness = |other: &str| match other.strip_suffix(name) {
-        Some(before) if before.ends_with(['.', '/', ':']) => 1.0,
-        _ => strsim::jaro(&other.to_lowercase(), &name.to_lowercase()),
-    };
-    let mut near: Vec<(f64, &str)> = (archive.tensors())
-        .map(|tensor| (likeness(tensor.name()), tensor.name()))
-        .filter(|(likeness, _)| *likeness >= SIMILAR)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    near.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-struct Shown<'a> {
-    args: &'a ShowArgs,
-    tensor: Tensor<'a>,
-    slices: &'a [Slice],
-    sliced: Sliced<'a>,
-    format: ShowFormat,
-}
-
 impl Shown<'_> {
-    fn write_file(&self, path: &Path) -> Result<()> {
-        if same_file::is_same_file(path, &self.args.file).unwrap_or(false) {
-            let message = format!("{} is the file that is read", show_path(path));
-            return Err(Failure::Message(message));
-        }
-        let mut output = AtomicOutput::file(path)?.force(self.args.force);
-        let name = output.main_name().to_owned();
-        {
-            let mut file = io::BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
-            let written = self.write(&mut Out::new(&mut file, false));
-            match written.and_then(|()| file.flush().map_err(Failure::Output)) {
-                Err(Failure::Output(cause)) => {
-                    let message = format!("cannot write {}: {cause}", show_path(path));
-                    return Err(Failure::Message(message));
-                }
-                written => written?,
-            }
-        }
-        Ok(Box::new(output).commit()?)
-    }
-
-    fn write(&self, out: &mut Out<'_>) -> Result<()> {
-        match self.format {
-            ShowFormat::Text => self.write_text(out),
-            ShowFormat::Json => self.write_json(out),
-            ShowFormat::Csv => self.write_csv(out),
-            ShowFormat::Npy => self.write_npy(out),
-        }
-    }
-
-    fn write_text(&self, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_text(&self, out: &mut Out<'_>) -> Result<()> {
         let info = self.tensor.info();
         let elements = self.sliced.elements();
         let whole = self.sliced.shape();
@@ -194,7 +70,7 @@ impl Shown<'_> {
         Ok(grid.finish()?)
     }
 
-    fn write_csv(&self, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_csv(&self, out: &mut Out<'_>) -> Result<()> {
         self.check_numbers()?;
         // The elements of a vector are rows of one.
         let row = match self.sliced.shape().as_slice() {
@@ -216,7 +92,7 @@ impl Shown<'_> {
         })
     }
 
-    fn write_json(&self, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_json(&self, out: &mut Out<'_>) -> Result<()> {
         self.check_numbers()?;
         let info = self.tensor.info();
         let shape = self.sliced.shape();
@@ -278,7 +154,7 @@ impl Shown<'_> {
     }
 
     /// The file as the format lays it out, with the slice for its tensor.
-    fn write_npy(&self, out: &mut Out<'_>) -> Result<()> {
+    pub(super) fn write_npy(&self, out: &mut Out<'_>) -> Result<()> {
         let registry = Registry::standard();
         let entry = registry.get("npy")?;
         let Some(profile) = entry.spec.writes.first() else {
@@ -382,19 +258,5 @@ fn finish(args: &ShowArgs, failed: Option<io::Error>, read: tenfold::Result<()>)
     match failed {
         Some(cause) => Err(Failure::Output(cause)),
         None => read.map_err(|error| Failure::about(&args.file, &error)),
-    }
-}
-
-/// A file of an output.
-struct File<'a>(Box<dyn Sink + 'a>);
-
-impl Write for File<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! What every writing command does: check the output, open the inputs, say what would be lost, write, look at it
 //! again, and say what was done.
 
+mod inputs;
+mod options;
 mod output;
 mod summary;
 
@@ -9,19 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use globset::GlobSet;
-use tenfold::format::{Checksums, Compression, Control, Effect, Entry, Registry, Severity};
+use tenfold::format::{Control, Effect, Entry, Registry};
 use tenfold::io::AtomicOutput;
-use tenfold::model::{DType, DigestKind, SourceId, TensorInfo};
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
-use tenfold::{Archive, Error, OpenOptions};
+use tenfold::{Archive, Error};
 
-use crate::args::{Allow, Checksum, Filter, Writing};
-use crate::commands::{Names, globs, limits};
+use crate::args::{Filter, Reading, Writing};
+use crate::commands::Names;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Clean, Out, count, say, show_path};
+use crate::output::{Out, count, say};
 use crate::progress::Progress;
 
+use inputs::Inputs;
 pub(crate) use output::is_directory;
 pub(crate) use summary::Extra;
 
@@ -33,12 +34,16 @@ pub(crate) struct Request<'a> {
     /// The command, for the JSON that says what was done.
     pub(crate) command: &'static str,
     pub(crate) inputs: &'a [PathBuf],
-    pub(crate) from: Option<&'a str>,
+    pub(crate) reading: &'a Reading,
     pub(crate) output: &'a Path,
     pub(crate) writing: &'a Writing,
     /// Whether contents are compared.
     pub(crate) check: bool,
     pub(crate) shards: Option<Shards>,
+    /// The largest size of a sparse tensor that is written with its zeros.
+    pub(crate) max_dense: Option<u64>,
+    /// Damaged inputs show what is whole.
+    pub(crate) salvage: bool,
     /// The name that those of shards in a directory are made from.
     pub(crate) name: Option<String>,
     /// The output may be the input, which is then replaced.
@@ -52,17 +57,20 @@ impl<'a> Request<'a> {
     pub(crate) fn new(
         command: &'static str,
         inputs: &'a [PathBuf],
+        reading: &'a Reading,
         output: &'a Path,
         writing: &'a Writing,
     ) -> Self {
         Self {
             command,
             inputs,
-            from: None,
+            reading,
             output,
             writing,
             check: false,
             shards: None,
+            max_dense: None,
+            salvage: false,
             name: None,
             in_place: false,
             keeps_content: false,
@@ -82,45 +90,6 @@ impl<'a> Request<'a> {
             [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()).into(),
             [] => PathBuf::new(),
         }
-    }
-
-    /// Opens the inputs. None of the files that they consist of may be the output.
-    pub(crate) fn open(&self, opening: &Opening) -> Result<Inputs> {
-        let mut inputs = Inputs::default();
-        for input in self.inputs {
-            // Any of the parts of a model opens all of them.
-            if inputs.parts.iter().any(|part| output::is_same(part, input)) {
-                continue;
-            }
-            let archive = opening.open(self, input);
-            let archive = archive.map_err(|error| Failure::about(input, &error))?;
-            let directory = match input.is_dir() {
-                true => input.as_path(),
-                false => input.parent().unwrap_or(Path::new("")),
-            };
-            let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
-            let files: Vec<_> = names.map(|name| directory.join(name)).collect();
-            if files.len() > 1 {
-                inputs.parts.extend(files.iter().cloned());
-            }
-            inputs.files.extend(files);
-            inputs.archives.push(archive);
-        }
-        for file in &inputs.files {
-            self.refuse_input(file, self.output)?;
-        }
-        if inputs
-            .parts
-            .iter()
-            .any(|part| output::is_same(part, self.output))
-        {
-            let message = "one of several files of a model, and only a single file is replaced";
-            let shown = self.output.display();
-            return Err(Failure::Message(format!(
-                "{shown} is {message}; write to another name"
-            )));
-        }
-        Ok(inputs)
     }
 
     /// The tensors that are wanted; that there are none is an error.
@@ -148,33 +117,6 @@ impl<'a> Request<'a> {
         Failure::Message(format!(
             "{input}: --include and --exclude leave none of {all}"
         ))
-    }
-
-    /// How the writing was asked to be done.
-    pub(crate) fn options(&self) -> Result<ConvertOptions> {
-        let writing = self.writing;
-        let mut options = ConvertOptions::default();
-        options.version.clone_from(&writing.version);
-        options.options.clone_from(&writing.options);
-        options.compression = compression(writing)?;
-        options.checksums = match writing.checksum {
-            Checksum::Keep => Checksums::Keep,
-            Checksum::None => Checksums::None,
-            Checksum::Crc32c => Checksums::With(DigestKind::Crc32c),
-            Checksum::Sha256 => Checksums::With(DigestKind::Sha256),
-            Checksum::Xxh3 => Checksums::With(DigestKind::Xxh3),
-        };
-        options.allow = match writing.allow {
-            None => Effect::Rearranged,
-            Some(Allow::Changed) => Effect::Changed,
-            Some(Allow::Dropped) => Effect::Dropped,
-        };
-        options.check = self.check;
-        options.shards = self.shards;
-        options.file_per_tensor = is_directory(self.output) && self.shards.is_none();
-        options.execute.threads = writing.threads.map_or(0, usize::from);
-        options.timestamp = timestamp()?;
-        Ok(options)
     }
 
     /// Prepares a rewriting of the same tensors: in the version that the input has, if it is written and holds
@@ -287,59 +229,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What was opened.
-#[derive(Default)]
-pub(crate) struct Inputs {
-    pub(crate) archives: Vec<Archive>,
-    /// The files that the archives consist of.
-    pub(crate) files: Vec<PathBuf>,
-    /// Those of archives that consist of several.
-    parts: Vec<PathBuf>,
-}
-
-impl Inputs {
-    /// All of them as one archive; where they disagree about metadata, the first counts.
-    pub(crate) fn joined(&self) -> Result<Archive> {
-        Ok(tenfold::ops::join(&self.archives, true)?)
-    }
-}
-
-/// How inputs are opened.
-#[derive(Default)]
-pub(crate) struct Opening {
-    /// The largest size of a sparse tensor that is written with its zeros.
-    pub(crate) max_dense: Option<u64>,
-    /// Damaged files show what is whole.
-    pub(crate) salvage: bool,
-    /// The type of elements that have none.
-    pub(crate) assume: Option<DType>,
-}
-
-impl Opening {
-    /// The file, or what is whole of it: then the reason why that is not everything is said.
-    fn open(&self, request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
-        let mut limits = limits();
-        if let Some(bytes) = self.max_dense {
-            limits = limits.with_dense_bytes(bytes);
-        }
-        let opening = OpenOptions::new()
-            .mmap(false)
-            .format(request.from)
-            .assume_dtype(self.assume);
-        let archive = opening.limits(limits).salvage(self.salvage).open(input)?;
-        if !self.salvage {
-            return Ok(archive);
-        }
-        for finding in archive.findings() {
-            if finding.severity > Severity::Note && !request.writing.quiet {
-                let input = show_path(input);
-                say(format_args!("{input}: {}", Clean(&finding.message)));
-            }
-        }
-        Ok(archive)
-    }
-}
-
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
 pub(crate) fn target<'r>(
     request: &Request<'_>,
@@ -347,39 +236,6 @@ pub(crate) fn target<'r>(
     registry: &'r Registry,
 ) -> Result<&'r Entry> {
     output::target(request, input.and_then(Archive::format), registry)
-}
-
-type Choose = Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>;
-
-/// The last of the `--zstd` rules that matches, else raw or as it is.
-fn compression(writing: &Writing) -> Result<Choose> {
-    let otherwise = if writing.raw {
-        Compression::Raw
-    } else {
-        Compression::Keep
-    };
-    let mut rules: Vec<(i32, Option<GlobSet>)> = Vec::new();
-    for (level, pattern) in writing.zstd.iter().rev() {
-        rules.push((*level, globs(pattern.as_slice())?));
-    }
-    Ok(Arc::new(move |info| {
-        let matches =
-            |set: &Option<GlobSet>| set.as_ref().is_none_or(|set| set.is_match(&info.name));
-        let rule = rules.iter().find(|(_, set)| matches(set));
-        rule.map_or(otherwise, |(level, _)| Compression::Zstd(*level))
-    }))
-}
-
-/// The time for formats that record one: that of the build that asks for reproducible output, else none.
-fn timestamp() -> Result<u64> {
-    match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(text) => text.parse().map_err(|_| {
-            Failure::Message(format!(
-                "SOURCE_DATE_EPOCH is {text:?}, seconds since 1970 are expected"
-            ))
-        }),
-        Err(_) => Ok(0),
-    }
 }
 
 /// Lets Ctrl-C and its like stop the work: it ends between two pieces, and its output is gone.

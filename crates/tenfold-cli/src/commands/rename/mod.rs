@@ -11,7 +11,7 @@ use tenfold::model::Value;
 use tenfold::ops::{self, Shards};
 
 use crate::args::RenameArgs;
-use crate::commands::write::{LISTED, Opening, Request, target};
+use crate::commands::write::{LISTED, Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Out, count, say};
@@ -20,17 +20,19 @@ use rules::Rule;
 pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        from: files.from.as_deref(),
         check: args.checking.check,
         shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new("rename", &files.inputs, &files.output, &args.writing)
+        ..Request::new(
+            "rename",
+            &files.inputs,
+            &files.reading,
+            &files.output,
+            &args.writing,
+        )
     };
     let mut names = Names::new(args)?;
     request.check_output()?;
-    let inputs = request.open(&Opening {
-        assume: files.assume,
-        ..Opening::default()
-    })?;
+    let inputs = request.open()?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;
