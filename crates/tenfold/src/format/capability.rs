@@ -64,12 +64,19 @@ pub struct Loss {
     pub effect: Effect,
 }
 
+impl Loss {
+    /// Whether it is about metadata.
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.what.starts_with("metadata ")
+    }
+}
+
 /// How bad a [`Loss`] is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Effect {
     /// The same values in another layout or byte order. Always allowed.
     Rearranged,
-    /// Metadata in another form.
+    /// Metadata in another form, or what readers find under another name.
     Changed,
     /// Metadata that is not carried.
     Dropped,

@@ -14,9 +14,12 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
             return Ok(None);
         }
         let Some(decoder) = &tensor.decoder else {
+            let kind = match tensor.dtype {
+                block @ DType::Block(_) => block.to_string(),
+                _ => tensor.layout.name().to_owned(),
+            };
             let message = format!(
-                "it is {}, and how to turn that into numbers is not known here; leave it out with --exclude",
-                tensor.layout.name()
+                "it is {kind}, and how to turn that into numbers is not known here; leave it out with --exclude"
             );
             let error = Error::unsupported("dequantize", message).in_tensor(&tensor.name);
             return Err(match archive.format() {
