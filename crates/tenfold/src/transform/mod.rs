@@ -26,6 +26,7 @@ mod slice;
 mod sparse;
 mod symmetry;
 
+pub(crate) use crate::io::as_size;
 pub use cast::CastCounts;
 pub(crate) use cast::{Tally, is_exact};
 #[cfg(feature = "npz")]
@@ -528,9 +529,10 @@ impl<'a> View<'a> {
             );
             return Err(Error::limit("memory", message).raised_by("tensor_memory"));
         }
+        as_size(self.len)?;
         #[cfg(feature = "std")]
         if self.is_large() {
-            let mut all = vec![0; as_size(self.len)?];
+            let mut all = crate::io::zeros(self.len)?;
             self.fill(&mut all)?;
             return Ok(all);
         }
@@ -675,10 +677,4 @@ fn numbers(dtype: DType, elements: u64) -> Result<u64> {
 /// Refuses a cast that is not known.
 pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {
     ElementMap::new(from, Endian::Little, to, Endian::Little).map(drop)
-}
-
-/// A length as a size in memory.
-pub(crate) fn as_size(len: u64) -> Result<usize> {
-    usize::try_from(len)
-        .map_err(|cause| Error::limit("memory", format!("{len} bytes at once")).because(cause))
 }
