@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::{MAX_RANK, METADATA, dtypes};
+use super::{METADATA, dtypes};
 use crate::error::{Error, Result};
 use crate::model::{DType, Metadata, Value};
 use crate::prelude::*;
@@ -182,10 +182,7 @@ fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
             let at = json.at();
             let message = format!("more than {max_rank} dimensions, the limit");
             let error = Error::limit("safetensors.rank", message).at(at..at + 1);
-            return Err(match max_rank < MAX_RANK {
-                true => error.raised_by("rank"),
-                false => error,
-            });
+            return Err(error.raised_by("rank"));
         }
         shape.push(json.unsigned("a dimension")?);
     }
