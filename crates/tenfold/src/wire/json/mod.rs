@@ -131,6 +131,11 @@ impl<'a> Json<'a> {
         self.place(self.key_pos)
     }
 
+    /// Where what was read last ends in the file.
+    pub(crate) fn end_at(&self) -> u64 {
+        self.place(self.pos)
+    }
+
     /// An error about what comes next.
     pub(crate) fn wrong(&self, message: impl Into<String>) -> Error {
         self.error(self.rules.syntax, self.pos, message)
