@@ -205,9 +205,36 @@ impl Archive {
     /// The tensors for which `keep` is true, with the same metadata.
     #[must_use]
     pub fn select(&self, keep: impl Fn(&TensorInfo) -> bool) -> Self {
+        let tensors = &self.0.manifest.tensors;
+        let kept: Vec<_> = tensors.iter().filter(|tensor| keep(tensor)).collect();
+        if kept.len() == tensors.len() {
+            return self.clone();
+        }
         let mut manifest = self.0.manifest.clone();
-        manifest.tensors.retain(keep);
+        manifest.tensors = kept.into_iter().cloned().collect();
         self.with_manifest(manifest)
+    }
+
+    /// The same with some tensors described in another way: those for which `change` gives a description.
+    pub(crate) fn try_change(
+        &self,
+        change: impl Fn(&TensorInfo) -> Result<Option<TensorInfo>>,
+    ) -> Result<Self> {
+        let mut changes = Vec::new();
+        for (place, tensor) in self.0.manifest.tensors.iter().enumerate() {
+            changes.extend(change(tensor)?.map(|changed| (place, changed)));
+        }
+        if changes.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut manifest = self.0.manifest.clone();
+        let tensors = &mut *manifest.tensors;
+        for (place, changed) in changes {
+            if let Some(tensor) = tensors.get_mut(place) {
+                *tensor = changed;
+            }
+        }
+        Ok(self.with_manifest(manifest))
     }
 
     /// The same files under another description of them.

@@ -28,7 +28,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: 1 << 30,
-            rank: 64,
+            rank: 1024,
             depth: 512,
             tensor_memory: 4 << 30,
             dense_bytes: 16 << 30,

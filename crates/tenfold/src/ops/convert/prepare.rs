@@ -36,7 +36,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
     Ok(Conversion {
         profile,
-        because: why_not_first(&from, spec, profile, options),
+        because: why_not_first(&from, spec, profile, &losses, options),
         losses,
         casts: cast_losses(from.manifest()),
         from,
@@ -105,6 +105,7 @@ fn why_not_first(
     from: &Archive,
     spec: &Spec,
     profile: &Profile,
+    losses: &[Loss],
     options: &ConvertOptions,
 ) -> Option<String> {
     let first = spec.writes.first()?;
@@ -112,7 +113,11 @@ fn why_not_first(
         return None;
     }
     let (_, lost) = adapt_to(from, spec, first, options);
-    let worst = lost.iter().max_by_key(|loss| loss.effect);
+    // What is lost in both is no reason.
+    let mut in_both: LookupMap<_, ()> = LookupMap::default();
+    in_both.extend(losses.iter().map(|loss| ((&loss.tensor, &loss.what), ())));
+    let reasons = (lost.iter()).filter(|loss| !in_both.contains_key(&(&loss.tensor, &loss.what)));
+    let worst = reasons.max_by_key(|loss| loss.effect);
     Some(format!(
         "{} cannot hold everything ({})",
         first.version,

@@ -32,14 +32,19 @@ impl Conversion {
             format!("{target} cannot hold this: {worst}{cast}{hint}")
         } else {
             let count = refused.len();
-            let entries = if count == 1 { "entry" } else { "entries" };
+            let what = match (count, refused.iter().all(|loss| loss.is_metadata())) {
+                (1, true) => "metadata entry",
+                (_, true) => "metadata entries",
+                (1, false) => "thing",
+                (_, false) => "things",
+            };
             let verb = if worst.effect == Effect::Dropped {
                 "drop"
             } else {
                 "change"
             };
             format!(
-                "refusing to {verb} {count} metadata {entries} ({worst}); pass --allow {} to accept",
+                "refusing to {verb} {count} {what} ({worst}); pass --allow {} to accept",
                 worst.effect
             )
         };

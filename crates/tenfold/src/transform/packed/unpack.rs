@@ -69,13 +69,27 @@ impl<'a> Unpack<'a> {
         (self.dtype, self.endian)
     }
 
+    /// Bytes of a piece that is made at once: of a file so many lines that what they need of it lies together.
+    pub(in crate::transform) fn piece_len(&self, usual: u64) -> u64 {
+        /// Bytes of neighbours that are worth fetching a page for.
+        const RUN: u64 = 1 << 10;
+        const MOST: u64 = 16 << 20;
+        let line = self.shape[self.fastest].saturating_mul(self.width as u64);
+        match self.input.is_memory() {
+            true => usual,
+            false => line
+                .saturating_mul(RUN / self.width as u64)
+                .clamp(usual, MOST),
+        }
+    }
+
     /// The dense bytes from `at` on, which is at an element; `out` comes filled with zeros.
     pub(in crate::transform) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }
         // Few enough that the pages which a stretch of a line needs are held until the next line needs them too.
-        const STRETCH: u64 = 512;
+        const STRETCH: u64 = 256;
         let mut places = Places::new(&self.input)?;
         let axes = self.axes();
         let width = self.width as u64;

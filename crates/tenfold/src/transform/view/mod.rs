@@ -92,11 +92,14 @@ impl<'a> View<'a> {
 
     /// How many bytes a piece should have: a multiple of the step, or rows that go together.
     pub(crate) fn piece(&self) -> u64 {
-        if let Body::Reorder(reorder) = &self.body {
-            return self.map.scale(reorder.piece_len(PIECE as u64));
-        }
+        let usual = PIECE as u64;
+        let wanted = match &self.body {
+            Body::Reorder(reorder) => return self.map.scale(reorder.piece_len(usual)),
+            Body::Unpack(unpack) => unpack.piece_len(usual),
+            _ => usual,
+        };
         let step = self.step();
-        step * (PIECE as u64 / step).max(1)
+        step * (wanted / step).max(1)
     }
 
     /// The bytes `at..at + len` of a random view, where `at` is a multiple of [`step`](Self::step) or of

@@ -46,7 +46,7 @@ pub(in crate::formats::primitiv) fn arrange(
     }
     // What has no place is in the list of losses, and stays here so that the other checks see it too.
     arranged.extend(tensors.into_iter().flatten());
-    manifest.tensors = arranged;
+    manifest.tensors = arranged.into();
     Ok(Arranged { manifest, losses })
 }
 
