@@ -56,7 +56,8 @@ impl OpenOptions {
         self
     }
 
-    /// Whether files are mapped, so that tensors are read without a copy.
+    /// Whether files are mapped, so that tensors are read without a copy. A file that is longer than memory can be, 2 GiB
+    /// on machines of 32 bits, is never mapped.
     ///
     /// A process that truncates a mapped file makes its readers fail with a signal. Without mapping, that is an error.
     #[must_use]

@@ -27,6 +27,7 @@ mod sparse;
 mod symmetry;
 mod view;
 
+pub(crate) use crate::io::as_size;
 pub use cast::CastCounts;
 pub(crate) use cast::{Tally, is_exact, precision};
 #[cfg(feature = "npz")]
@@ -57,12 +58,6 @@ pub(crate) const PIECE: usize = 4 << 20;
 /// Refuses a cast that is not known.
 pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {
     ElementMap::new(from, Endian::Little, to, Endian::Little).map(drop)
-}
-
-/// A length as a size in memory.
-pub(crate) fn as_size(len: u64) -> Result<usize> {
-    usize::try_from(len)
-        .map_err(|cause| Error::limit("memory", format!("{len} bytes at once")).because(cause))
 }
 
 /// A size that no file can have.

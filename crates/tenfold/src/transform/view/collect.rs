@@ -18,9 +18,10 @@ impl View<'_> {
             );
             return Err(Error::limit("memory", message).raised_by("tensor_memory"));
         }
+        as_size(self.len)?;
         #[cfg(feature = "std")]
         if self.is_large() {
-            let mut all = vec![0; as_size(self.len)?];
+            let mut all = crate::io::zeros(self.len)?;
             self.fill(&mut all)?;
             return Ok(all);
         }
