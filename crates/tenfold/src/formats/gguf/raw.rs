@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::types;
+use super::{ALIGNMENT, types};
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
 use crate::model::{DType, Elsewhere, Endian, Load, Metadata, SourceId, Value, ValueKind};
@@ -83,6 +83,8 @@ pub(super) struct Pairs {
     pub(super) metadata: Metadata,
     /// Where the first array of arrays is.
     pub(super) nested: Option<u64>,
+    /// Where the alignment is said.
+    pub(super) alignment: Option<Range<u64>>,
 }
 
 /// Reads fields of one file.
@@ -134,17 +136,19 @@ impl<'a> Fields<'a> {
         let mut pairs = Pairs {
             metadata: Metadata::new(),
             nested: None,
+            alignment: None,
         };
         let mut places = Vec::new();
         for _ in 0..count {
             places.push(self.r.pos());
             let key = self.key()?;
             let at = self.r.pos();
-            let kind = self.kind()?;
-            let value = match kind.0 {
-                ARRAY => self.array(id, at, &mut pairs.nested)?,
-                _ => self.value(kind)?,
-            };
+            let value = self
+                .typed_value(id, at, &mut pairs.nested)
+                .map_err(|error| error.adding(&format!(" (metadata {key:?})")))?;
+            if key == ALIGNMENT {
+                pairs.alignment = Some(at..self.r.pos());
+            }
             pairs.metadata.push(key, value);
             self.check_limit(limit)?;
         }
@@ -174,6 +178,15 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    /// A value with its type in front of it, at `at`.
+    fn typed_value(&mut self, id: SourceId, at: u64, nested: &mut Option<u64>) -> Result<Value> {
+        let kind = self.kind()?;
+        match kind.0 {
+            ARRAY => self.array(id, at, nested),
+            _ => self.value(kind),
+        }
+    }
+
     fn key(&mut self) -> Result<String> {
         let at = self.r.pos();
         let len = self.len("the length of a key")?;
@@ -191,10 +204,9 @@ impl<'a> Fields<'a> {
             return Err(Error::malformed("gguf.name", message).at(at..self.r.pos()));
         }
         let name = self.r.text(len, "gguf.name", "a tensor's name")?;
-        let (shape, dtype) = self
-            .shape_and_type()
-            .map_err(|error| error.in_tensor(&name))?;
-        let offset = self.u64("the offset of a tensor")?;
+        let blame = |error: Error| error.in_tensor(&name);
+        let (shape, dtype) = self.shape_and_type().map_err(blame)?;
+        let offset = self.u64("the offset of a tensor").map_err(blame)?;
         Ok(TensorRecord {
             name,
             shape,
