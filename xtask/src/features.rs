@@ -100,10 +100,10 @@ fn has_target() -> Result<bool> {
 }
 
 /// The features of the library, each with what it turns on.
-struct Features(Vec<(String, Vec<String>)>);
+pub(crate) struct Features(Vec<(String, Vec<String>)>);
 
 impl Features {
-    fn read(project: &Project) -> Result<Self> {
+    pub(crate) fn read(project: &Project) -> Result<Self> {
         let answer = project::output(project::cargo(&project.root).args([
             "metadata",
             "--no-deps",
@@ -134,6 +134,11 @@ impl Features {
     fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.0.iter().map(|(name, _)| name.as_str());
         names.filter(|name| *name != "default")
+    }
+
+    /// Those that work without an operating system.
+    pub(crate) fn without_std(&self) -> Vec<&str> {
+        self.names().filter(|name| !self.needs_std(name)).collect()
     }
 
     fn needs_std(&self, name: &str) -> bool {

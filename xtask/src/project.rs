@@ -3,6 +3,7 @@
 use crate::Result;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -169,6 +170,34 @@ pub(crate) fn show(command: &mut Command) -> Result<Option<String>> {
     status(command).map(|()| None)
 }
 
+/// Runs tests, shows what they say, and counts those that passed. No test at all is an error.
+pub(crate) fn run_tests(command: &mut Command) -> Result<u64> {
+    println!("{}", shown(command));
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let said = child.stdout.take().ok_or("what it says is lost")?;
+    let mut passed = 0;
+    for line in BufReader::new(said).lines() {
+        let line = line?;
+        passed += passed_tests(&line);
+        println!("{line}");
+    }
+    let status = child.wait()?;
+    match passed {
+        _ if !status.success() => Err(format!("{passed} tests passed, not all: {status}").into()),
+        0 => Err("there was no test".into()),
+        passed => Ok(passed),
+    }
+}
+
+/// Of the line that a test program ends with.
+fn passed_tests(line: &str) -> u64 {
+    let count = || {
+        let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+        counts.split_once(" passed")?.0.parse().ok()
+    };
+    count().unwrap_or(0)
+}
+
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
@@ -178,4 +207,17 @@ fn shown(command: &Command) -> String {
         line.push_str(&arg.to_string_lossy());
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_passed_are_counted() {
+        let line = "test result: ok. 412 passed; 0 failed; 2 ignored; 0 measured; finished in 1.2s";
+        assert_eq!(passed_tests(line), 412);
+        assert_eq!(passed_tests("test result: FAILED. 3 passed; 1 failed"), 3);
+        assert_eq!(passed_tests("test mag/valid/empty ... ok"), 0);
+    }
 }

@@ -69,8 +69,8 @@ impl<T: Element> Typed<T> {
                 format!("{} bytes are no whole number of elements", bytes.len()),
             ));
         }
-        let usable =
-            cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok();
+        let ordered = cfg!(target_endian = "little") || size_of::<T>() == 1;
+        let usable = ordered && bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok();
         let bytes = if usable {
             bytes
         } else {
@@ -117,10 +117,15 @@ mod tests {
 
     #[test]
     fn aligned_bytes_are_shared_and_others_copied() {
-        let owned = Bytes::from_owner(Owned(vec![1f32, 2.0, 3.0]));
-        let shared = Typed::<f32>::from_little_endian(owned.clone()).unwrap();
-        assert_eq!(&*shared, [1.0, 2.0, 3.0]);
-        assert_eq!(shared.as_ptr() as usize, owned.as_ptr() as usize);
+        let little = [1f32, 2.0, 3.0].map(|number| number.to_bits().to_le());
+        let owned = Bytes::from_owner(Owned(little.to_vec()));
+        let typed = Typed::<f32>::from_little_endian(owned.clone()).unwrap();
+        assert_eq!(&*typed, [1.0, 2.0, 3.0]);
+        let shared = typed.as_ptr().cast() == owned.as_ptr();
+        assert_eq!(shared, cfg!(target_endian = "little"));
+        // A byte has no order.
+        let bytes = Typed::<u8>::from_little_endian(owned.clone()).unwrap();
+        assert_eq!(bytes.as_ptr(), owned.as_ptr());
 
         let mut shifted = vec![0];
         shifted.extend_from_slice(&owned);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Siblings, Source, check_range, fault};
+use crate::io::{Siblings, Source, check_range, fault, zeros};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -67,10 +67,7 @@ impl Source for FileSource {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(self.len, &range)?;
-        let size = usize::try_from(range.end - range.start).map_err(|cause| {
-            Error::limit("memory", "more bytes than this machine can address").because(cause)
-        })?;
-        let mut buffer = vec![0; size];
+        let mut buffer = zeros(range.end - range.start)?;
         self.read_into(range.start, &mut buffer)?;
         Ok(buffer.into())
     }
@@ -185,11 +182,11 @@ impl Siblings for DirectorySiblings {
     }
 }
 
-/// Opens a file, mapped if wanted and possible.
+/// Opens a file, mapped if that is wanted and its length is one that memory can have: with 32 bits, up to 2 GiB.
 pub(crate) fn open_source(path: &Path, mapped: bool) -> Result<Arc<dyn Source>> {
     let file = FileSource::open(path)?;
     #[cfg(feature = "mmap")]
-    if mapped {
+    if mapped && crate::io::as_size(file.len()).is_ok() {
         return Ok(Arc::new(crate::io::map_file(file)?));
     }
     let _ = mapped;

@@ -18,7 +18,8 @@ pub struct Limits {
     pub rank: usize,
     /// Depth of nested metadata.
     pub depth: usize,
-    /// Bytes of a sparse or compressed tensor that must be in memory at once to be decoded.
+    /// Bytes of a sparse or compressed tensor that must be in memory at once to be decoded: 4 GiB, or 512 MiB on a machine
+    /// of 32 bits.
     pub tensor_memory: u64,
     /// Bytes that a sparse tensor may take when it is written out densely.
     pub dense_bytes: u64,
@@ -30,7 +31,12 @@ impl Default for Limits {
             header_bytes: 1 << 30,
             rank: 1024,
             depth: 512,
-            tensor_memory: 4 << 30,
+            tensor_memory: if cfg!(target_pointer_width = "64") {
+                4 << 30
+            } else {
+                // All of the memory that there is has 4 GiB or less, and decoding takes several times the data.
+                512 << 20
+            },
             dense_bytes: 16 << 30,
         }
     }

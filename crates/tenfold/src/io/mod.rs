@@ -108,6 +108,32 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
     Ok(())
 }
 
+/// A length as a size in memory: refused where this machine cannot hold as much in one piece.
+pub(crate) fn as_size(len: u64) -> Result<usize> {
+    // Nothing in memory is longer than the greatest `isize`: with 32 bits that is 2 GiB.
+    match isize::try_from(len).and_then(usize::try_from) {
+        Ok(size) => Ok(size),
+        Err(cause) => Err(too_long(len).because(cause)),
+    }
+}
+
+/// Zeros in memory, or an error where there is no room for them.
+#[cfg(feature = "std")]
+pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
+    let size = as_size(len)?;
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(size)
+        .map_err(|cause| too_long(len).because(cause))?;
+    bytes.resize(size, 0);
+    Ok(bytes)
+}
+
+fn too_long(len: u64) -> Error {
+    let message = format!("{len} bytes do not fit into the memory of this machine at once");
+    Error::limit("memory", message)
+}
+
 /// The other files beside the one that was opened. Never reaches out of the directory.
 pub trait Siblings: Send + Sync {
     /// The names of the files beside it, in no order that means anything.

@@ -56,7 +56,7 @@ impl Format for Safetensors {
         let mut manifest = Manifest::new(FILE);
         manifest.region(0..file.data, "header");
         manifest.metadata = file.metadata;
-        manifest.tensors = file.tensors;
+        manifest.tensors = file.tensors.into();
         Ok(manifest)
     }
 
