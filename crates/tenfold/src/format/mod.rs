@@ -2,7 +2,7 @@
 
 mod capability;
 mod context;
-mod diagnose;
+pub(crate) mod diagnose;
 mod execute;
 mod plan;
 mod registry;

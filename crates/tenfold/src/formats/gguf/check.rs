@@ -61,7 +61,9 @@ fn size(record: &TensorRecord) -> Result<u64> {
         .filter(|_| shape.iter().all(is_signed))
         .and_then(|elements| dtype.bytes_for(elements))
         .ok_or_else(|| {
-            let message = format!("shape {shape:?} of {dtype} has more than 63 bits can count");
+            let message = format!(
+                "shape {shape:?} of {dtype} has more elements or bytes than 63 bits can count"
+            );
             Error::malformed("gguf.overflow", message)
         })
 }

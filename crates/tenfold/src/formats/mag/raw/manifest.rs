@@ -155,7 +155,7 @@ impl Manifest {
         depth: usize,
         repeated: &mut dyn FnMut(&str, u64) -> Result<()>,
     ) -> Result<Self> {
-        let mut json = Json::new(bytes, base, depth, &RULES)?;
+        let mut json = Json::new(bytes, base, depth, &RULES)?.limited_by("depth");
         let mut manifest = Self::default();
         let mut seen = Fields::new(&FIELDS);
         json.object("the manifest")?;
