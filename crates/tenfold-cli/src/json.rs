@@ -11,6 +11,21 @@ use crate::output::is_unsafe;
 /// Arrays of more entries are shortened, unless all of them are asked for.
 const LONG: usize = 64;
 
+/// Values of metadata with more characters are cut in listings.
+pub(crate) const LONG_VALUE: usize = 100;
+
+/// A value of metadata in one line, cut where it is long.
+pub(crate) fn short_value(value: &Value) -> String {
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = Json::new(&mut text).value(value, false);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match text.char_indices().nth(LONG_VALUE) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}
+
 /// Writes one JSON document.
 ///
 /// Characters that a terminal would act on are escaped, which JSON allows for every character.

@@ -29,7 +29,6 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
-mod sliced;
 // Nothing but documentation.
 #[cfg(any(doc, doctest))]
 pub mod tour;
@@ -37,10 +36,9 @@ mod transform;
 mod typed;
 mod wire;
 
-pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Tensor};
+pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Sliced, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
-pub use sliced::Sliced;
 pub use typed::{Element, Typed};
 
 /// The example of the README compiles.

@@ -1,12 +1,12 @@
-//! The commands that change archives: extract, merge, split, rename, meta.
+//! The commands that put tensors into other files: extract, merge, split, rename.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use tenfold::model::DType;
+use clap::{ArgGroup, Args, ValueEnum};
 
-use super::{Checking, Filter, Writing, bytes, dtype, key_value};
+use super::parse::bytes;
+use super::{Checking, Filter, Reading, Writing};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -35,17 +35,6 @@ pub(super) const RENAME_EXAMPLES: &str = r"Examples:
   tenfold rename in.zt -o out.zt --map map.json --dry-run    what would be renamed
 ";
 
-pub(super) const META_EXAMPLES: &str = "\
-Examples:
-  tenfold meta get model.gguf                                everything, with its types
-  tenfold meta get model.gguf general.name                   one value
-  tenfold meta set model.gguf general.name=Tiny -o named.gguf
-  tenfold meta set model.gguf tuned.rank=u32:16 -o model.gguf --force
-  tenfold meta unset model.safetensors notes -o clean.safetensors
-  tenfold meta export a.gguf -o meta.json                    with types, to be edited
-  tenfold meta import b.gguf meta.json -o c.gguf
-";
-
 /// What is read and written.
 #[derive(Args, Debug)]
 pub(crate) struct Files {
@@ -55,12 +44,8 @@ pub(crate) struct Files {
     /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
-    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
-    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
-    pub(crate) assume: Option<DType>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
 }
 
 /// Several files instead of one.
@@ -123,12 +108,8 @@ pub(crate) struct SplitArgs {
     /// The directory to write to; a name with the extension of a format makes the names of the files
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
-    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
-    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
-    pub(crate) assume: Option<DType>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,
@@ -170,126 +151,4 @@ pub(crate) struct RenameArgs {
     pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaArgs {
-    #[command(subcommand)]
-    pub(crate) command: MetaCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum MetaCommand {
-    /// Show metadata: one value, or all with their types
-    Get(MetaGet),
-    /// Write a file with other values: KEY=VALUE or KEY=TYPE:VALUE
-    Set(Box<MetaSet>),
-    /// Write a file without some keys
-    Unset(Box<MetaUnset>),
-    /// Write a file with the keys and values of a JSON file
-    Import(Box<MetaImport>),
-    /// Write metadata as JSON that says the types, for import
-    Export(MetaExport),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaGet {
-    /// The file, directory or index to read
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// The keys to show, all unless told otherwise; the exit code is 1 where one is not there
-    #[arg(value_name = "KEY")]
-    pub(crate) keys: Vec<String>,
-    /// The metadata of this tensor instead of the file's
-    #[arg(long, short = 't', value_name = "NAME")]
-    pub(crate) tensor: Option<String>,
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
-    /// Text as it is, with line breaks and control characters, and nothing behind it
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) raw: bool,
-    /// Print JSON: long lists in full
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// What every editing command of `meta` takes.
-#[derive(Args, Debug)]
-pub(crate) struct MetaEdit {
-    /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all
-    #[arg(long, short, value_name = "OUT")]
-    pub(crate) output: PathBuf,
-    /// The metadata of this tensor instead of the file's
-    #[arg(long, short = 't', value_name = "NAME")]
-    pub(crate) tensor: Option<String>,
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
-    #[command(flatten)]
-    pub(crate) checking: Checking,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaSet {
-    /// The file, directory or index to read
-    #[arg(value_name = "IN")]
-    pub(crate) file: PathBuf,
-    /// A value keeps the type it had; TYPE is bool, u8 to u64, i8 to i64, f32, f64, string, bytes, json, null, or a list
-    /// such as u32[]:[1,2]
-    #[arg(value_name = "KEY=[TYPE:]VALUE", required = true, value_parser = key_value)]
-    pub(crate) values: Vec<(String, String)>,
-    /// The type of all values that name none
-    #[arg(long = "type", value_name = "TYPE")]
-    pub(crate) kind: Option<String>,
-    #[command(flatten)]
-    pub(crate) edit: MetaEdit,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaUnset {
-    /// The file, directory or index to read
-    #[arg(value_name = "IN")]
-    pub(crate) file: PathBuf,
-    /// The keys to remove
-    #[arg(value_name = "KEY", required = true)]
-    pub(crate) keys: Vec<String>,
-    #[command(flatten)]
-    pub(crate) edit: MetaEdit,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaImport {
-    /// The file, directory or index to read
-    #[arg(value_name = "IN")]
-    pub(crate) file: PathBuf,
-    /// A JSON object of keys and values, as export writes it or plain; - is standard input
-    #[arg(value_name = "JSON")]
-    pub(crate) document: PathBuf,
-    /// Remove the keys that the JSON file does not have
-    #[arg(long)]
-    pub(crate) replace: bool,
-    #[command(flatten)]
-    pub(crate) edit: MetaEdit,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MetaExport {
-    /// The file, directory or index to read
-    #[arg(value_name = "IN")]
-    pub(crate) file: PathBuf,
-    /// The JSON file to write; standard output unless told otherwise
-    #[arg(long, short, value_name = "JSON")]
-    pub(crate) output: Option<PathBuf>,
-    /// The metadata of this tensor instead of the file's
-    #[arg(long, short = 't', value_name = "NAME")]
-    pub(crate) tensor: Option<String>,
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
-    /// Replace an output that exists
-    #[arg(long)]
-    pub(crate) force: bool,
 }

@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{key_value, zstd_rule};
+use super::Threads;
+use super::parse::{key_value, zstd_rule};
 
 /// How files are written.
 #[derive(Args, Debug)]
@@ -40,9 +41,8 @@ pub(crate) struct Writing {
     /// No progress bar
     #[arg(long)]
     pub(crate) no_progress: bool,
-    /// How many threads; as many as processors unless told otherwise
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) threads: Option<u16>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
     /// Print errors only
     #[arg(long, short)]
     pub(crate) quiet: bool,

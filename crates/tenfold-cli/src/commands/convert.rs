@@ -8,25 +8,28 @@ use tenfold::ops::{self, Shards, Sparse, prepare};
 
 use crate::args::ConvertArgs;
 use crate::commands::globs;
-use crate::commands::write::{Opening, Request, target};
+use crate::commands::write::{Request, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
-        from: args.from.as_deref(),
+        max_dense: args.max_dense,
+        salvage: args.salvage,
         check: args.checking.check,
         shards: args.shard_size.map(Shards::Size),
-        ..Request::new("convert", &args.inputs, &args.output, &args.writing)
+        ..Request::new(
+            "convert",
+            &args.inputs,
+            &args.reading,
+            &args.output,
+            &args.writing,
+        )
     };
     let registry = Registry::standard();
     let target = target(&request, None, &registry)?;
     request.check_output()?;
-    let inputs = request.open(&Opening {
-        max_dense: args.max_dense,
-        salvage: args.salvage,
-        assume: args.assume,
-    })?;
+    let inputs = request.open()?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
     let archive = match args.dequantize {
         true => ops::dequantize(&archive).map_err(|error| request.about(&error))?,

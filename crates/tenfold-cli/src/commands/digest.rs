@@ -6,7 +6,7 @@ use std::path::Path;
 use tenfold::ops::{self, Digests};
 
 use crate::args::DigestArgs;
-use crate::commands::{for_each_file, json_for_each_file, open_input};
+use crate::commands::{for_each_file, json_for_each_file, open};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::{Json, hex};
 use crate::output::{BOLD, Clean, Out, say, show_path};
@@ -14,8 +14,8 @@ use crate::output::{BOLD, Clean, Out, say, show_path};
 pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
     let digest = |path: &Path| {
         let archive =
-            open_input(path, &args.inputs).map_err(|error| Failure::about(path, &error))?;
-        let digests = ops::digest(&archive, args.threads.map_or(0, usize::from));
+            open(path, &args.inputs.reading).map_err(|error| Failure::about(path, &error))?;
+        let digests = ops::digest(&archive, args.threads.count());
         for (_, result) in &digests.tensors {
             if let Err(error) = result {
                 say(explain(path, error));

@@ -6,23 +6,25 @@ use tenfold::ops::Shards;
 
 use crate::args::{ExtractArgs, Filter};
 use crate::commands::Names;
-use crate::commands::write::{Opening, Request, target};
+use crate::commands::write::{Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Out, count};
 
 pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        from: files.from.as_deref(),
         check: args.checking.check,
         shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new("extract", &files.inputs, &files.output, &args.writing)
+        ..Request::new(
+            "extract",
+            &files.inputs,
+            &files.reading,
+            &files.output,
+            &args.writing,
+        )
     };
     request.check_output()?;
-    let inputs = request.open(&Opening {
-        assume: files.assume,
-        ..Opening::default()
-    })?;
+    let inputs = request.open()?;
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;

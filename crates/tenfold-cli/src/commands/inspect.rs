@@ -9,20 +9,15 @@ use tenfold::Archive;
 use tenfold::model::{Endian, Layout, Metadata, Part, Payload, SourceId, TensorInfo};
 
 use crate::args::{InspectArgs, Sort};
-use crate::commands::{
-    Names, for_each_file, format_name, json_for_each_file, len_bytes, open_input,
-};
+use crate::commands::{Names, for_each_file, format_name, json_for_each_file, len_bytes, open};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
+use crate::json::{Json, LONG_VALUE};
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_path, size};
-
-/// Longer values of metadata are cut in the listing.
-const LONG_VALUE: usize = 100;
 
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let opened = open_input(path, &args.inputs).and_then(|archive| {
+        let opened = open(path, &args.inputs.reading).and_then(|archive| {
             // Long lists are loaded only to show all of them.
             let metadata = match args.full {
                 true => archive.load_metadata()?,

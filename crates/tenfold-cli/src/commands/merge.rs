@@ -8,7 +8,7 @@ use tenfold::format::Registry;
 use tenfold::ops::{self, Conflict, Prefer, Shards, prepare};
 
 use crate::args::{MergeArgs, PreferArg};
-use crate::commands::write::{LISTED, Opening, Request, target};
+use crate::commands::write::{LISTED, Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Out, say, show_path};
@@ -16,17 +16,19 @@ use crate::output::{Out, say, show_path};
 pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        from: files.from.as_deref(),
         check: !args.no_check,
         keeps_content: true,
         shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new("merge", &files.inputs, &files.output, &args.writing)
+        ..Request::new(
+            "merge",
+            &files.inputs,
+            &files.reading,
+            &files.output,
+            &args.writing,
+        )
     };
     request.check_output()?;
-    let inputs = request.open(&Opening {
-        assume: files.assume,
-        ..Opening::default()
-    })?;
+    let inputs = request.open()?;
     let prefer = args.prefer.map(|prefer| match prefer {
         PreferArg::First => Prefer::First,
         PreferArg::Last => Prefer::Last,

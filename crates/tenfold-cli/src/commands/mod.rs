@@ -24,10 +24,10 @@ use std::sync::OnceLock;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
 use tenfold::io::Limits;
-use tenfold::model::{DType, SourceId};
+use tenfold::model::SourceId;
 use tenfold::{Archive, Error, OpenOptions};
 
-use crate::args::{Filter, Inputs};
+use crate::args::{Filter, Inputs, Reading};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{Out, say};
@@ -50,31 +50,17 @@ pub(crate) fn limits() -> Limits {
     LIMITS.get().copied().unwrap_or_default()
 }
 
-/// Opens a file with positioned reads: one that shrinks meanwhile is an error, never a signal.
-pub(crate) fn open(path: &Path, from: Option<&str>) -> tenfold::Result<Archive> {
-    opening(from).open(path)
+/// Opens a file as its options say.
+pub(crate) fn open(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
+    opening(reading).limits(limits()).open(path)
 }
 
-/// Opens one of a command's files as its options say.
-pub(crate) fn open_input(path: &Path, inputs: &Inputs) -> tenfold::Result<Archive> {
-    open_as(path, inputs.from.as_deref(), inputs.assume)
-}
-
-/// Opens a file as a format and with a type for bytes without one, where these are given.
-pub(crate) fn open_as(
-    path: &Path,
-    from: Option<&str>,
-    assume: Option<DType>,
-) -> tenfold::Result<Archive> {
-    match assume {
-        None => open(path, from),
-        assumed => opening(from).assume_dtype(assumed).open(path),
-    }
-}
-
-fn opening(from: Option<&str>) -> OpenOptions {
-    let options = OpenOptions::new().mmap(false).format(from);
-    options.limits(limits())
+/// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
+pub(crate) fn opening(reading: &Reading) -> OpenOptions {
+    OpenOptions::new()
+        .mmap(false)
+        .format(reading.from.as_deref())
+        .assume_dtype(reading.assume)
 }
 
 /// The format's name and version, for people.

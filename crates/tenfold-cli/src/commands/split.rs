@@ -6,7 +6,7 @@ use tenfold::format::Registry;
 use tenfold::ops::Shards;
 
 use crate::args::SplitArgs;
-use crate::commands::write::{Opening, Request, is_directory, target};
+use crate::commands::write::{Request, is_directory, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
 
@@ -19,14 +19,16 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
     };
     let stem = stem(&args.inputs);
     let first = Request {
-        from: args.from.as_deref(),
         shards: Some(shards),
-        ..Request::new("split", &args.inputs, &args.output, &args.writing)
+        ..Request::new(
+            "split",
+            &args.inputs,
+            &args.reading,
+            &args.output,
+            &args.writing,
+        )
     };
-    let inputs = first.open(&Opening {
-        assume: args.assume,
-        ..Opening::default()
-    })?;
+    let inputs = first.open()?;
     let all = inputs.joined()?;
     let target = target(&first, Some(&all), &registry)?;
     let extension = target.spec.extensions.first().unwrap_or(&"bin");

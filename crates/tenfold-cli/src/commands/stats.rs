@@ -8,7 +8,7 @@ use tenfold::{Archive, Error};
 
 use crate::args::StatsArgs;
 use crate::commands::inspect::shape;
-use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open_input};
+use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_path};
@@ -18,14 +18,14 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let compute = |path: &Path| {
         let archive =
-            open_input(path, &args.inputs).map_err(|error| Failure::about(path, &error))?;
+            open(path, &args.inputs.reading).map_err(|error| Failure::about(path, &error))?;
         let archive = match names.is_all() {
             true => archive,
             false => archive.select(|info| names.contains(&info.name)),
         };
         let mut options = StatsOptions::default();
         options.bins = args.hist;
-        options.threads = args.threads.map_or(0, usize::from);
+        options.threads = args.threads.count();
         let bar = (!args.no_progress).then(|| Progress::watch(options.control.clone()));
         let stats = ops::stats(&archive, &options);
         drop(bar);

@@ -9,7 +9,7 @@ use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
 use crate::commands::against::Lists;
-use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open_input};
+use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
@@ -49,9 +49,9 @@ struct Checked {
 impl Checked {
     fn new(path: &Path, args: &VerifyArgs, lists: Option<&Lists>) -> Result<Self> {
         let expected = lists.map(|lists| lists.of(path)).transpose()?;
-        match open_input(path, &args.inputs) {
+        match open(path, &args.inputs.reading) {
             Ok(archive) => {
-                let threads = args.threads.map_or(0, usize::from);
+                let threads = args.threads.count();
                 let mut findings = ops::verify(&archive, threads);
                 if args.content {
                     findings.extend(ops::check_numbers(&archive, threads));

@@ -1,5 +1,6 @@
 //! What a version of a format can hold, and what a conversion to it would lose.
 
+use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::model::{
@@ -63,12 +64,19 @@ pub struct Loss {
     pub effect: Effect,
 }
 
+impl Loss {
+    /// Whether it is about metadata.
+    pub(crate) fn is_metadata(&self) -> bool {
+        self.what.starts_with("metadata ")
+    }
+}
+
 /// How bad a [`Loss`] is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Effect {
     /// The same values in another layout or byte order. Always allowed.
     Rearranged,
-    /// Metadata in another form.
+    /// Metadata in another form, or what readers find under another name.
     Changed,
     /// Metadata that is not carried.
     Dropped,
@@ -123,11 +131,14 @@ pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
         adapted.kept.clone_from(&what.kept);
     }
     adapted.metadata = adapt_metadata(&what.metadata, can.file_value, None, &mut losses);
-    adapted.tensors = what
-        .tensors
-        .iter()
-        .map(|tensor| adapt_tensor(tensor, can, &mut losses))
-        .collect();
+    adapted.tensors = what.tensors.clone();
+    for (place, tensor) in what.tensors.iter().enumerate() {
+        if let Cow::Owned(changed) = adapt_tensor(tensor, can, &mut losses)
+            && let Some(adapted) = adapted.tensors.get_mut(place)
+        {
+            *adapted = changed;
+        }
+    }
     (adapted, losses)
 }
 
@@ -160,7 +171,12 @@ fn adapt_metadata(
     })
 }
 
-fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>) -> TensorInfo {
+/// Borrowed where nothing changes.
+fn adapt_tensor<'t>(
+    tensor: &'t TensorInfo,
+    can: &Capabilities,
+    losses: &mut Vec<Loss>,
+) -> Cow<'t, TensorInfo> {
     let mut lose = |what: String, why: String, effect| {
         losses.push(Loss {
             tensor: Some(tensor.name.clone()),
@@ -169,7 +185,7 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
             effect,
         });
     };
-    let mut adapted = tensor.clone();
+    let mut adapted = Cow::Borrowed(tensor);
     if let Some(defect) = &tensor.defect {
         let why = format!("{}; leave it out with --exclude", defect.message());
         lose(
@@ -205,14 +221,14 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
                 false => Layout::RowMajor,
             };
             if tensor.layout.is_dense() && has_one_order(&tensor.shape) {
-                adapted.layout = dense;
+                adapted.to_mut().layout = dense;
             } else {
                 lose(
                     format!("layout {}", tensor.layout.name()),
                     format!("written {}", dense.name()),
                     Effect::Rearranged,
                 );
-                densify(&mut adapted, dense);
+                densify(adapted.to_mut(), dense);
             }
         }
     }
@@ -234,7 +250,11 @@ fn adapt_tensor(tensor: &TensorInfo, can: &Capabilities, losses: &mut Vec<Loss>)
     if let Err(why) = (can.tensor)(&adapted) {
         lose(format!("shape {:?}", tensor.shape), why, Effect::Impossible);
     }
-    adapted.metadata = adapt_metadata(&tensor.metadata, can.tensor_value, Some(tensor), losses);
+    let fits = |(key, value)| matches!((can.tensor_value)(key, value), Fit::Exact);
+    if !tensor.metadata.iter().all(fits) {
+        adapted.to_mut().metadata =
+            adapt_metadata(&tensor.metadata, can.tensor_value, Some(tensor), losses);
+    }
     adapted
 }
 

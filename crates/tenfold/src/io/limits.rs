@@ -29,7 +29,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             header_bytes: 1 << 30,
-            rank: 64,
+            rank: 1024,
             depth: 512,
             tensor_memory: if cfg!(target_pointer_width = "64") {
                 4 << 30

@@ -1,6 +1,6 @@
 //! A whole file, described.
 
-use crate::model::{Checksum, Metadata, SourceId, TensorInfo};
+use crate::model::{Checksum, Metadata, SourceId, Tensors};
 use crate::prelude::*;
 
 /// What a file holds: the result of reading its header, and what a writer is given.
@@ -12,7 +12,7 @@ pub struct Manifest {
     /// What the file says about itself.
     pub metadata: Metadata,
     /// The tensors in file order.
-    pub tensors: Vec<TensorInfo>,
+    pub tensors: Tensors,
     /// The bytes that are not tensor data.
     pub regions: Vec<Region>,
     /// Ranges whose checksum is checked by a verification, not by opening.

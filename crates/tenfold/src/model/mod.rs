@@ -6,6 +6,7 @@ mod manifest;
 mod metadata;
 mod slice;
 mod tensor;
+mod tensors;
 
 pub use dtype::{BlockSpec, DType, Lanes, Scalar};
 pub use layout::{Endian, Layout, Operation, PairIndex, Symmetry};
@@ -17,3 +18,4 @@ pub(crate) use tensor::element_count;
 pub use tensor::{
     Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo,
 };
+pub use tensors::Tensors;

@@ -24,14 +24,15 @@ use crate::transform::{self, check_cast};
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 pub fn cast(archive: &Archive, to: impl Fn(&TensorInfo) -> Option<DType>) -> Result<Archive> {
-    let mut manifest = archive.manifest().clone();
-    for tensor in &mut manifest.tensors {
-        if let Some(dtype) = to(tensor).filter(|&dtype| dtype != tensor.dtype) {
-            check(tensor, dtype).map_err(|error| error.in_tensor(&tensor.name))?;
-            tensor.dtype = dtype;
-        }
-    }
-    Ok(archive.with_manifest(manifest))
+    archive.try_change(|tensor| {
+        let Some(dtype) = to(tensor).filter(|&dtype| dtype != tensor.dtype) else {
+            return Ok(None);
+        };
+        check(tensor, dtype).map_err(|error| error.in_tensor(&tensor.name))?;
+        let mut cast = tensor.clone();
+        cast.dtype = dtype;
+        Ok(Some(cast))
+    })
 }
 
 fn check(tensor: &TensorInfo, to: DType) -> Result<()> {

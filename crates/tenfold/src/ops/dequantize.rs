@@ -9,16 +9,17 @@ use crate::prelude::*;
 ///
 /// A quantized tensor that cannot be decoded here is an error that names it.
 pub fn dequantize(archive: &Archive) -> Result<Archive> {
-    let mut manifest = archive.manifest().clone();
-    for tensor in manifest
-        .tensors
-        .iter_mut()
-        .filter(|tensor| is_quantized(tensor))
-    {
-        let Some(decoder) = tensor.decoder.clone() else {
+    archive.try_change(|tensor| {
+        if !is_quantized(tensor) {
+            return Ok(None);
+        }
+        let Some(decoder) = &tensor.decoder else {
+            let kind = match tensor.dtype {
+                block @ DType::Block(_) => block.to_string(),
+                _ => tensor.layout.name().to_owned(),
+            };
             let message = format!(
-                "it is {}, and how to turn that into numbers is not known here; leave it out with --exclude",
-                tensor.layout.name()
+                "it is {kind}, and how to turn that into numbers is not known here; leave it out with --exclude"
             );
             let error = Error::unsupported("dequantize", message).in_tensor(&tensor.name);
             return Err(match archive.format() {
@@ -26,14 +27,15 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
                 None => error,
             });
         };
-        tensor.dtype = decoder.dtype();
-        tensor.layout = Layout::Decoded;
+        let mut plain = tensor.clone();
+        plain.dtype = decoder.dtype();
+        plain.layout = Layout::Decoded;
         let stale = decoder.describes();
-        tensor.metadata = tensor
+        plain.metadata = tensor
             .metadata
             .filter_map(|key, value| (!stale.contains(&key)).then(|| value.clone()));
-    }
-    Ok(archive.with_manifest(manifest))
+        Ok(Some(plain))
+    })
 }
 
 fn is_quantized(tensor: &TensorInfo) -> bool {

@@ -13,19 +13,21 @@ pub fn quantize(
     archive: &Archive,
     to: impl Fn(&TensorInfo) -> Option<&'static BlockSpec>,
 ) -> Result<Archive> {
-    let mut manifest = archive.manifest().clone();
-    for tensor in &mut manifest.tensors {
-        let Some(spec) = to(tensor) else { continue };
+    archive.try_change(|tensor| {
+        let Some(spec) = to(tensor) else {
+            return Ok(None);
+        };
         let quantizer = tensor
             .readable()
             .and_then(|tensor| cast_first(tensor).map(|()| tensor))
             .and_then(|tensor| quant::quantizer(tensor, spec))
             .map_err(|error| error.in_tensor(&tensor.name))?;
-        tensor.dtype = quantizer.dtype();
-        tensor.layout = Layout::Decoded;
-        tensor.decoder = Some(quantizer);
-    }
-    Ok(archive.with_manifest(manifest))
+        let mut quantized = tensor.clone();
+        quantized.dtype = quantizer.dtype();
+        quantized.layout = Layout::Decoded;
+        quantized.decoder = Some(quantizer);
+        Ok(Some(quantized))
+    })
 }
 
 /// A cast that was asked for before would be passed over.

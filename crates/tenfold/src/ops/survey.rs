@@ -57,7 +57,7 @@ fn each(
     change: impl Fn(&Archive, &TensorInfo) -> Result<TensorInfo> + Sync,
 ) -> Result<Archive> {
     let mut manifest = archive.manifest().clone();
-    manifest.tensors = parallel_tensors(archive, options, change)?;
+    manifest.tensors = parallel_tensors(archive, options, change)?.into();
     Ok(archive.with_manifest(manifest))
 }
 

@@ -8,8 +8,9 @@ use crate::transform::{Input, as_size};
 
 /// Bytes that are fetched together. A multiple of every element's width, so that no element lies in two.
 const PAGE: usize = 4096;
-/// Pages that are held.
-const SLOTS: usize = 1024;
+/// Pages that are held: some for every remainder of a page's number, so that few are in the way of another.
+const SETS: usize = 256;
+const WAYS: usize = 4;
 /// Neighbours of at least as many bytes are fetched by themselves.
 const LONG: usize = 1024;
 
@@ -18,8 +19,10 @@ pub(super) struct Places<'i> {
     input: &'i Input<'i>,
     memory: Option<Bytes>,
     pages: Vec<u8>,
-    /// Which page each slot holds; `u64::MAX` for none.
-    held: Vec<u64>,
+    /// Which pages each set holds; `u64::MAX` for none.
+    held: Vec<[u64; WAYS]>,
+    /// The way that is given up next.
+    next: usize,
 }
 
 impl<'i> Places<'i> {
@@ -28,12 +31,13 @@ impl<'i> Places<'i> {
             true => Some(input.read(0, input.len())?),
             false => None,
         };
-        let slots = if memory.is_some() { 0 } else { SLOTS };
+        let sets = if memory.is_some() { 0 } else { SETS };
         Ok(Self {
             input,
             memory,
-            pages: vec![0; slots * PAGE],
-            held: vec![u64::MAX; slots],
+            pages: vec![0; sets * WAYS * PAGE],
+            held: vec![[u64::MAX; WAYS]; sets],
+            next: 0,
         })
     }
 
@@ -115,16 +119,22 @@ impl<'i> Places<'i> {
     fn page(&mut self, page: u64) -> Result<&[u8]> {
         // Spread by a multiplication, for the pages that are wanted together often are equally far apart.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        #[allow(clippy::cast_possible_truncation)] // below the number of slots
-        let slot = (page.wrapping_mul(SPREAD) >> (64 - SLOTS.ilog2())) as usize;
-        let bytes = &mut self.pages[slot * PAGE..(slot + 1) * PAGE];
-        if self.held[slot] != page {
+        #[allow(clippy::cast_possible_truncation)] // below the number of sets
+        let set = (page.wrapping_mul(SPREAD) >> (64 - SETS.ilog2())) as usize;
+        let held = &mut self.held[set];
+        let place_of = |page| held.iter().position(|&held| held == page);
+        let found = place_of(page);
+        let way = found.or(place_of(u64::MAX)).unwrap_or(self.next);
+        let at = (set * WAYS + way) * PAGE;
+        let bytes = &mut self.pages[at..at + PAGE];
+        if found.is_none() {
             // Forgotten first, so that a failed read leaves nothing that looks like data.
-            self.held[slot] = u64::MAX;
+            held[way] = u64::MAX;
             let at = page * PAGE as u64;
             let len = as_size((self.input.len().saturating_sub(at)).min(PAGE as u64))?;
             self.input.read_into(at, &mut bytes[..len])?;
-            self.held[slot] = page;
+            held[way] = page;
+            self.next = (way + 1) % WAYS;
         }
         Ok(bytes)
     }

@@ -8,11 +8,10 @@ use tenfold::model::{Metadata, Value};
 use tenfold::ops::{self, Edit, VALUE_TYPES};
 use tenfold::{Archive, Error};
 
-use super::short;
 use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
-use crate::commands::write::{LISTED, Opening, Request, target};
+use crate::commands::write::{LISTED, Request, target};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
+use crate::json::{Json, short_value};
 use crate::output::{Out, say};
 
 pub(super) fn set(args: &MetaSet, out: &mut Out<'_>) -> Result<Exit> {
@@ -80,19 +79,19 @@ fn rewrite(
     edits: impl FnOnce(&Context<'_>) -> Result<Vec<Edit>>,
 ) -> Result<Exit> {
     let request = Request {
-        from: edit.from.as_deref(),
         check: edit.checking.check,
         in_place: true,
         keeps_content: true,
         ..Request::new(
             "meta",
             std::slice::from_ref(file),
+            &edit.reading,
             &edit.output,
             &edit.writing,
         )
     };
     request.check_output()?;
-    let inputs = request.open(&Opening::default())?;
+    let inputs = request.open()?;
     let archive = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;
@@ -193,12 +192,12 @@ fn is_type(word: &str) -> bool {
 fn say_edits(edits: &[Edit], before: &Metadata) {
     for edit in edits.iter().take(LISTED) {
         let was = |key: &str| match before.get(key) {
-            Some(value) => format!(", was {} ({})", short(value), ops::value_type(value)),
+            Some(value) => format!(", was {} ({})", short_value(value), ops::value_type(value)),
             None => String::new(),
         };
         match edit {
             Edit::Set(key, value) => {
-                let (new, kind) = (short(value), ops::value_type(value));
+                let (new, kind) = (short_value(value), ops::value_type(value));
                 say(format_args!("{key:?} is {new} ({kind}){}", was(key)));
             }
             edit => say(format_args!("{:?} is removed{}", key(edit), was(key(edit)))),

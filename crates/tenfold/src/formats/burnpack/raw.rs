@@ -119,6 +119,7 @@ impl Root {
         cbor.known_map("the metadata", &Self::KEYS, |cbor, key| match key {
             0 => {
                 has_tensors = true;
+                root.tensors.reserve(cbor.room(Descriptor::MIN));
                 cbor.map("tensors", |cbor, name| {
                     if root.tensors.len() as u64 == MAX_TENSORS {
                         let message =
@@ -219,6 +220,9 @@ impl Descriptor {
             at,
         })
     }
+
+    /// Bytes of an entry at least: the names of the three fields that it must have, and a byte for everything else.
+    const MIN: usize = 33;
 
     /// In the order in which they are written.
     const KEYS: [&str; 4] = ["dtype", "shape", "data_offsets", "param_id"];

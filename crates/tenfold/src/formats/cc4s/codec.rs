@@ -61,7 +61,7 @@ impl Format for Cc4s {
                 tensor.unnamed = true;
                 manifest.tensors.push(tensor);
             }
-            Some("TensorSet") => manifest.tensors = components(cx, &root)?,
+            Some("TensorSet") => manifest.tensors = components(cx, &root)?.into(),
             _ => {
                 // The version comes first: in another one, types may have other names.
                 check_version(&root, None)?;

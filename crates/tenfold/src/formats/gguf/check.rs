@@ -54,9 +54,11 @@ pub(super) fn layout(
 fn size(record: &TensorRecord) -> Result<u64> {
     let TensorRecord { shape, dtype, .. } = record;
     types::check_row(*dtype, shape).map_err(|why| Error::malformed("gguf.block", why))?;
-    // Signed, as ggml counts.
-    let elements = element_count(shape).filter(|&count| i64::try_from(count).is_ok());
+    // Signed, as ggml counts: a larger dimension is negative there, also where another is 0.
+    let is_signed = |&count: &u64| i64::try_from(count).is_ok();
+    let elements = element_count(shape).filter(is_signed);
     elements
+        .filter(|_| shape.iter().all(is_signed))
         .and_then(|elements| dtype.bytes_for(elements))
         .ok_or_else(|| {
             let message = format!("shape {shape:?} of {dtype} has more than 63 bits can count");

@@ -175,7 +175,7 @@ fn manifest(files: Vec<File>) -> Manifest {
         }
         manifest.regions.extend(file.regions);
         match manifest.tensors.is_empty() {
-            true => manifest.tensors = file.tensors,
+            true => manifest.tensors = file.tensors.into(),
             false => manifest.tensors.extend(file.tensors),
         }
     }

@@ -315,8 +315,11 @@ fn shadowed(what: &Manifest) -> Vec<Loss> {
     let loss = |tensor: &TensorInfo| Loss {
         tensor: Some(tensor.name.clone()),
         what: "its name".into(),
-        why: "NumPy gives the tensor of this name without .npy instead".into(),
-        effect: Effect::Impossible,
+        why: format!(
+            "NumPy gives the tensor of this name without .npy instead, and this one as {:?}",
+            format!("{}{EXTENSION}", tensor.name)
+        ),
+        effect: Effect::Changed,
     };
     what.tensors.iter().filter(is_shadowed).map(loss).collect()
 }

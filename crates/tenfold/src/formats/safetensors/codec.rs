@@ -2,7 +2,7 @@
 
 use super::check::Tensors;
 use super::raw::{self, MAX_HEADER, PREFIX};
-use super::{FILE, MAX_RANK, SPEC, index, shards, write};
+use super::{FILE, SPEC, index, shards, write};
 use crate::error::{Error, Result};
 use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
@@ -56,7 +56,7 @@ impl Format for Safetensors {
         let mut manifest = Manifest::new(FILE);
         manifest.region(0..file.data, "header");
         manifest.metadata = file.metadata;
-        manifest.tensors = file.tensors;
+        manifest.tensors = file.tensors.into();
         Ok(manifest)
     }
 
@@ -81,7 +81,7 @@ pub(super) fn describe_file(
 ) -> Result<File> {
     let (header, data) = header(cx, source)?;
     let mut tensors = Tensors::new(data);
-    let max_rank = cx.limits().rank.min(MAX_RANK);
+    let max_rank = cx.limits().rank;
     let rest = raw::parse(&header, max_rank, &mut |entry| tensors.push(entry, id))?;
     tensors.unique_names()?;
     tensors.sort();

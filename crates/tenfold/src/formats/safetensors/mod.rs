@@ -60,7 +60,7 @@ pub static SPEC: Spec = Spec {
         can: Capabilities {
             max_tensors: u64::MAX,
             min_rank: 0,
-            max_rank: MAX_RANK,
+            max_rank: usize::MAX,
             zero_sizes: true,
             name: |name| match name {
                 METADATA => Err("it is the name of the file's metadata"),
@@ -97,9 +97,6 @@ const INDEX: &str = "sharded index";
 
 /// The entry of the header that is no tensor.
 const METADATA: &str = "__metadata__";
-
-/// Dimensions: as many as NumPy and PyTorch have. The format itself has no limit.
-const MAX_RANK: usize = 64;
 
 /// Whether the bytes of a tensor can be counted, and are whole.
 fn size_fits(tensor: &TensorInfo) -> Result<(), String> {

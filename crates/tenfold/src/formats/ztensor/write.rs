@@ -6,10 +6,11 @@ mod pieces;
 use crate::error::{Error, Result};
 use crate::format::{Checksums, Compression, FilePlan, Plan, PlanOptions, Segment, Survey};
 use crate::formats::ztensor::{SPEC, v01, v1, v2};
-use crate::model::{Codec, DigestKind, Manifest, Over};
+use crate::model::{Codec, DigestKind, Manifest, Over, TensorInfo};
 use crate::prelude::*;
 
-use pieces::{Object, Request, share};
+use index::Catalog;
+use pieces::{Object, share};
 
 /// Where data begins in the canonical form of generation 2.
 const CANONICAL_ALIGN: u64 = 65536;
@@ -49,32 +50,27 @@ pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let target = Target::new(options)?;
-    let mut known = LookupMap::default();
-    let mut objects = Vec::new();
-    known.reserve(what.tensors.len());
-    objects.reserve(what.tensors.len());
+    check_names(&what.tensors)?;
+    let mut objects = Vec::with_capacity(what.tensors.len());
+    let mut requests = Vec::with_capacity(what.tensors.len());
     for (index, info) in what.tensors.iter().enumerate() {
-        let within = |error: Error| error.in_tensor(&info.name);
-        if known.insert(info.name.as_str(), ()).is_some() {
-            let message = "two tensors have this name; rename one of them";
-            return Err(within(Error::argument(message)));
-        }
         let compression = (options.compression)(info);
-        objects.push(Object::new(&target, index, info, compression).map_err(within)?);
+        let object = Object::new(&target, index, info, compression, &mut requests);
+        objects.push(object.map_err(|error| error.in_tensor(&info.name))?);
     }
-    let order = match target.canonical {
-        true => pieces::canonical_order(&objects)?,
-        false => pieces::file_order(&objects),
-    };
-    let blobs = share(&mut objects, &order);
+    if target.canonical {
+        requests = pieces::canonical_order(&what.tensors, &mut objects, requests)?;
+    }
+    let requests = share(&mut objects, requests);
+    let blobs: Vec<_> = requests.iter().map(|request| request.of).collect();
     let mut segments = vec![Segment::Bytes(target.magic().to_vec())];
     segments.reserve(2 * blobs.len() + 2);
-    for blob in &blobs {
+    for request in requests {
         segments.push(Segment::Align {
             to: target.align,
             fill: 0,
         });
-        segments.push(blob.segment(target.over()));
+        segments.push(request.segment(target.over()));
     }
     if target.generation == Generation::V2 {
         segments.push(Segment::Align {
@@ -82,11 +78,29 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             fill: 0,
         });
     }
-    segments.push(target.index(what, objects, blobs));
+    let catalog = Catalog {
+        metadata: what.metadata.clone(),
+        tensors: what.tensors.clone(),
+        objects,
+        blobs,
+    };
+    segments.push(target.index(catalog));
     let name = options.file_name.clone();
     Ok(Plan {
         files: vec![FilePlan { name, segments }],
     })
+}
+
+fn check_names(tensors: &[TensorInfo]) -> Result<()> {
+    let mut known = LookupMap::default();
+    known.reserve(tensors.len());
+    for info in tensors {
+        if known.insert(info.name.as_str(), ()).is_some() {
+            let message = "two tensors have this name; rename one of them";
+            return Err(Error::argument(message).in_tensor(&info.name));
+        }
+    }
+    Ok(())
 }
 
 impl Target {
@@ -183,19 +197,12 @@ impl Target {
         }
     }
 
-    fn index(&self, what: &Manifest, objects: Vec<Object>, blobs: Vec<Request>) -> Segment {
-        let metadata = what.metadata.clone();
-        match self.generation {
-            Generation::V01 => Segment::Computed(Box::new(move |written, _| {
-                index::v01(&objects, &blobs, written)
-            })),
-            Generation::V12 => Segment::Computed(Box::new(move |written, _| {
-                index::v12(&metadata, objects, &blobs, written)
-            })),
-            Generation::V2 => Segment::Computed(Box::new(move |written, at| {
-                index::v2(&metadata, objects, &blobs, written, at)
-            })),
-        }
+    fn index(&self, catalog: Catalog) -> Segment {
+        Segment::Computed(match self.generation {
+            Generation::V01 => Box::new(move |written, _| catalog.v01(written)),
+            Generation::V12 => Box::new(move |written, _| catalog.v12(written)),
+            Generation::V2 => Box::new(move |written, at| catalog.v2(written, at)),
+        })
     }
 }
 

@@ -6,6 +6,7 @@
     clippy::unwrap_used
 )] // a test may panic
 
+use super::temporary::SUFFIX;
 use super::tests::Scratch;
 use super::*;
 use crate::archive::{Archive, ArchiveBuilder, OpenOptions};

@@ -6,6 +6,7 @@
     clippy::unwrap_used
 )] // a test may panic
 
+use super::temporary::{SUFFIX, open_named};
 use super::*;
 
 /// A directory of its own, gone in the end.

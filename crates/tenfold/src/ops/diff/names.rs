@@ -18,7 +18,8 @@ pub(super) fn pair<'t>(a: &'t Archive, b: &'t Archive) -> Matched<'t> {
         removed: Vec::new(),
         added: Vec::new(),
     };
-    if let ([left], [right]) = (&*a.manifest().tensors, &*b.manifest().tensors)
+    let tensors = |archive: &'t Archive| archive.manifest().tensors.as_slice();
+    if let ([left], [right]) = (tensors(a), tensors(b))
         && (left.unnamed || right.unnamed)
     {
         matched.pairs.extend(a.tensors().zip(b.tensors()));

@@ -4,10 +4,11 @@
 
 use bytes::Bytes;
 
+use super::frames::{TABLE_END, TABLE_FRAME};
 use super::*;
 use crate::io::{Limits, Source};
 use crate::model::{DType, Endian, Part, Payload, Role, SourceId};
-use crate::transform::{Data, View};
+use crate::transform::{Data, View, as_size};
 
 fn sample(len: u32) -> Vec<u8> {
     (0..len)

@@ -5,7 +5,8 @@
 use super::*;
 use crate::format::Want;
 use crate::io::Limits;
-use crate::model::Payload;
+use crate::model::{DType, Endian, PairIndex, Part, Payload, Role};
+use crate::transform::View;
 
 /// Entries of a matrix of 5 x 7, by place.
 const ENTRIES: &[(u64, u64, i16)] = &[

@@ -1,4 +1,7 @@
+use bytes::Bytes;
+
 use super::*;
+use crate::model::{Metadata, Value};
 
 static RULES: Rules = Rules {
     syntax: "t.syntax",

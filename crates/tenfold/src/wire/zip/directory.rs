@@ -227,12 +227,21 @@ impl End {
         let count = r.u16("members")?;
         let directory_len = r.u32("size of the directory")?;
         let directory_at = r.u32("place of the directory")?;
-        let saturated = disks.contains(&0xffff)
-            || [on_disk, count].contains(&0xffff)
-            || [directory_len, directory_at].contains(&SATURATED);
-        // Exactly 65535 members are written without the larger record by some.
-        if saturated && let Some(end) = Self::parse_64(source, at)? {
-            return Ok(end);
+        // Not only where a number is saturated: CPython writes the larger record from 2 GiB on. And where one is, it can
+        // be missing: exactly 65535 members are written without it by some.
+        if let Some(end) = Self::parse_64(source, at)? {
+            let agree_16 = |small: u16, large: u64| small == u16::MAX || u64::from(small) == large;
+            let agree_32 = |small: u32, large: u64| small == SATURATED || u64::from(small) == large;
+            let agree = disks.iter().all(|&disk| agree_16(disk, 0))
+                && agree_16(on_disk, end.count)
+                && agree_16(count, end.count)
+                && agree_32(directory_len, end.directory_len)
+                && agree_32(directory_at, end.directory_at);
+            if agree {
+                return Ok(end);
+            }
+            let message = "the end record and the one with 64 bits in front of it say different things about the directory";
+            return Err(Error::malformed("zip.zip64", message).at(at..at + END_LEN));
         }
         if disks != [0, 0] || on_disk != count {
             return Err(several_disks().at(at + 4..at + 12));

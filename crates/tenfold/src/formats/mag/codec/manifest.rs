@@ -31,7 +31,7 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     manifest.region(0..Header::LEN, "header");
     manifest.region(place, "manifest");
     manifest.metadata = parsed.usr_metadata;
-    manifest.tensors = to_tensors(parsed.tensor_map, &header)?;
+    manifest.tensors = to_tensors(parsed.tensor_map, &header)?.into();
     unique_names(&manifest.tensors, &places)?;
     let blob = header.data()?;
     if blob.end > source.len() {

@@ -50,7 +50,7 @@ pub(super) fn describe(
         Version::Snapshot010 => r.pos(),
         _ => r.pos().next_multiple_of(ALIGN),
     };
-    manifest.tensors = to_tensors(pool, descriptors, &places, base)?;
+    manifest.tensors = to_tensors(pool, descriptors, &places, base)?.into();
     unique_names(&manifest.tensors, &places)?;
     check_extents(
         &mut manifest.tensors,

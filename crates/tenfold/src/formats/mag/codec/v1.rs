@@ -64,7 +64,7 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
             let padded = last.next_multiple_of(ALIGN).min(cx.source().len());
             manifest.region(last..padded, "padding");
         }
-        manifest.tensors = records.tensors;
+        manifest.tensors = records.tensors.into();
     }
     manifest.metadata = to_metadata(meta)?;
     Ok(manifest)

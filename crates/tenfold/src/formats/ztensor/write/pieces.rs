@@ -17,11 +17,12 @@ use crate::prelude::*;
 
 /// A tensor to be written.
 pub(super) struct Object {
-    pub(super) name: String,
-    pub(super) shape: Vec<u64>,
+    /// The place of its description.
+    pub(super) index: usize,
     /// `layout` of 0.1 and 2, `format` of 1.2.
     pub(super) layout: Cow<'static, str>,
-    pub(super) metadata: Metadata,
+    /// In place of the description's.
+    metadata: Option<Metadata>,
     pub(super) pieces: Vec<Piece>,
 }
 
@@ -38,15 +39,12 @@ pub(super) struct Piece {
     pub(super) carried: Option<Checksum>,
     /// Which of the stored pieces of data it is.
     pub(super) blob: usize,
-    /// What to store for it, until it is known who else wants the same.
-    request: Option<Request>,
 }
 
-/// Data to be stored.
-#[derive(Clone)]
+/// Data to be stored for a piece.
 pub(super) struct Request {
-    pub(super) index: usize,
-    pub(super) part: usize,
+    /// Of which tensor, and of which of its parts.
+    pub(super) of: (usize, usize),
     want: Want,
     codec: Option<Codec>,
     digest: Option<DigestKind>,
@@ -77,32 +75,26 @@ struct Change {
 }
 
 impl Request {
-    pub(super) fn segment(&self, over: Over) -> Segment {
-        let Self {
-            index,
-            part,
-            want,
-            codec,
-            digest,
-            ..
-        } = self.clone();
-        let digest = digest.map(|kind| (kind, over));
+    pub(super) fn segment(self, over: Over) -> Segment {
+        let (index, part) = self.of;
         Segment::Tensor {
             index,
             part,
-            want,
-            codec,
-            digest,
+            want: self.want,
+            codec: self.codec,
+            digest: self.digest.map(|kind| (kind, over)),
         }
     }
 }
 
 impl Object {
+    /// Says what is to be stored for each of its pieces too.
     pub(super) fn new(
         target: &Target,
         index: usize,
         info: &TensorInfo,
         compression: Compression,
+        requests: &mut Vec<Request>,
     ) -> Result<Self> {
         target.check_compression(compression)?;
         let maker = Maker {
@@ -111,29 +103,43 @@ impl Object {
             info,
             compression,
         };
-        let mut pieces = Vec::new();
+        let mut pieces = Vec::with_capacity(info.parts.len());
         for (part, stored) in info.parts.iter().enumerate() {
-            pieces.push(maker.piece(part, stored)?);
+            let (piece, request) = maker.piece(part, stored, requests.len())?;
+            pieces.push(piece);
+            requests.push(request);
         }
-        let mut metadata = info.metadata.clone();
-        if let DType::Block(block) = info.dtype {
-            // Of the layout, not of the tensor: whatever the source says.
-            metadata = metadata.filter_map(|key, value| {
-                (!matches!(key, v2::ELEMS_PER_BLOCK | v2::BLOCK_BYTES)).then(|| value.clone())
-            });
-            metadata.push(v2::ELEMS_PER_BLOCK, Value::U32(block.elements));
-            metadata.push(v2::BLOCK_BYTES, Value::U32(block.bytes));
-        }
-        let layout = layout_name(target.generation, info);
-        let (name, shape) = (info.name.clone(), info.shape.clone());
         Ok(Self {
-            name,
-            shape,
-            layout,
-            metadata,
+            index,
+            layout: layout_name(target.generation, info),
+            metadata: block_metadata(info),
             pieces,
         })
     }
+
+    /// The description of the tensor.
+    pub(super) fn info<'t>(&self, tensors: &'t [TensorInfo]) -> Result<&'t TensorInfo> {
+        let info = tensors.get(self.index);
+        info.ok_or_else(|| Error::argument("a tensor without a description"))
+    }
+
+    /// What is written about the tensor beyond its type and place.
+    pub(super) fn metadata<'o>(&'o self, info: &'o TensorInfo) -> &'o Metadata {
+        self.metadata.as_ref().unwrap_or(&info.metadata)
+    }
+}
+
+/// Metadata that says how blocks are made: of the layout, not of the tensor, whatever the source says.
+fn block_metadata(info: &TensorInfo) -> Option<Metadata> {
+    let DType::Block(block) = info.dtype else {
+        return None;
+    };
+    let mut metadata = info.metadata.filter_map(|key, value| {
+        (!matches!(key, v2::ELEMS_PER_BLOCK | v2::BLOCK_BYTES)).then(|| value.clone())
+    });
+    metadata.push(v2::ELEMS_PER_BLOCK, Value::U32(block.elements));
+    metadata.push(v2::BLOCK_BYTES, Value::U32(block.bytes));
+    Some(metadata)
 }
 
 fn layout_name(generation: Generation, info: &TensorInfo) -> Cow<'static, str> {
@@ -158,7 +164,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn piece(&self, part: usize, stored: &Part) -> Result<Piece> {
+    fn piece(&self, part: usize, stored: &Part, blob: usize) -> Result<(Piece, Request)> {
         let Self {
             target,
             index,
@@ -223,7 +229,7 @@ impl Maker<'_> {
         let (carried, digest) = self.checksum(stored, unchanged, keeps, dtype);
         let identity = self.identity(stored, len, &want, codec);
         let is_01 = target.generation == Generation::V01;
-        Ok(Piece {
+        let piece = Piece {
             name: self.name(stored),
             dtype: spelling,
             encoding: compressed.then_some(if is_01 || target.generation == Generation::V12 {
@@ -234,16 +240,16 @@ impl Maker<'_> {
             endian: (is_01 && !compressed && dtype.swap_width() > 1).then_some(endian),
             len,
             carried,
-            blob: 0,
-            request: Some(Request {
-                index,
-                part,
-                want,
-                codec,
-                digest,
-                identity,
-            }),
-        })
+            blob,
+        };
+        let request = Request {
+            of: (index, part),
+            want,
+            codec,
+            digest,
+            identity,
+        };
+        Ok((piece, request))
     }
 
     fn spelling(&self, dtype: DType) -> Option<Spelling> {
@@ -372,14 +378,12 @@ impl Maker<'_> {
     }
 }
 
-/// Pieces in the order of the tensors.
-pub(super) fn file_order(objects: &[Object]) -> Vec<(usize, usize)> {
-    let pieces = |(n, object): (usize, &Object)| (0..object.pieces.len()).map(move |p| (n, p));
-    objects.iter().enumerate().flat_map(pieces).collect()
-}
-
-/// Pieces in plain byte order of tensor and part, whose names must be in normalization form C.
-pub(super) fn canonical_order(objects: &[Object]) -> Result<Vec<(usize, usize)>> {
+/// Sorts requests by plain byte order of tensor and part, whose names must be in normalization form C.
+pub(super) fn canonical_order(
+    tensors: &[TensorInfo],
+    objects: &mut [Object],
+    requests: Vec<Request>,
+) -> Result<Vec<Request>> {
     let check = |name: &str| {
         if name.is_ascii() || unicode_normalization::is_nfc(name) {
             return Ok(());
@@ -389,40 +393,42 @@ pub(super) fn canonical_order(objects: &[Object]) -> Result<Vec<(usize, usize)>>
         );
         Err(Error::argument(message))
     };
-    let mut order = Vec::new();
-    for (n, object) in objects.iter().enumerate() {
-        check(&object.name)?;
-        for (p, piece) in object.pieces.iter().enumerate() {
+    let mut pieces = Vec::with_capacity(requests.len());
+    for object in objects {
+        let name = &object.info(tensors)?.name;
+        check(name)?;
+        for piece in &mut object.pieces {
             check(&piece.name)?;
-            order.push(((object.name.as_bytes(), piece.name.as_bytes()), (n, p)));
+            pieces.push((name.as_bytes(), piece));
         }
     }
-    order.sort_unstable();
-    Ok(order.into_iter().map(|(_, place)| place).collect())
+    pieces.sort_unstable_by(|(a, left), (b, right)| {
+        (a, left.name.as_bytes()).cmp(&(b, right.name.as_bytes()))
+    });
+    let mut requests: Vec<_> = requests.into_iter().map(Some).collect();
+    let mut sorted = Vec::with_capacity(requests.len());
+    for (_, piece) in pieces {
+        let request = requests.get_mut(piece.blob).and_then(Option::take);
+        piece.blob = sorted.len();
+        sorted.extend(request);
+    }
+    Ok(sorted)
 }
 
-/// Gives every piece its data, each only once, in the order of the pieces.
-pub(super) fn share(objects: &mut [Object], order: &[(usize, usize)]) -> Vec<Request> {
-    let mut blobs: Vec<Request> = Vec::new();
+/// Lets pieces that want the same share it: what is to be stored, each only once, in the order of the requests.
+pub(super) fn share(objects: &mut [Object], requests: Vec<Request>) -> Vec<Request> {
+    let mut blobs: Vec<Request> = Vec::with_capacity(requests.len());
     let mut known = LookupMap::default();
-    blobs.reserve(order.len());
-    known.reserve(order.len());
-    for &(n, p) in order {
-        let piece = objects
-            .get_mut(n)
-            .and_then(|object| object.pieces.get_mut(p));
-        let Some((piece, mut request)) = piece.and_then(|piece| {
-            let request = piece.request.take()?;
-            Some((piece, request))
-        }) else {
-            continue;
-        };
+    known.reserve(requests.len());
+    let mut chosen = Vec::with_capacity(requests.len());
+    for mut request in requests {
         let next = blobs.len();
-        piece.blob = match request.identity.take() {
+        let blob = match request.identity.take() {
             Some(identity) => *known.entry(identity).or_insert(next),
             None => next,
         };
-        match (blobs.get_mut(piece.blob), request.digest) {
+        chosen.push(blob);
+        match (blobs.get_mut(blob), request.digest) {
             (None, _) => blobs.push(request),
             // One of those who share wants a hash that the first did not.
             (Some(blob), Some(kind)) => {
@@ -430,6 +436,9 @@ pub(super) fn share(objects: &mut [Object], order: &[(usize, usize)]) -> Vec<Req
             }
             (Some(_), None) => {}
         }
+    }
+    for piece in objects.iter_mut().flat_map(|object| &mut object.pieces) {
+        piece.blob = chosen.get(piece.blob).copied().unwrap_or(usize::MAX);
     }
     blobs
 }

@@ -1,0 +1,65 @@
+//! The same tensors in another file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tenfold::model::{BlockSpec, DType};
+
+use super::parse::{bytes, cast_rule, quantize_rule};
+use super::{Checking, Filter, Reading, Writing};
+
+pub(super) const CONVERT_EXAMPLES: &str = "\
+Examples:
+  tenfold convert model.mag model.zt               the format follows from the output's name
+  tenfold convert model.zt model.mag --version snapshot-0.3.0
+  tenfold convert model.mag model.zt --zstd 3 --checksum crc32c
+  tenfold convert model.zt model.zt2 --to ztensor --version 2 -O align=4096
+  tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
+  tenfold convert cut.primitiv whole.primitiv --salvage
+  tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
+  tenfold convert model.zt model.safetensors --shard-size 5GB
+  tenfold convert model-0000*.safetensors whole.safetensors
+  tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
+";
+
+#[derive(Args, Debug)]
+pub(crate) struct ConvertArgs {
+    /// The file to read, or a directory of files as one archive; several are read as one
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    #[arg(value_name = "OUT", required = true)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Write quantized tensors as the numbers they stand for
+    #[arg(long)]
+    pub(crate) dequantize: bool,
+    /// Write numbers as this type, all tensors or those that match, to the nearest and counting what is out of range; the last match counts
+    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
+    pub(crate) cast: Vec<(DType, Option<String>)>,
+    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
+    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
+    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
+    /// Write the tensors that are whole in a damaged file, where its format lets them be found
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// Write sparse tensors sparsely where the target can, instead of filling in zeros
+    #[arg(long)]
+    pub(crate) keep_sparse: bool,
+    /// Write all tensors sparsely: elements whose bits are all 0 are left out
+    #[arg(long, conflicts_with = "keep_sparse")]
+    pub(crate) sparse: bool,
+    /// The largest size of a sparse tensor that is written with its zeros, such as 500MB or 64GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) max_dense: Option<u64>,
+    /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) shard_size: Option<u64>,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}

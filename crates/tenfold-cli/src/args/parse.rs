@@ -1,0 +1,118 @@
+//! What the text of an argument means.
+
+use tenfold::model::{BlockSpec, DType, Slice};
+
+use super::Slices;
+
+pub(super) fn limit(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("NAME=N is expected, such as header_bytes=2GiB")?;
+    let value = bytes(value).map_err(|_| "a number is expected, such as 100 or 2GiB")?;
+    Ok((name.to_owned(), value))
+}
+
+pub(super) fn slices(text: &str) -> Result<Slices, String> {
+    match Slice::parse(text) {
+        Ok(slices) => Ok(slices.into()),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}
+
+pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("KEY=VALUE is expected, such as align=4096")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+pub(super) fn dtype(text: &str) -> Result<DType, String> {
+    DType::from_name(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
+}
+
+pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
+    // `gguf:Q4_K` is a name with a colon; nothing is cast to it.
+    let (name, glob) = with_glob(text);
+    match DType::from_name(name) {
+        Some(dtype) => Ok((dtype, glob)),
+        None => Err("a type is expected, such as f32 or bf16:*.weight".into()),
+    }
+}
+
+pub(super) fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<String>), String> {
+    let (name, glob) = with_glob(text);
+    match BlockSpec::from_name(name) {
+        Some(spec) => Ok((spec, glob)),
+        None => Err("a type is expected, such as Q8_0 or Q4_0:*.weight".into()),
+    }
+}
+
+pub(super) fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
+    let (level, glob) = with_glob(text);
+    match level.parse() {
+        Ok(level @ -7..=22) => Ok((level, glob)),
+        _ => Err("a level from -7 to 22 is expected, such as 3 or 19:*.weight".into()),
+    }
+}
+
+/// What is to be done, and the names that it is about.
+fn with_glob(text: &str) -> (&str, Option<String>) {
+    match text.split_once(':') {
+        Some((what, glob)) => (what, Some(glob.to_owned())),
+        None => (text, None),
+    }
+}
+
+/// A number of bytes with a unit: of 1000 (5GB) or of 1024 (5GiB).
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("", 1),
+        ("b", 1),
+        ("k", 1_000),
+        ("kb", 1_000),
+        ("m", 1_000_000),
+        ("mb", 1_000_000),
+        ("g", 1_000_000_000),
+        ("gb", 1_000_000_000),
+        ("t", 1_000_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+    ];
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = text.get(digits.len()..).unwrap_or_default().trim();
+    let unit = UNITS
+        .iter()
+        .find(|(name, _)| unit.eq_ignore_ascii_case(name));
+    let number: Option<u64> = digits.parse().ok();
+    match unit.and_then(|(_, unit)| number?.checked_mul(*unit)) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("a number of bytes is expected, such as 5GB, 500MB or 2GiB".into()),
+    }
+}
+
+/// How far numbers may be apart.
+pub(super) fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..f64::INFINITY).contains(&value) => Ok(value),
+        _ => Err("a number of 0 or more is expected, such as 1e-5".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_have_units_of_1000_and_of_1024() {
+        let read = |text| super::bytes(text).ok();
+        assert_eq!(read("5GB"), Some(5_000_000_000));
+        assert_eq!(read("2G"), Some(2_000_000_000));
+        assert_eq!(read("5 gib"), Some(5 << 30));
+        assert_eq!(read("500MiB"), Some(500 << 20));
+        assert_eq!(read("123"), Some(123));
+        for wrong in ["", "0", "GB", "-1", "1.5GB", "5G5", "5XB", "99999999TB"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Many changes of one kind, as one.
+
+use std::io::{self, Write};
+
+use tenfold::ops::{Change, ChangeKind, Difference};
+
+use super::text::{kind_of, letter, mark, near_one, renamed, write_change};
+use crate::output::{BOLD, Clean, Out, count, number};
+
+/// Changes of one kind in tensors whose names differ in numbers only.
+pub(super) struct Group<'d> {
+    key: (String, String),
+    changes: Vec<&'d Change>,
+}
+
+pub(super) fn groups(changes: &[Change]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for change in changes {
+        let pattern = format!("{}{}", pattern(&change.name), renamed(change, pattern));
+        let key = (
+            pattern,
+            format!("{}{}", letter(&change.kind), kind_of(change)),
+        );
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.changes.push(change),
+            None => groups.push(Group {
+                key,
+                changes: vec![change],
+            }),
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    pub(super) fn write(&self, out: &mut Out<'_>) -> io::Result<()> {
+        let [first, _, ..] = self.changes.as_slice() else {
+            return self
+                .changes
+                .iter()
+                .try_for_each(|change| write_change(change, out));
+        };
+        let tensors = count(self.changes.len(), "tensor");
+        write!(
+            out,
+            "{} {}  {}",
+            mark(&first.kind, out),
+            Clean(&self.key.0),
+            kind_of(first)
+        )?;
+        writeln!(out, ", {}{}", out.paint(BOLD, tensors), self.worst())
+    }
+
+    /// The largest errors of the group, and where the largest is.
+    fn worst(&self) -> String {
+        let values: Vec<(&str, &Difference)> = (self.changes.iter())
+            .filter_map(|change| match &change.kind {
+                ChangeKind::Changed(Some(values)) => Some((change.name.as_str(), values)),
+                _ => None,
+            })
+            .collect();
+        let largest = |of: fn(&Difference) -> Option<f64>| {
+            let all = values.iter().filter_map(|(_, values)| of(values));
+            all.max_by(f64::total_cmp)
+        };
+        let mut text = String::new();
+        let places = values.iter().map(|(name, values)| (values.max_abs, name));
+        let worst = places.max_by(|(a, _), (b, _)| a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0)));
+        if let Some((Some(max_abs), name)) = worst {
+            text += &format!(": max abs {} in {}", number(max_abs), Clean(name));
+        }
+        if let Some(max_rel) = largest(|values| values.max_rel) {
+            text += &format!(", max rel {}", number(max_rel));
+        }
+        if let Some(relative) = largest(|values| values.relative_l2) {
+            text += &format!(", rel L2 up to {}", number(relative));
+        }
+        if let Some(cosine) = largest(|values| values.cosine.map(|cosine| -cosine)) {
+            text += &format!(", cosine from {}", near_one(-cosine));
+        }
+        text
+    }
+}
+
+/// A name with its numbers replaced by `*`.
+fn pattern(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        match c.is_ascii_digit() {
+            true if text.ends_with('*') => {}
+            true => text.push('*'),
+            false => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_in_names_become_stars() {
+        assert_eq!(super::pattern("h.10.mlp.w2"), "h.*.mlp.w*");
+        assert_eq!(super::pattern("größe"), "größe");
+    }
+}

@@ -1,0 +1,80 @@
+//! `tenfold diff`: what is different between two files.
+
+mod group;
+mod json;
+mod text;
+
+use std::io::Write;
+use std::path::Path;
+
+use tenfold::ops::{self, Change, ChangeKind, Diff, DiffOptions, Tolerance};
+use tenfold::{Archive, ErrorKind};
+
+use crate::args::DiffArgs;
+use crate::commands::{self, Names};
+use crate::failure::{Exit, Failure, Result};
+use crate::json::Json;
+use crate::output::{Out, say};
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let names = Names::new(&args.filter)?;
+    let open = |path: &Path| {
+        let archive = commands::open(path, &args.reading);
+        let archive = archive.map_err(|error| Failure::about(path, &error))?;
+        Ok::<_, Failure>(match names.is_all() {
+            true => archive,
+            false => archive.select(|info| names.contains(&info.name)),
+        })
+    };
+    let (a, b) = (open(&args.a)?, open(&args.b)?);
+    let diff = compare(&a, &b, args)?;
+    for change in &diff.changes {
+        if let ChangeKind::Unreadable(error) = &change.kind {
+            // Which of both it is, the error knows by its format and its bytes.
+            let (a, b) = (args.a.display(), args.b.display());
+            say(format_args!("{a} or {b}: {error}"));
+        }
+    }
+    if args.json && !args.quiet {
+        json::write_json(args, &diff, &mut Json::new(out))?;
+        writeln!(out)?;
+    } else if !args.quiet {
+        text::write_text(args, &diff, out)?;
+    }
+    Ok(exit(&diff))
+}
+
+fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
+    let mut options = DiffOptions::default();
+    options.tolerance = match (args.rtol, args.atol, args.ulp) {
+        (None, None, None) => None,
+        (rtol, atol, ulp) => Some(Tolerance {
+            rtol: rtol.unwrap_or(0.0),
+            atol: atol.unwrap_or(0.0),
+            ulp: ulp.unwrap_or(0),
+        }),
+    };
+    options.ignore_dtype = args.ignore_dtype;
+    options.ignore_metadata = args.ignore_metadata;
+    options.names_only = args.names_only;
+    options.threads = args.threads.count();
+    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(options.control.clone()));
+    let diff = ops::diff(a, b, &options);
+    drop(bar);
+    diff.map_err(|error| match error.kind() {
+        ErrorKind::Canceled => Failure::Canceled,
+        _ => Failure::about(&args.a, &error),
+    })
+}
+
+fn exit(diff: &Diff) -> Exit {
+    let unreadable = |change: &Change| matches!(change.kind, ChangeKind::Unreadable(_));
+    if diff.changes.iter().any(unreadable) {
+        Exit::Trouble
+    } else if diff.is_equal() {
+        Exit::Done
+    } else {
+        Exit::Findings
+    }
+}

@@ -1,0 +1,158 @@
+//! `tenfold rename`: the same tensors under other names.
+
+mod rules;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use tenfold::format::Registry;
+use tenfold::model::Value;
+use tenfold::ops::{self, Shards};
+
+use crate::args::RenameArgs;
+use crate::commands::write::{LISTED, Request, target};
+use crate::failure::{Exit, Failure, Result};
+use crate::json::Json;
+use crate::output::{Out, count, say};
+use rules::Rule;
+
+pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let files = &args.files;
+    let request = Request {
+        check: args.checking.check,
+        shards: args.sharding.shard_size.map(Shards::Size),
+        ..Request::new(
+            "rename",
+            &files.inputs,
+            &files.reading,
+            &files.output,
+            &args.writing,
+        )
+    };
+    let mut names = Names::new(args)?;
+    request.check_output()?;
+    let inputs = request.open()?;
+    let archive = request.select(&args.filter, inputs.joined()?)?;
+    let registry = Registry::standard();
+    let target = target(&request, Some(&archive), &registry)?;
+    let mut renamed = Vec::new();
+    let changed = ops::rename(&archive, |name| {
+        let new = names.apply(name)?;
+        if new != name {
+            renamed.push((name.to_owned(), new.clone()));
+        }
+        Some(new)
+    });
+    names.refuse_unmatched(args.allow_unmatched)?;
+    let archive = changed.map_err(|error| request.about(&error))?;
+    let options = request.options()?;
+    let conversion = request.prepare_rewrite(&archive, target, &options)?;
+    if !args.writing.quiet {
+        say_renamed(&renamed, archive.tensors().len(), args.writing.dry_run);
+    }
+    let extra = |json: &mut Json<'_>| write_renamed(&renamed, json);
+    request.finish(target, conversion, &inputs, &options, &extra, out)
+}
+
+/// The map and the rules, and which of them matched.
+struct Names {
+    map: HashMap<String, (String, bool)>,
+    /// The old names of the map, in its order.
+    order: Vec<String>,
+    rules: Vec<(Rule, bool)>,
+}
+
+impl Names {
+    fn new(args: &RenameArgs) -> Result<Self> {
+        let mut names = Self {
+            map: HashMap::new(),
+            order: Vec::new(),
+            rules: Vec::new(),
+        };
+        for rule in &args.rules {
+            names.rules.push((Rule::parse(rule)?, false));
+        }
+        if let Some(path) = &args.map {
+            for (old, new) in read_map(path)? {
+                names.order.push(old.clone());
+                names.map.insert(old, (new, false));
+            }
+        }
+        Ok(names)
+    }
+
+    /// The new name, where something matches.
+    fn apply(&mut self, name: &str) -> Option<String> {
+        let mut new = None;
+        if let Some((to, used)) = self.map.get_mut(name) {
+            *used = true;
+            new = Some(to.clone());
+        }
+        for (rule, used) in &mut self.rules {
+            if let Some(changed) = rule.apply(new.as_deref().unwrap_or(name)) {
+                *used = true;
+                new = Some(changed);
+            }
+        }
+        new
+    }
+
+    /// Says which rules and names matched nothing: mostly a slip of the pen.
+    fn refuse_unmatched(&self, allowed: bool) -> Result<()> {
+        let rules = self.rules.iter().filter(|(_, used)| !used);
+        let rules = rules.map(|(rule, _)| format!("the rule {} matches no tensor", rule.text()));
+        let unused = |name: &&String| self.map.get(*name).is_some_and(|(_, used)| !used);
+        let names = self.order.iter().filter(unused);
+        let names = names.map(|name| format!("the map names {name:?}, which no tensor is called"));
+        let mut unmatched: Vec<_> = rules.chain(names).collect();
+        if unmatched.is_empty() {
+            return Ok(());
+        }
+        let more = unmatched.len().saturating_sub(LISTED);
+        unmatched.truncate(LISTED);
+        if more > 0 {
+            unmatched.push(format!("and {more} more"));
+        }
+        let last = match allowed {
+            true => None,
+            false => unmatched.pop(),
+        };
+        unmatched.iter().for_each(say);
+        match last {
+            None => Ok(()),
+            Some(last) => Err(Failure::Message(format!(
+                "{last}; pass --allow-unmatched to go on without"
+            ))),
+        }
+    }
+}
+
+/// A JSON object of old and new names.
+fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
+    let about = |why: String| Failure::Message(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| Failure::Message(format!("cannot read {}: {cause}", path.display())))?;
+    let map = ops::metadata_from_json(&text).map_err(|error| about(error.message().to_owned()))?;
+    let pairs = map.iter().map(|(old, new)| match new {
+        Value::Str(new) => Ok((old.to_owned(), new.clone())),
+        _ => Err(about(format!("the new name of {old:?} is not text"))),
+    });
+    pairs.collect()
+}
+
+fn say_renamed(renamed: &[(String, String)], all: usize, listed: bool) {
+    for (old, new) in renamed.iter().take(LISTED).filter(|_| listed) {
+        say(format_args!("{old:?} becomes {new:?}"));
+    }
+    if listed && renamed.len() > LISTED {
+        say(format_args!("and {} more", renamed.len() - LISTED));
+    }
+    let all = count(all, "tensor");
+    say(format_args!("{} of {all} get another name", renamed.len()));
+}
+
+fn write_renamed(renamed: &[(String, String)], json: &mut Json<'_>) -> io::Result<()> {
+    json.key("renamed")?
+        .object(|json| (renamed.iter()).try_for_each(|(old, new)| json.text(old, Some(new))))
+}

@@ -1,0 +1,262 @@
+//! Text, CSV, JSON and the file that numpy.load reads.
+
+use std::io::{self, Write};
+
+use tenfold::format::{PlanOptions, Registry, Segment, adapt};
+use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
+use tenfold::{Error, Sliced};
+
+use super::Shown;
+use crate::args::ShowArgs;
+use crate::failure::{Failure, Result};
+use crate::json::Json;
+use crate::output::{BOLD, Clean, DIM, Out, show_path};
+use crate::values::{Formatter, Grid, Number, exact, numbers};
+
+/// More elements are shortened to the first and last [`EDGE`] along each dimension, unless all are asked for.
+const THRESHOLD: u64 = 1000;
+
+const EDGE: u64 = 3;
+
+impl Shown<'_> {
+    pub(super) fn write_text(&self, out: &mut Out<'_>) -> Result<()> {
+        let info = self.tensor.info();
+        let elements = self.sliced.elements();
+        let whole = self.sliced.shape();
+        let is_long = elements.is_none_or(|elements| elements > THRESHOLD) && !self.args.full;
+        let sliced = match is_long {
+            true => self.sliced.clone().edges(EDGE),
+            false => self.sliced.clone(),
+        };
+        let Some(mut formatter) = Formatter::new(sliced.dtype()) else {
+            return Err(self.no_numbers());
+        };
+        // Learned before anything is written, so that an error comes alone.
+        for_each(self.args, &sliced, |element| {
+            formatter.learn(element);
+            Ok(())
+        })?;
+        let slice = match self.slices {
+            [] => String::new(),
+            slices => format!("[{}]", join(slices)),
+        };
+        let name = out.paint(BOLD, format!("{}{slice}", Clean(self.tensor.name())));
+        let dtype = match info.dtype == sliced.dtype() {
+            true => info.dtype.to_string(),
+            false => format!("{} as {}", info.dtype, sliced.dtype()),
+        };
+        let of = match self.sliced.is_whole() {
+            true => String::new(),
+            false => format!("  of {:?}", info.shape),
+        };
+        let title = format!("  {dtype}  {whole:?}{of}");
+        writeln!(out, "{name}{}", out.paint(DIM, title))?;
+        if elements == Some(0) {
+            return Ok(writeln!(out, "[]")?);
+        }
+        if whole.is_empty() {
+            return for_each(self.args, &sliced, |element| {
+                writeln!(out, "{}", formatter.alone(element))
+            });
+        }
+        let shape = sliced.shape();
+        let gaps = (shape.iter().zip(&whole))
+            .map(|(shown, all)| (shown < all).then_some(EDGE))
+            .collect();
+        let mut grid = Grid::new(out, shape, gaps);
+        for_each(self.args, &sliced, |element| {
+            grid.push(&formatter.format(element))
+        })?;
+        Ok(grid.finish()?)
+    }
+
+    pub(super) fn write_csv(&self, out: &mut Out<'_>) -> Result<()> {
+        self.check_numbers()?;
+        // The elements of a vector are rows of one.
+        let row = match self.sliced.shape().as_slice() {
+            [.., _, row] => *row,
+            _ => 1,
+        };
+        let mut column = 0;
+        for_each(self.args, &self.sliced, |element| {
+            column += 1;
+            let text = exact(element);
+            match text.contains(',') {
+                true => write!(out, "\"{text}\"")?,
+                false => out.write_all(text.as_bytes())?,
+            }
+            if column == row {
+                column = 0;
+            }
+            out.write_all(if column == 0 { b"\n" } else { b"," })
+        })
+    }
+
+    pub(super) fn write_json(&self, out: &mut Out<'_>) -> Result<()> {
+        self.check_numbers()?;
+        let info = self.tensor.info();
+        let shape = self.sliced.shape();
+        let mut json = Json::new(out);
+        let mut result = Ok(());
+        json.object(|json| {
+            json.text("schema", Some("tenfold.show/1"))?;
+            json.text("file", Some(&self.args.file.to_string_lossy()))?;
+            json.text("tensor", Some(self.tensor.name()))?;
+            json.text("dtype", Some(&info.dtype.to_string()))?;
+            json.key("shape")?.plain(format_args!("{:?}", info.shape))?;
+            let slice = (!self.slices.is_empty()).then(|| join(self.slices));
+            json.text("slice", slice.as_deref())?;
+            json.text("values_dtype", Some(&self.sliced.dtype().to_string()))?;
+            json.key("values_shape")?.plain(format_args!("{shape:?}"))?;
+            json.key("values")?;
+            result = self.write_nested(json, &shape);
+            Ok(())
+        })?;
+        result?;
+        Ok(writeln!(out)?)
+    }
+
+    /// Arrays in arrays, the innermost a line each.
+    fn write_nested(&self, json: &mut Json<'_>, shape: &[u64]) -> Result<()> {
+        if self.sliced.elements() == Some(0) {
+            return Ok(json.plain("[]")?);
+        }
+        json.plain("[".repeat(shape.len()))?;
+        let mut index = vec![0; shape.len()];
+        let mut begun = false;
+        for_each(self.args, &self.sliced, |element| {
+            if std::mem::replace(&mut begun, true) {
+                let mut ended = 0;
+                for (index, count) in index.iter_mut().zip(shape).rev() {
+                    *index += 1;
+                    if *index < *count {
+                        break;
+                    }
+                    *index = 0;
+                    ended += 1;
+                }
+                let separator = if ended > 0 { ",\n" } else { ", " };
+                json.plain(format_args!(
+                    "{}{separator}{}",
+                    "]".repeat(ended),
+                    "[".repeat(ended)
+                ))?;
+            }
+            match element {
+                [number] => json.plain(number.json()),
+                numbers => {
+                    let words: Vec<_> = numbers.iter().map(|number| number.json()).collect();
+                    json.plain(format_args!("[{}]", words.join(", ")))
+                }
+            }
+        })?;
+        Ok(json.plain("]".repeat(shape.len()))?)
+    }
+
+    /// The file as the format lays it out, with the slice for its tensor.
+    pub(super) fn write_npy(&self, out: &mut Out<'_>) -> Result<()> {
+        let registry = Registry::standard();
+        let entry = registry.get("npy")?;
+        let Some(profile) = entry.spec.writes.first() else {
+            return Err(Failure::Message("npy is not written".into()));
+        };
+        let (dtype, shape) = (self.sliced.dtype(), self.sliced.shape());
+        let len = self.sliced.elements().and_then(|n| dtype.bytes_for(n));
+        let payload = Payload::Derived {
+            len: len.unwrap_or(u64::MAX),
+        };
+        let mut manifest = Manifest::new(profile.version);
+        let mut tensor = TensorInfo::dense("slice", dtype, shape, payload);
+        tensor.unnamed = true;
+        manifest.tensors.push(tensor);
+        let (adapted, losses) = adapt(&manifest, &profile.can);
+        if let Some(loss) = losses.first() {
+            let message = format!("npy cannot hold {}; --format json and csv can", loss.what);
+            return Err(Failure::Message(message));
+        }
+        let options = PlanOptions::new(profile.version, "slice.npy");
+        let plan = entry.codec()?.plan(&adapted, &options)?;
+        for segment in plan.files.into_iter().flat_map(|file| file.segments) {
+            match segment {
+                Segment::Bytes(bytes) => out.write_all(&bytes)?,
+                Segment::Tensor { .. } => self.write_raw(out)?,
+                other => return Err(Failure::Message(format!("{other:?} in an npy file"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_raw(&self, out: &mut Out<'_>) -> Result<()> {
+        let mut failed = None;
+        let result = self.sliced.stream(&mut |piece| {
+            out.write_all(piece).map_err(|cause| {
+                failed = Some(cause);
+                Error::canceled()
+            })
+        });
+        finish(self.args, failed, result)
+    }
+
+    fn check_numbers(&self) -> Result<()> {
+        match self.sliced.dtype() {
+            DType::Number(..) => Ok(()),
+            _ => Err(self.no_numbers()),
+        }
+    }
+
+    fn no_numbers(&self) -> Failure {
+        let message = format!(
+            "{}: tensor {:?} is {}, and how to turn that into numbers is not known here",
+            show_path(&self.args.file),
+            self.tensor.name(),
+            self.tensor.info().dtype
+        );
+        Failure::Message(message)
+    }
+}
+
+fn join(slices: &[Slice]) -> String {
+    let words: Vec<_> = slices.iter().map(Slice::to_string).collect();
+    words.join(", ")
+}
+
+/// Gives the elements one after the other.
+fn for_each(
+    args: &ShowArgs,
+    sliced: &Sliced<'_>,
+    mut each: impl FnMut(&[Number]) -> io::Result<()>,
+) -> Result<()> {
+    let lanes = match sliced.dtype() {
+        DType::Number(_, lanes) => lanes.count() as usize,
+        _ => 1,
+    };
+    let mut left = sliced.elements();
+    let mut element = Vec::new();
+    let mut failed = None;
+    let result = sliced.stream(&mut |piece| {
+        numbers(sliced.dtype(), piece, |number| {
+            if left == Some(0) || failed.is_some() {
+                return;
+            }
+            element.push(number);
+            if element.len() == lanes {
+                failed = each(&element).err();
+                element.clear();
+                left = left.map(|left| left - 1);
+            }
+        });
+        match failed {
+            Some(_) => Err(Error::canceled()),
+            None => Ok(()),
+        }
+    });
+    finish(args, failed, result)
+}
+
+/// Which of two failures it was: of writing, or of reading.
+fn finish(args: &ShowArgs, failed: Option<io::Error>, read: tenfold::Result<()>) -> Result<()> {
+    match failed {
+        Some(cause) => Err(Failure::Output(cause)),
+        None => read.map_err(|error| Failure::about(&args.file, &error)),
+    }
+}

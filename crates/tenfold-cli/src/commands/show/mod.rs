@@ -1,0 +1,108 @@
+//! `tenfold show`: the values of a tensor.
+
+mod find;
+mod forms;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use tenfold::io::{AtomicOutput, Output, Sink};
+use tenfold::model::Slice;
+use tenfold::{Error, ErrorKind, Sliced, Tensor};
+
+use crate::args::{ShowArgs, ShowFormat};
+use crate::commands::open;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Out, show_path};
+
+use find::find;
+
+pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let about = |error: Error| Failure::about(&args.file, &error);
+    let archive = open(&args.file, &args.reading).map_err(about)?;
+    let tensor = find(&archive, args)?;
+    let slices = args.slice.as_deref().unwrap_or_default();
+    let sliced = tensor.slice(slices).map_err(|error| match error.kind() {
+        // The user's own mistake breaks no rule of a file.
+        ErrorKind::Argument => {
+            let (file, name) = (show_path(&args.file), tensor.name());
+            Failure::Message(format!("{file}: tensor {name:?}: {}", error.message()))
+        }
+        _ => about(error),
+    })?;
+    let format = if args.json {
+        ShowFormat::Json
+    } else {
+        args.format
+    };
+    let shown = Shown {
+        args,
+        tensor,
+        slices,
+        sliced,
+        format,
+    };
+    match &args.output {
+        Some(path) => shown.write_file(path)?,
+        None if format == ShowFormat::Npy && io::stdout().is_terminal() => {
+            let message = "npy is not for terminals; name a file with -o, or redirect the output";
+            return Err(Failure::Message(message.into()));
+        }
+        None => shown.write(out)?,
+    }
+    Ok(Exit::Done)
+}
+
+struct Shown<'a> {
+    args: &'a ShowArgs,
+    tensor: Tensor<'a>,
+    slices: &'a [Slice],
+    sliced: Sliced<'a>,
+    format: ShowFormat,
+}
+
+impl Shown<'_> {
+    fn write_file(&self, path: &Path) -> Result<()> {
+        if same_file::is_same_file(path, &self.args.file).unwrap_or(false) {
+            let message = format!("{} is the file that is read", show_path(path));
+            return Err(Failure::Message(message));
+        }
+        let mut output = AtomicOutput::file(path)?.force(self.args.force);
+        let name = output.main_name().to_owned();
+        {
+            let mut file = io::BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
+            let written = self.write(&mut Out::new(&mut file, false));
+            match written.and_then(|()| file.flush().map_err(Failure::Output)) {
+                Err(Failure::Output(cause)) => {
+                    let message = format!("cannot write {}: {cause}", show_path(path));
+                    return Err(Failure::Message(message));
+                }
+                written => written?,
+            }
+        }
+        Ok(Box::new(output).commit()?)
+    }
+
+    fn write(&self, out: &mut Out<'_>) -> Result<()> {
+        match self.format {
+            ShowFormat::Text => self.write_text(out),
+            ShowFormat::Json => self.write_json(out),
+            ShowFormat::Csv => self.write_csv(out),
+            ShowFormat::Npy => self.write_npy(out),
+        }
+    }
+}
+
+/// A file of an output.
+struct File<'a>(Box<dyn Sink + 'a>);
+
+impl Write for File<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! The archives that are read, and the files that they consist of.
+
+use std::path::{Path, PathBuf};
+
+use tenfold::Archive;
+use tenfold::format::Severity;
+use tenfold::model::SourceId;
+
+use super::{Request, output};
+use crate::commands::{limits, opening};
+use crate::failure::{Failure, Result};
+use crate::output::{Clean, say, show_path};
+
+/// What was opened.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    pub(crate) archives: Vec<Archive>,
+    /// The files that the archives consist of.
+    pub(crate) files: Vec<PathBuf>,
+    /// Those of archives that consist of several.
+    parts: Vec<PathBuf>,
+}
+
+impl Inputs {
+    fn push(&mut self, input: &Path, archive: Archive) {
+        let directory = match input.is_dir() {
+            true => input,
+            false => input.parent().unwrap_or(Path::new("")),
+        };
+        let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
+        let files: Vec<_> = names.map(|name| directory.join(name)).collect();
+        if files.len() > 1 {
+            self.parts.extend(files.iter().cloned());
+        }
+        self.files.extend(files);
+        self.archives.push(archive);
+    }
+
+    fn has_part(&self, file: &Path) -> bool {
+        self.parts.iter().any(|part| output::is_same(part, file))
+    }
+
+    /// All of them as one archive; where they disagree about metadata, the first counts.
+    pub(crate) fn joined(&self) -> Result<Archive> {
+        Ok(tenfold::ops::join(&self.archives, true)?)
+    }
+}
+
+impl Request<'_> {
+    /// Opens the inputs. None of the files that they consist of may be the output.
+    pub(crate) fn open(&self) -> Result<Inputs> {
+        let mut inputs = Inputs::default();
+        for input in self.inputs {
+            // Any of the parts of a model opens all of them.
+            if inputs.has_part(input) {
+                continue;
+            }
+            let archive = self.open_one(input);
+            let archive = archive.map_err(|error| Failure::about(input, &error))?;
+            inputs.push(input, archive);
+        }
+        for file in &inputs.files {
+            self.refuse_input(file, self.output)?;
+        }
+        if inputs.has_part(self.output) {
+            let message = "one of several files of a model, and only a single file is replaced";
+            let shown = self.output.display();
+            return Err(Failure::Message(format!(
+                "{shown} is {message}; write to another name"
+            )));
+        }
+        Ok(inputs)
+    }
+
+    /// The file, or what is whole of it: then the reason why that is not everything is said.
+    fn open_one(&self, input: &Path) -> tenfold::Result<Archive> {
+        let mut limits = limits();
+        if let Some(bytes) = self.max_dense {
+            limits = limits.with_dense_bytes(bytes);
+        }
+        let opening = opening(self.reading).limits(limits);
+        let archive = opening.salvage(self.salvage).open(input)?;
+        if !self.salvage || self.writing.quiet {
+            return Ok(archive);
+        }
+        for finding in archive.findings() {
+            if finding.severity > Severity::Note {
+                let input = show_path(input);
+                say(format_args!("{input}: {}", Clean(&finding.message)));
+            }
+        }
+        Ok(archive)
+    }
+}

@@ -1,0 +1,252 @@
+//! What every writing command does: check the output, open the inputs, say what would be lost, write, look at it
+//! again, and say what was done.
+
+mod inputs;
+mod options;
+mod output;
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use tenfold::format::{Control, Effect, Entry, Registry};
+use tenfold::io::AtomicOutput;
+use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
+use tenfold::{Archive, Error};
+
+use crate::args::{Filter, Reading, Writing};
+use crate::commands::Names;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Out, count, say};
+use crate::progress::Progress;
+
+use inputs::Inputs;
+pub(crate) use output::is_directory;
+pub(crate) use summary::Extra;
+
+/// More losses are counted, not listed.
+pub(crate) const LISTED: usize = 10;
+
+/// A file, or several, to be written: what was asked for.
+pub(crate) struct Request<'a> {
+    /// The command, for the JSON that says what was done.
+    pub(crate) command: &'static str,
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) reading: &'a Reading,
+    pub(crate) output: &'a Path,
+    pub(crate) writing: &'a Writing,
+    /// Whether contents are compared.
+    pub(crate) check: bool,
+    pub(crate) shards: Option<Shards>,
+    /// The largest size of a sparse tensor that is written with its zeros.
+    pub(crate) max_dense: Option<u64>,
+    /// Damaged inputs show what is whole.
+    pub(crate) salvage: bool,
+    /// The name that those of shards in a directory are made from.
+    pub(crate) name: Option<String>,
+    /// The output may be the input, which is then replaced.
+    pub(crate) in_place: bool,
+    /// The output holds what the inputs hold: its digest is theirs.
+    pub(crate) keeps_content: bool,
+    pub(crate) started: Instant,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(
+        command: &'static str,
+        inputs: &'a [PathBuf],
+        reading: &'a Reading,
+        output: &'a Path,
+        writing: &'a Writing,
+    ) -> Self {
+        Self {
+            command,
+            inputs,
+            reading,
+            output,
+            writing,
+            check: false,
+            shards: None,
+            max_dense: None,
+            salvage: false,
+            name: None,
+            in_place: false,
+            keeps_content: false,
+            started: Instant::now(),
+        }
+    }
+
+    /// A failure that says which input it is about.
+    pub(crate) fn about(&self, error: &Error) -> Failure {
+        Failure::about(&self.title(), error)
+    }
+
+    /// What was given, as one name.
+    pub(crate) fn title(&self) -> PathBuf {
+        match self.inputs {
+            [only] => only.clone(),
+            [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()).into(),
+            [] => PathBuf::new(),
+        }
+    }
+
+    /// The tensors that are wanted; that there are none is an error.
+    pub(crate) fn select(&self, filter: &Filter, archive: Archive) -> Result<Archive> {
+        let selected = self.narrow(filter, &archive)?;
+        let (all, left) = (archive.tensors().len(), selected.tensors().len());
+        match left == 0 && all > 0 {
+            true => Err(self.nothing_left(all)),
+            false => Ok(selected),
+        }
+    }
+
+    /// The tensors that are wanted.
+    pub(crate) fn narrow(&self, filter: &Filter, archive: &Archive) -> Result<Archive> {
+        let names = Names::new(filter)?;
+        match names.is_all() {
+            true => Ok(archive.clone()),
+            false => Ok(archive.select(|info| names.contains(&info.name))),
+        }
+    }
+
+    pub(crate) fn nothing_left(&self, all: usize) -> Failure {
+        let (input, all) = (self.title(), count(all, "tensor"));
+        let input = input.display();
+        Failure::Message(format!(
+            "{input}: --include and --exclude leave none of {all}"
+        ))
+    }
+
+    /// Prepares a rewriting of the same tensors: in the version that the input has, if it is written and holds
+    /// everything.
+    pub(crate) fn prepare_rewrite(
+        &self,
+        archive: &Archive,
+        target: &Entry,
+        options: &ConvertOptions,
+    ) -> Result<Conversion> {
+        let prepare = |options: &ConvertOptions| {
+            prepare(archive, target, options).map_err(|error| self.about(&error))
+        };
+        let same = archive.format().map(|spec| spec.id) == Some(target.spec.id)
+            && target.spec.profile(archive.version()).is_some();
+        if options.version.is_some() || !same {
+            return prepare(options);
+        }
+        let mut as_before = options.clone();
+        as_before.version = Some(archive.version().to_owned());
+        let conversion = prepare(&as_before)?;
+        let lost = |conversion: &Conversion| {
+            let effects = conversion.losses.iter().map(|loss| loss.effect);
+            effects.max().filter(|&effect| effect > Effect::Rearranged)
+        };
+        if lost(&conversion).is_none() {
+            return Ok(conversion);
+        }
+        let other = prepare(options)?;
+        match lost(&other) < lost(&conversion) {
+            true => Ok(other),
+            false => Ok(conversion),
+        }
+    }
+
+    /// Writes what was prepared, unless that would lose something or is only to be tried, and says what was done.
+    pub(crate) fn finish(
+        &self,
+        target: &Entry,
+        conversion: Conversion,
+        inputs: &Inputs,
+        options: &ConvertOptions,
+        extra: &Extra<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Exit> {
+        self.announce(target, &conversion)?;
+        let files = self.check_files(target, &conversion, &inputs.files)?;
+        let summary = self.summary(target, files, &conversion, extra);
+        let report = match self.writing.dry_run {
+            true => None,
+            false => Some(self.write(target, conversion, &options.execute.control)?),
+        };
+        if !self.writing.quiet {
+            summary.say(report.as_ref());
+        }
+        if self.writing.json {
+            summary.write_json(report.as_ref(), out)?;
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Says before anything is written which version it will be and what would be lost, and refuses what is not allowed.
+    fn announce(&self, target: &Entry, conversion: &Conversion) -> Result<()> {
+        let quiet = self.writing.quiet;
+        let refusal = conversion.refuse_losses();
+        if let (Some(because), false) = (&conversion.because, quiet) {
+            let version = conversion.profile.version;
+            say(format_args!(
+                "{} is chosen: {because}",
+                target.spec.with_version(version)
+            ));
+        }
+        if !quiet {
+            conversion.casts.iter().for_each(say);
+        }
+        let losses = &conversion.losses;
+        // A refusal names the worst loss itself.
+        let listed = !quiet && (refusal.is_ok() || losses.len() > 1);
+        for loss in losses.iter().take(LISTED).filter(|_| listed) {
+            say(loss);
+        }
+        if losses.len() > LISTED && listed {
+            say(format_args!("and {} more", losses.len() - LISTED));
+        }
+        refusal.map_err(|error| self.about(&error))
+    }
+
+    fn write(
+        &self,
+        target: &Entry,
+        conversion: Conversion,
+        control: &Arc<Control>,
+    ) -> Result<Report> {
+        // First, so that whatever is there when the signal comes is removed.
+        cancel_on_signal(control.clone())?;
+        let output = match is_directory(self.output) {
+            true => AtomicOutput::directory(self.output)?,
+            false => AtomicOutput::file(self.output)?.force(self.writing.force),
+        }
+        .sync(!self.writing.no_sync);
+        let name = match self.shards {
+            Some(_) => self.file_name(target),
+            None => output.main_name().to_owned(),
+        };
+        let shown = !self.writing.no_progress && !self.writing.quiet;
+        let bar = shown.then(|| Progress::watch(control.clone()));
+        let result = conversion.write(&name, Box::new(output));
+        drop(bar);
+        result.map_err(|error| self.about(&error))
+    }
+}
+
+/// The format to write: what was asked for, else that of the output's name, else that of the input.
+pub(crate) fn target<'r>(
+    request: &Request<'_>,
+    input: Option<&Archive>,
+    registry: &'r Registry,
+) -> Result<&'r Entry> {
+    output::target(request, input.and_then(Archive::format), registry)
+}
+
+/// Lets Ctrl-C and its like stop the work: it ends between two pieces, and its output is gone.
+fn cancel_on_signal(control: Arc<Control>) -> Result<()> {
+    let asked = AtomicBool::new(false);
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            // Asked twice: what is done between pieces, such as waiting for the disk, takes too long.
+            std::process::exit(Exit::Canceled as i32);
+        }
+        control.cancel();
+    })
+    .map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))
+}

@@ -1,0 +1,75 @@
+//! Archives of tensors that are in no file yet.
+
+use super::Archive;
+use crate::error::{Error, Result};
+use crate::io::{Limits, Source};
+use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo};
+use crate::prelude::*;
+
+/// Collects tensors that are in no file yet.
+#[derive(Default)]
+pub struct ArchiveBuilder {
+    manifest: Manifest,
+    sources: Vec<Arc<dyn Source>>,
+    known: LookupMap<String, ()>,
+}
+
+impl ArchiveBuilder {
+    /// No tensors yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a dense row-major little-endian tensor. Its bytes are read when they are needed.
+    pub fn push(
+        &mut self,
+        name: impl Into<String>,
+        dtype: DType,
+        shape: &[u64],
+        data: impl Source + 'static,
+    ) -> Result<()> {
+        let source = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+        let payload = Payload::Raw {
+            source,
+            range: 0..data.len(),
+        };
+        let tensor = TensorInfo::dense(name, dtype, shape.to_vec(), payload);
+        if tensor.dense_len() != Some(data.len()) {
+            let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
+            return Err(Error::argument(message).in_tensor(&tensor.name));
+        }
+        self.push_info(tensor)?;
+        self.sources.push(Arc::new(data));
+        Ok(())
+    }
+
+    /// Adds a tensor in any layout; its parts are in memory ([`Payload::Inline`]).
+    pub fn push_info(&mut self, tensor: TensorInfo) -> Result<()> {
+        if self.known.insert(tensor.name.clone(), ()).is_some() {
+            return Err(Error::argument(format!(
+                "there are two tensors {:?}",
+                tensor.name
+            )));
+        }
+        self.manifest.tensors.push(tensor);
+        Ok(())
+    }
+
+    /// What the file will say about itself.
+    pub fn metadata(&mut self) -> &mut Metadata {
+        &mut self.manifest.metadata
+    }
+
+    /// The archive.
+    pub fn finish(self) -> Archive {
+        let names = self.sources.iter().map(|_| None).collect();
+        Archive::assemble(
+            None,
+            self.manifest,
+            self.sources,
+            names,
+            Vec::new(),
+            Limits::default(),
+        )
+    }
+}

@@ -1,0 +1,305 @@
+//! What users hold: a described file with its bytes.
+
+mod builder;
+#[cfg(feature = "std")]
+mod directory;
+mod names;
+mod open;
+mod sliced;
+mod tensor;
+
+#[cfg(feature = "std")]
+use std::path::Path;
+
+use bytes::Bytes;
+
+pub use builder::ArchiveBuilder;
+pub use open::OpenOptions;
+pub use sliced::Sliced;
+pub use tensor::{Elements, Tensor};
+
+use crate::error::{Error, Result};
+use crate::format::{Finding, Spec};
+use crate::io::{Limits, Source};
+use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::prelude::*;
+use crate::transform::Data;
+
+use names::NameIndex;
+
+/// A described file with its bytes. Cheap to clone, usable from many threads, without a lifetime.
+///
+/// ```no_run
+/// let archive = tenfold::Archive::open("model.mag")?;
+/// for tensor in archive.tensors() {
+///     println!("{} {} {:?}", tensor.name(), tensor.info().dtype, tensor.info().shape);
+/// }
+/// let weight = archive.tensor("layer.0.weight")?.typed::<f32>()?;
+/// println!("{}", weight.iter().sum::<f32>());
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Archive(Arc<Inner>);
+
+struct Inner {
+    spec: Option<&'static Spec>,
+    manifest: Manifest,
+    sources: Vec<Arc<dyn Source>>,
+    names: Vec<Option<String>>,
+    findings: Vec<Finding>,
+    limits: Limits,
+    by_name: NameIndex,
+}
+
+impl Archive {
+    /// Opens a file with the default [`OpenOptions`].
+    #[cfg(feature = "std")]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Describes a file that is in memory.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
+        OpenOptions::new().read(Arc::new(bytes.into()), None)
+    }
+
+    /// Tensors that are in no file yet, to be written to one.
+    ///
+    /// ```
+    /// use tenfold::{ArchiveBuilder, Bytes, model::DType};
+    /// let mut builder = ArchiveBuilder::new();
+    /// builder.push("bias", DType::U8, &[3], Bytes::from_static(&[1, 2, 3]))?;
+    /// assert_eq!(builder.finish().get("bias").unwrap().canonical()?, [1, 2, 3].as_slice());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn builder() -> ArchiveBuilder {
+        ArchiveBuilder::new()
+    }
+
+    fn assemble(
+        spec: Option<&'static Spec>,
+        manifest: Manifest,
+        sources: Vec<Arc<dyn Source>>,
+        names: Vec<Option<String>>,
+        findings: Vec<Finding>,
+        limits: Limits,
+    ) -> Self {
+        let by_name = NameIndex::new(&manifest.tensors);
+        Self(Arc::new(Inner {
+            spec,
+            manifest,
+            sources,
+            names,
+            findings,
+            limits,
+            by_name,
+        }))
+    }
+
+    /// The format, unless the tensors are in no file yet.
+    pub fn format(&self) -> Option<&'static Spec> {
+        self.0.spec
+    }
+
+    /// Which of the format's versions.
+    pub fn version(&self) -> &str {
+        &self.0.manifest.version
+    }
+
+    /// Bytes of the file that was opened.
+    pub fn len_bytes(&self) -> u64 {
+        self.0.sources.first().map_or(0, |source| source.len())
+    }
+
+    /// The whole description.
+    pub fn manifest(&self) -> &Manifest {
+        &self.0.manifest
+    }
+
+    /// What the file says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.manifest.metadata
+    }
+
+    /// What the file says about itself, with the long lists that were not loaded when it was opened.
+    pub fn load_metadata(&self) -> Result<Metadata> {
+        let load = |value: &Value| match value {
+            Value::Elsewhere(list) => {
+                let payload = Payload::Raw {
+                    source: list.source,
+                    range: list.range.clone(),
+                };
+                let len = list.range.end.saturating_sub(list.range.start);
+                let bytes = self.data().input(&payload)?.read(0, len)?;
+                Ok(Value::List(list.loader.load(list, &bytes)?))
+            }
+            value => Ok(value.clone()),
+        };
+        self.metadata()
+            .try_map(load)
+            .map_err(|error| match self.0.spec {
+                Some(spec) => error.in_format(spec.id),
+                None => error,
+            })
+    }
+
+    /// The archive with its long lists loaded.
+    pub(crate) fn loaded(&self) -> Result<Self> {
+        let is_elsewhere = |(_, value): (&str, &Value)| matches!(value, Value::Elsewhere(_));
+        if !self.metadata().iter().any(is_elsewhere) {
+            return Ok(self.clone());
+        }
+        let mut manifest = self.0.manifest.clone();
+        manifest.metadata = self.load_metadata()?;
+        Ok(self.with_manifest(manifest))
+    }
+
+    /// The tensors in file order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
+        self.0.manifest.tensors.iter().map(|info| Tensor {
+            archive: self,
+            info,
+        })
+    }
+
+    /// The tensor with this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let info = self.0.by_name.find(&self.0.manifest.tensors, name)?;
+        Some(Tensor {
+            archive: self,
+            info,
+        })
+    }
+
+    /// The tensor with this name; an error that names it if there is none.
+    pub fn tensor(&self, name: &str) -> Result<Tensor<'_>> {
+        self.get(name).ok_or_else(|| {
+            Error::new(
+                crate::ErrorKind::NotFound,
+                "tensor",
+                format!("there is no tensor {name:?}"),
+            )
+        })
+    }
+
+    /// What was noticed while the file was described.
+    pub fn findings(&self) -> &[Finding] {
+        &self.0.findings
+    }
+
+    /// One of the files that the archive consists of.
+    pub fn source(&self, id: SourceId) -> Option<&Arc<dyn Source>> {
+        self.0.sources.get(id.index())
+    }
+
+    /// The name of one of the files, without its directory.
+    pub fn source_name(&self, id: SourceId) -> Option<&str> {
+        self.0.names.get(id.index())?.as_deref()
+    }
+
+    /// The limits that it was opened with.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The tensors for which `keep` is true, with the same metadata.
+    #[must_use]
+    pub fn select(&self, keep: impl Fn(&TensorInfo) -> bool) -> Self {
+        let tensors = &self.0.manifest.tensors;
+        let kept: Vec<_> = tensors.iter().filter(|tensor| keep(tensor)).collect();
+        if kept.len() == tensors.len() {
+            return self.clone();
+        }
+        let mut manifest = self.0.manifest.clone();
+        manifest.tensors = kept.into_iter().cloned().collect();
+        self.with_manifest(manifest)
+    }
+
+    /// The same with some tensors described in another way: those for which `change` gives a description.
+    pub(crate) fn try_change(
+        &self,
+        change: impl Fn(&TensorInfo) -> Result<Option<TensorInfo>>,
+    ) -> Result<Self> {
+        let mut changes = Vec::new();
+        for (place, tensor) in self.0.manifest.tensors.iter().enumerate() {
+            changes.extend(change(tensor)?.map(|changed| (place, changed)));
+        }
+        if changes.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut manifest = self.0.manifest.clone();
+        let tensors = &mut *manifest.tensors;
+        for (place, changed) in changes {
+            if let Some(tensor) = tensors.get_mut(place) {
+                *tensor = changed;
+            }
+        }
+        Ok(self.with_manifest(manifest))
+    }
+
+    /// The same files under another description of them.
+    pub(crate) fn with_manifest(&self, manifest: Manifest) -> Self {
+        let Inner {
+            spec,
+            sources,
+            names,
+            findings,
+            limits,
+            ..
+        } = &*self.0;
+        Self::assemble(
+            *spec,
+            manifest,
+            sources.clone(),
+            names.clone(),
+            findings.clone(),
+            *limits,
+        )
+    }
+
+    /// Whether it consists of several files, and one of them has this name.
+    #[cfg(feature = "std")]
+    fn has_part(&self, name: Option<&str>) -> bool {
+        let mut names = self.0.names.iter();
+        self.0.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
+    }
+
+    /// How many files it consists of.
+    pub(crate) fn source_count(&self) -> u32 {
+        u32::try_from(self.0.sources.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The files of several archives under one description of them.
+    pub(crate) fn joined(archives: &[Self], manifest: Manifest) -> Self {
+        let inner = || archives.iter().map(|archive| &*archive.0);
+        let mut specs = inner().map(|inner| inner.spec);
+        let first = specs.next().flatten();
+        let same = specs.all(|spec| spec.map(|spec| spec.id) == first.map(|spec| spec.id));
+        let sources = inner()
+            .flat_map(|inner| inner.sources.iter().cloned())
+            .collect();
+        let names = inner()
+            .flat_map(|inner| inner.names.iter().cloned())
+            .collect();
+        let findings = inner()
+            .flat_map(|inner| inner.findings.iter().cloned())
+            .collect();
+        let limits = inner().next().map(|inner| inner.limits).unwrap_or_default();
+        Self::assemble(
+            first.filter(|_| same),
+            manifest,
+            sources,
+            names,
+            findings,
+            limits,
+        )
+    }
+
+    pub(crate) fn data(&self) -> Data<'_> {
+        Data {
+            sources: &self.0.sources,
+            limits: &self.0.limits,
+            tally: None,
+        }
+    }
+}

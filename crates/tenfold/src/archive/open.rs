@@ -1,0 +1,157 @@
+//! How a file is opened.
+
+#[cfg(feature = "std")]
+use std::path::Path;
+
+use super::Archive;
+use crate::error::Result;
+use crate::format::{Context, Registry};
+use crate::io::{Limits, Siblings, Source};
+use crate::model::DType;
+use crate::prelude::*;
+
+/// How files are opened.
+///
+/// ```no_run
+/// use tenfold::OpenOptions;
+/// let archive = OpenOptions::new().mmap(false).strict(true).open("model.zt")?;
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    pub(super) registry: Registry,
+    format: Option<String>,
+    limits: Limits,
+    no_mmap: bool,
+    strict: bool,
+    no_checksums: bool,
+    salvage: bool,
+    assumed_dtype: Option<DType>,
+}
+
+impl OpenOptions {
+    /// The defaults: the format is detected, files are mapped, deviations are tolerated, checksums of headers are checked.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The formats to choose from.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// The format, by its id, instead of detecting it.
+    #[must_use]
+    pub fn format(mut self, id: Option<&str>) -> Self {
+        self.format = id.map(ToOwned::to_owned);
+        self
+    }
+
+    /// How much a file may ask for.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether files are mapped, so that tensors are read without a copy. A file that is longer than memory can be, 2 GiB
+    /// on machines of 32 bits, is never mapped.
+    ///
+    /// A process that truncates a mapped file makes its readers fail with a signal. Without mapping, that is an error.
+    #[must_use]
+    pub fn mmap(mut self, mmap: bool) -> Self {
+        self.no_mmap = !mmap;
+        self
+    }
+
+    /// Whether deviations that real readers tolerate are errors.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Whether a header whose checksum does not match is refused.
+    #[must_use]
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.no_checksums = !checksums;
+        self
+    }
+
+    /// Whether a damaged file shows the tensors that are whole, with a warning, instead of an error. Formats whose data
+    /// follows a header for each tensor honour it.
+    #[must_use]
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.salvage = salvage;
+        self
+    }
+
+    /// What elements are taken to be where a file has bytes without a type, as NumPy's have of types that it does not know.
+    #[must_use]
+    pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
+        self.assumed_dtype = dtype;
+        self
+    }
+
+    /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data.
+    #[cfg(feature = "std")]
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            return self.open_directory(path);
+        }
+        let source = crate::io::open_source(path, !self.no_mmap)?;
+        let siblings = crate::io::DirectorySiblings::of(path, !self.no_mmap);
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        self.describe(source, name.as_deref(), Some(&siblings))
+    }
+
+    /// Describes a source. `name` is the file's name, where there is one.
+    pub fn read(&self, source: Arc<dyn Source>, name: Option<&str>) -> Result<Archive> {
+        self.describe(source, name, None)
+    }
+
+    /// Describes a source that has other files beside it.
+    pub fn read_beside(
+        &self,
+        source: Arc<dyn Source>,
+        name: Option<&str>,
+        siblings: &dyn Siblings,
+    ) -> Result<Archive> {
+        self.describe(source, name, Some(siblings))
+    }
+
+    fn describe(
+        &self,
+        source: Arc<dyn Source>,
+        name: Option<&str>,
+        siblings: Option<&dyn Siblings>,
+    ) -> Result<Archive> {
+        let entry = match &self.format {
+            Some(id) => self.registry.get(id)?,
+            None => self.registry.detect(&*source, name)?,
+        };
+        let codec = entry.codec()?;
+        let mut cx = Context::new(&source, name, &self.limits)
+            .with_siblings(siblings)
+            .strict(self.strict)
+            .checksums(!self.no_checksums)
+            .salvage(self.salvage)
+            .assume_dtype(self.assumed_dtype);
+        let manifest = codec
+            .describe(&mut cx)
+            .map_err(|error| error.in_format(entry.spec.id))?;
+        let (files, findings) = cx.finish();
+        let (names, sources) = files.into_iter().unzip();
+        Ok(Archive::assemble(
+            Some(entry.spec),
+            manifest,
+            sources,
+            names,
+            findings,
+            self.limits,
+        ))
+    }
+}

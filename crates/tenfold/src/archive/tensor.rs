@@ -1,0 +1,186 @@
+//! One tensor of an archive, and the ways to read it.
+
+use bytes::Bytes;
+
+use super::{Archive, Sliced};
+use crate::error::{Error, Result};
+use crate::format::{Form, Want};
+use crate::model::{Slice, TensorInfo};
+use crate::prelude::*;
+use crate::transform::{Random, View};
+use crate::typed::{Element, Typed};
+
+/// A tensor of an archive.
+#[derive(Clone, Copy)]
+pub struct Tensor<'a> {
+    pub(super) archive: &'a Archive,
+    pub(super) info: &'a TensorInfo,
+}
+
+impl<'a> Tensor<'a> {
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        &self.info.name
+    }
+
+    /// What it is and where it is.
+    pub fn info(&self) -> &'a TensorInfo {
+        self.info
+    }
+
+    /// The bytes of its first part as they are in the file. Shares memory with a mapped file, and outlives the archive.
+    pub fn stored(&self) -> Result<Bytes> {
+        let part = self.info.readable()?.parts.first();
+        let part =
+            part.ok_or_else(|| Error::argument("a tensor without parts").in_tensor(self.name()))?;
+        let input = self.archive.data().input(&part.payload)?;
+        input
+            .read(0, input.len())
+            .map_err(|error| self.blame(error))
+    }
+
+    /// The bytes of one part after decompression, as they are otherwise. Shares memory where nothing is compressed.
+    pub fn part(&self, part: usize) -> Result<Bytes> {
+        let info = self.info.readable()?;
+        let part = info.parts.get(part).ok_or_else(|| {
+            Error::argument(format!("there is no part {part}")).in_tensor(self.name())
+        })?;
+        let view =
+            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
+        self.collect(&view)
+    }
+
+    /// Gives the bytes of one part after decompression piece by piece, in bounded memory.
+    #[cfg(feature = "digest")]
+    pub(crate) fn stream_part(
+        &self,
+        part: usize,
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let info = self.info.readable()?;
+        let part = info.parts.get(part).ok_or_else(|| {
+            Error::argument(format!("there is no part {part}")).in_tensor(self.name())
+        })?;
+        let view =
+            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
+        self.pieces(&view, put)
+    }
+
+    /// Dense, row-major, little-endian: what digests and comparisons are made of.
+    ///
+    /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
+    /// [`Limits::tensor_memory`].
+    pub fn canonical(&self) -> Result<Bytes> {
+        self.collect(&self.view(&Form::canonical(self.info.dtype))?)
+    }
+
+    /// Gives the tensor piece by piece in a form, in bounded memory.
+    pub fn stream(&self, form: &Form, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.pieces(&self.view(form)?, put)
+    }
+
+    fn pieces(&self, view: &View<'_>, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut pieces = view.pieces().map_err(|error| self.blame(error))?;
+        let mut piece = Vec::new();
+        while pieces.next(&mut piece).map_err(|error| self.blame(error))? {
+            put(&piece)?;
+        }
+        Ok(())
+    }
+
+    /// One element by its indices, little-endian, without expanding a packed or sparse tensor.
+    ///
+    /// For many of them see [`elements`](Self::elements).
+    pub fn element(&self, index: &[u64]) -> Result<Bytes> {
+        self.elements()?.get(index)
+    }
+
+    /// Reads single elements in any order.
+    ///
+    /// Dense and packed elements are read at their places. Entries of a sparse tensor are looked at once, and then found
+    /// by halving where they are stored in order; otherwise they are held in memory.
+    pub fn elements(&self) -> Result<Elements<'a>> {
+        let info = self.info.readable()?;
+        let random = Random::new(self.archive.data(), info).map_err(|error| self.blame(error))?;
+        Ok(Elements {
+            tensor: *self,
+            random,
+        })
+    }
+
+    /// Some of the elements, by indices and ranges as NumPy has them. Nothing is read yet.
+    ///
+    /// A quantized tensor is sliced as the numbers that it stands for.
+    ///
+    /// ```
+    /// use tenfold::{ArchiveBuilder, Bytes, model::{DType, Slice}};
+    /// let mut builder = ArchiveBuilder::new();
+    /// builder.push("m", DType::U8, &[2, 3], Bytes::from_static(&[1, 2, 3, 4, 5, 6]))?;
+    /// let archive = builder.finish();
+    /// let last_column = archive.tensor("m")?.slice(&Slice::parse("::-1, -1")?)?;
+    /// assert_eq!(last_column.shape(), [2]);
+    /// assert_eq!(last_column.to_bytes()?, [6, 3].as_slice());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn slice(&self, slices: &[Slice]) -> Result<Sliced<'a>> {
+        Sliced::new(*self, slices)
+    }
+
+    pub(crate) fn archive(&self) -> &'a Archive {
+        self.archive
+    }
+
+    /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored
+    /// as this machine wants them.
+    pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
+        if self.info.dtype != T::DTYPE {
+            let message = format!(
+                "elements are {}, {} were asked for",
+                self.info.dtype,
+                T::DTYPE
+            );
+            return Err(Error::argument(message).in_tensor(self.name()));
+        }
+        Typed::from_little_endian(self.canonical()?).map_err(|error| self.blame(error))
+    }
+
+    fn view(&self, form: &Form) -> Result<View<'a>> {
+        View::new(
+            self.archive.data(),
+            self.info,
+            0,
+            &Want::Dense(form.clone()),
+        )
+        .map_err(|error| self.blame(error))
+    }
+
+    fn collect(&self, view: &View<'_>) -> Result<Bytes> {
+        let whole = match view.direct() {
+            Some(input) if input.is_memory() => input.read(0, input.len()),
+            _ => view.collect_shared(self.archive.0.limits.tensor_memory),
+        };
+        whole.map_err(|error| self.blame(error))
+    }
+
+    /// Says in which tensor of which format an error happened.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        let error = error.in_tensor(self.name());
+        match self.archive.format() {
+            Some(spec) => error.in_format(spec.id),
+            None => error,
+        }
+    }
+}
+
+/// Single elements of a tensor, see [`Tensor::elements`].
+pub struct Elements<'a> {
+    tensor: Tensor<'a>,
+    random: Random<'a>,
+}
+
+impl Elements<'_> {
+    /// The element at some indices, little-endian.
+    pub fn get(&self, index: &[u64]) -> Result<Bytes> {
+        (self.random.get(index)).map_err(|error| self.tensor.blame(error))
+    }
+}

@@ -1,0 +1,187 @@
+//! The fields of a file as they are on disk, in both byte orders and with both widths of lengths.
+
+mod values;
+
+pub(super) use values::kind_id;
+
+use super::types;
+use crate::error::{Error, Result};
+use crate::io::{Reader, Source};
+use crate::model::{DType, Endian};
+use crate::prelude::*;
+
+/// The rule under which missing bytes are reported.
+const TRUNCATED: &str = "gguf.truncated";
+
+pub(super) const MAGIC: &[u8; 4] = b"GGUF";
+
+/// Dimensions, at most. ggml takes 4.
+pub(super) const MAX_RANK: u32 = 8;
+/// Bytes of a tensor's name. ggml takes 63.
+const MAX_NAME: u64 = 65_535;
+
+/// How numbers and lengths are stored in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dialect {
+    pub(super) endian: Endian,
+    /// Lengths and dims have 64 bits; in version 1 they have 32.
+    pub(super) wide: bool,
+}
+
+/// What a file begins with.
+pub(super) struct Header {
+    pub(super) version: u32,
+    pub(super) dialect: Dialect,
+    pub(super) tensor_count: u64,
+    pub(super) kv_count: u64,
+}
+
+/// A tensor as the file describes it, with the dims in the order of shapes.
+pub(super) struct TensorRecord {
+    pub(super) name: String,
+    pub(super) shape: Vec<u64>,
+    pub(super) dtype: DType,
+    pub(super) offset: u64,
+    /// Where the record is.
+    pub(super) at: Range<u64>,
+}
+
+/// Reads fields of one file.
+pub(super) struct Fields<'a> {
+    pub(super) r: Reader<'a>,
+    source: &'a dyn Source,
+    dialect: Dialect,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the header, and goes on behind it.
+    pub(super) fn begin(source: &'a dyn Source) -> Result<(Self, Header)> {
+        let mut r = Reader::new(source, TRUNCATED);
+        let magic = r.array::<4>("the magic")?;
+        if magic != *MAGIC {
+            let message = format!("begins with {magic:02x?}, not with \"GGUF\"");
+            return Err(Error::malformed("gguf.magic", message).at(0..4));
+        }
+        let mut version = r.u32("the version")?;
+        let mut endian = Endian::Little;
+        if version & 0xffff == 0 {
+            version = version.swap_bytes();
+            endian = Endian::Big;
+        }
+        if !(1..=3).contains(&version) {
+            let message = format!("version {version}, 1 to 3 are known");
+            return Err(Error::malformed("gguf.version", message).at(4..8));
+        }
+        let dialect = Dialect {
+            endian,
+            wide: version > 1,
+        };
+        let mut fields = Self { r, source, dialect };
+        let tensor_count = fields.len("tensor_count")?;
+        let kv_count = fields.len("kv_count")?;
+        let header = Header {
+            version,
+            dialect,
+            tensor_count,
+            kv_count,
+        };
+        Ok((fields, header))
+    }
+
+    /// Reads the records of the tensors.
+    pub(super) fn tensors(&mut self, count: u64, limit: u64) -> Result<Vec<TensorRecord>> {
+        let least = self.len_size() + 4 + 4 + 8;
+        let count = self.r.count(count, least, "tensor_count")?;
+        let mut records = Vec::new();
+        for _ in 0..count {
+            records.push(self.tensor()?);
+            self.check_limit(limit)?;
+        }
+        Ok(records)
+    }
+
+    fn check_limit(&self, limit: u64) -> Result<()> {
+        let at = self.r.pos();
+        if at > limit {
+            let message = format!("the header has more than {limit} bytes, the limit for headers");
+            let error = Error::limit("gguf.limit", message).at(0..at);
+            return Err(error.raised_by("header_bytes"));
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self) -> Result<TensorRecord> {
+        let at = self.r.pos();
+        let len = self.len("the length of a tensor's name")?;
+        if len > MAX_NAME {
+            let message = format!("a name of {len} bytes, at most {MAX_NAME} are read");
+            return Err(Error::malformed("gguf.name", message).at(at..self.r.pos()));
+        }
+        let name = self.r.text(len, "gguf.name", "a tensor's name")?;
+        let (shape, dtype) = self
+            .shape_and_type()
+            .map_err(|error| error.in_tensor(&name))?;
+        let offset = self.u64("the offset of a tensor")?;
+        Ok(TensorRecord {
+            name,
+            shape,
+            dtype,
+            offset,
+            at: at..self.r.pos(),
+        })
+    }
+
+    fn shape_and_type(&mut self) -> Result<(Vec<u64>, DType)> {
+        let at = self.r.pos();
+        let n_dims = self.u32("n_dims")?;
+        if n_dims > MAX_RANK {
+            let message = format!("{n_dims} dimensions, at most {MAX_RANK} are read");
+            return Err(Error::malformed("gguf.rank", message).at(at..at + 4));
+        }
+        let mut shape = Vec::new();
+        for _ in 0..n_dims {
+            shape.push(self.len("a dimension")?);
+        }
+        shape.reverse();
+        let at = self.r.pos();
+        let id = self.u32("the type of a tensor")?;
+        let dtype =
+            types::from_id(id).map_err(|why| Error::malformed("gguf.type", why).at(at..at + 4))?;
+        Ok((shape, dtype))
+    }
+
+    fn len_size(&self) -> u64 {
+        if self.dialect.wide { 8 } else { 4 }
+    }
+
+    fn len(&mut self, field: &'static str) -> Result<u64> {
+        match self.dialect.wide {
+            true => self.u64(field),
+            false => self.u32(field).map(u64::from),
+        }
+    }
+
+    fn u16(&mut self, field: &'static str) -> Result<u16> {
+        let bytes = self.r.array(field)?;
+        Ok(match self.dialect.endian {
+            Endian::Little => u16::from_le_bytes(bytes),
+            Endian::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    fn u32(&mut self, field: &'static str) -> Result<u32> {
+        let bytes = self.r.array(field)?;
+        Ok(match self.dialect.endian {
+            Endian::Little => u32::from_le_bytes(bytes),
+            Endian::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    fn u64(&mut self, field: &'static str) -> Result<u64> {
+        let bytes = self.r.array(field)?;
+        Ok(match self.dialect.endian {
+            Endian::Little => u64::from_le_bytes(bytes),
+            Endian::Big => u64::from_be_bytes(bytes),
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! What a conversion will write and lose, before anything is written.
+
+use super::layout::alone;
+use super::{Conversion, ConvertOptions};
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::format::{
+    Checksums, Compression, Effect, Entry, Format, Loss, PlanOptions, Profile, Spec, adapt,
+};
+use crate::model::Manifest;
+use crate::ops::cast::cast_losses;
+use crate::ops::sparse;
+use crate::prelude::*;
+
+/// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
+/// [`ConvertOptions::sparse`] wants it listed.
+pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<Conversion> {
+    let format = to.codec()?;
+    let spec = format.spec();
+    check_options(spec, options)?;
+    let (from, candidates) = sparse::list_entries(
+        &from.loaded()?,
+        candidates(spec, options)?,
+        spec,
+        options.sparse,
+        &options.execute,
+    )?;
+    let (from, arranged) = arrange(&from, format, options)?;
+    let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options) else {
+        return Err(Error::unsupported(
+            "read-only",
+            format!("{} is read, not written", spec.name),
+        ));
+    };
+    losses.extend(arranged);
+    losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
+    Ok(Conversion {
+        profile,
+        because: why_not_first(&from, spec, profile, &losses, options),
+        losses,
+        casts: cast_losses(from.manifest()),
+        from,
+        adapted,
+        format,
+        options: options.clone(),
+    })
+}
+
+/// Refuses options that the format does not have.
+fn check_options(spec: &Spec, options: &ConvertOptions) -> Result<()> {
+    let is_known = |key: &str| spec.options.iter().any(|option| option.key == key);
+    let Some((key, _)) = options.options.iter().find(|(key, _)| !is_known(key)) else {
+        return Ok(());
+    };
+    let known: Vec<_> = spec.options.iter().map(|option| option.key).collect();
+    let known = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    Err(Error::argument(format!(
+        "{} has no option {key:?}; its options are: {known}",
+        spec.name
+    )))
+}
+
+/// The versions to choose from.
+fn candidates(spec: &'static Spec, options: &ConvertOptions) -> Result<Vec<&'static Profile>> {
+    let Some(version) = &options.version else {
+        return Ok(spec.writes.iter().collect());
+    };
+    let profile = spec.profile(version).ok_or_else(|| {
+        let known: Vec<_> = spec.writes.iter().map(|profile| profile.version).collect();
+        Error::argument(format!(
+            "{} has no version {version:?} to write; there are: {}",
+            spec.name,
+            known.join(", ")
+        ))
+    })?;
+    Ok(vec![profile])
+}
+
+/// The first version that loses nothing, else the one that loses the least.
+fn least_lossy(
+    from: &Archive,
+    spec: &Spec,
+    candidates: Vec<&'static Profile>,
+    options: &ConvertOptions,
+) -> Option<(&'static Profile, Manifest, Vec<Loss>)> {
+    let mut best: Option<(&'static Profile, Manifest, Vec<Loss>)> = None;
+    for profile in candidates {
+        let (adapted, losses) = adapt_to(from, spec, profile, options);
+        let now = severity(&losses);
+        if (best.as_ref()).is_none_or(|(_, _, least)| now < severity(least)) {
+            best = Some((profile, adapted, losses));
+        }
+        if now.0.is_none() {
+            break;
+        }
+    }
+    best
+}
+
+/// Why a version was chosen that is not the format's first choice.
+fn why_not_first(
+    from: &Archive,
+    spec: &Spec,
+    profile: &Profile,
+    losses: &[Loss],
+    options: &ConvertOptions,
+) -> Option<String> {
+    let first = spec.writes.first()?;
+    if options.version.is_some() || first.version == profile.version {
+        return None;
+    }
+    let (_, lost) = adapt_to(from, spec, first, options);
+    // What is lost in both is no reason.
+    let mut in_both: LookupMap<_, ()> = LookupMap::default();
+    in_both.extend(losses.iter().map(|loss| ((&loss.tensor, &loss.what), ())));
+    let reasons = (lost.iter()).filter(|loss| !in_both.contains_key(&(&loss.tensor, &loss.what)));
+    let worst = reasons.max_by_key(|loss| loss.effect);
+    Some(format!(
+        "{} cannot hold everything ({})",
+        first.version,
+        worst.map(ToString::to_string).unwrap_or_default()
+    ))
+}
+
+/// The tensors as the format will have them, and what that loses. Files for every tensor are arranged one by one.
+pub(super) fn arrange(
+    from: &Archive,
+    format: &dyn Format,
+    options: &ConvertOptions,
+) -> Result<(Archive, Vec<Loss>)> {
+    let mut plan_options = PlanOptions::new("", "");
+    plan_options.options.clone_from(&options.options);
+    if !options.file_per_tensor {
+        return Ok(match format.arrange(from.manifest(), &plan_options)? {
+            Some(arranged) => (from.with_manifest(arranged.manifest), arranged.losses),
+            None => (from.clone(), Vec::new()),
+        });
+    }
+    let mut all = from.manifest().clone();
+    let mut losses = Vec::new();
+    for tensor in core::mem::take(&mut all.tensors) {
+        let alone = alone(from.manifest(), tensor);
+        match format.arrange(&alone, &plan_options)? {
+            Some(arranged) => {
+                all.tensors.extend(arranged.manifest.tensors);
+                losses.extend(arranged.losses);
+            }
+            None => all.tensors.extend(alone.tensors),
+        }
+    }
+    Ok((from.with_manifest(all), losses))
+}
+
+/// What survives in a version of a format; one file for every tensor holds any number of them.
+pub(super) fn adapt_to(
+    from: &Archive,
+    spec: &Spec,
+    profile: &Profile,
+    options: &ConvertOptions,
+) -> (Manifest, Vec<Loss>) {
+    let mut can = profile.can;
+    if options.file_per_tensor {
+        can.max_tensors = u64::MAX;
+    }
+    let (mut adapted, mut losses) = adapt(from.manifest(), &can);
+    adapted.kept.retain(|kept| kept.format == spec.id);
+    for kept in &from.manifest().kept {
+        if !adapted.kept.contains(kept) {
+            losses.push(Loss {
+                tensor: None,
+                what: format!("{} {:?}", kept.format, kept.name),
+                why: "what is not understood is kept in the same format only".into(),
+                effect: Effect::Dropped,
+            });
+        }
+    }
+    check_requests(profile, options, &adapted, &mut losses);
+    sparse::check_expansion(from, &adapted, &mut losses);
+    (adapted, losses)
+}
+
+/// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.
+pub(super) fn severity(losses: &[Loss]) -> (Option<Effect>, usize) {
+    let real = losses
+        .iter()
+        .filter(|loss| loss.effect > Effect::Rearranged);
+    (real.clone().map(|loss| loss.effect).max(), real.count())
+}
+
+/// Compression and checksums that were asked for and that the version does not have.
+fn check_requests(
+    profile: &Profile,
+    options: &ConvertOptions,
+    what: &Manifest,
+    losses: &mut Vec<Loss>,
+) {
+    let mut refuse = |what: String| {
+        let why = match profile.version {
+            "-" => "there is no place for it".to_owned(),
+            version => format!("version {version} has no place for it"),
+        };
+        losses.push(Loss {
+            tensor: None,
+            what,
+            why,
+            effect: Effect::Impossible,
+        });
+    };
+    let compressed = |tensor| matches!((options.compression)(tensor), Compression::Zstd(_));
+    if !profile.can.zstd && what.tensors.iter().any(compressed) {
+        refuse("compression with zstd".into());
+    }
+    if let Checksums::With(kind) = options.checksums
+        && !profile.can.checksums.contains(&kind)
+    {
+        refuse(format!("a {kind} checksum"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Compressed data: streams that are read from the beginning, and frames with a table of them.
+
+#[cfg(not(all(feature = "zstd", feature = "zstd-write", feature = "deflate")))]
+mod absent;
+#[cfg(feature = "deflate")]
+mod deflate;
+mod frames;
+mod sequential;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+#[cfg(not(feature = "zstd-write"))]
+pub(crate) use absent::encode;
+#[cfg(not(feature = "deflate"))]
+pub(crate) use absent::{DEFLATE_END, encode_deflate};
+#[cfg(not(feature = "zstd"))]
+use absent::{Decoder, decode_frame};
+#[cfg(feature = "deflate")]
+pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
+pub(super) use frames::Frames;
+pub(crate) use frames::seek_table;
+pub(super) use sequential::Sequential;
+#[cfg(feature = "zstd-write")]
+pub(crate) use zstd::encode;
+#[cfg(feature = "zstd")]
+use zstd::{Decoder, decode_frame};
+
+use crate::error::{Error, Result};
+use crate::model::Codec;
+use crate::prelude::*;
+use crate::transform::{Body, Input};
+
+/// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
+const MAX_RATIO: u64 = 32 << 10;
+/// A deflated match of 258 bytes takes at least 2 bits.
+const DEFLATE_MAX_RATIO: u64 = 1032;
+
+/// How the bytes of `input` are decoded to `len` bytes.
+pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>> {
+    // The decoders disagree about it, and no writer does it.
+    if input.len() == 0 {
+        return Err(damaged(
+            codec,
+            &input,
+            "there are no compressed bytes: nothing is a frame too",
+        ));
+    }
+    let most = match codec {
+        Codec::Deflate { .. } => DEFLATE_MAX_RATIO,
+        Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => MAX_RATIO,
+    };
+    if len > input.len().saturating_mul(most) {
+        let message = format!("{} compressed bytes cannot decode to {len}", input.len());
+        return Err(damaged(codec, &input, message));
+    }
+    match codec {
+        Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
+        Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
+    }
+}
+
+/// How many bytes zstd frames give, for formats that do not say it. Decodes them all, and refuses more than `limit`.
+#[cfg(feature = "ztensor")]
+pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
+    let mut decoder = Decoder::new(input.clone())?;
+    let mut piece = vec![0; 64 << 10];
+    let mut len = 0u64;
+    loop {
+        match decoder
+            .read(&mut piece)
+            .map_err(|error| placed(error, &input))?
+        {
+            0 => return Ok(len),
+            n => len += n as u64,
+        }
+        if len > limit {
+            let message =
+                format!("compressed data without a given length gives more than {limit} bytes");
+            return Err(Error::limit("zstd", message).raised_by("tensor_memory"));
+        }
+    }
+}
+
+/// An error about compressed data.
+fn damaged(codec: Codec, input: &Input<'_>, message: impl Into<String>) -> Error {
+    let rule = match codec {
+        Codec::Deflate { .. } => "deflate",
+        Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => "zstd",
+    };
+    let error = Error::malformed(rule, message);
+    match input.place() {
+        Some((source, range)) => error.at_source(source, range),
+        None => error,
+    }
+}
+
+/// An error about compressed data that does not know its place yet.
+fn placed(error: Error, input: &Input<'_>) -> Error {
+    match input.place() {
+        Some((source, range)) if error.range().is_none() => error.at_source(source, range),
+        _ => error,
+    }
+}
+
+#[cfg(all(test, feature = "zstd-write"))]
+mod tests;
