@@ -1,7 +1,12 @@
 //! What a file may ask for can be set, and a refusal says by which limit it is and how to raise it.
 
 // A test may panic and print.
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 mod support;
 
