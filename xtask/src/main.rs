@@ -95,13 +95,13 @@ const TASKS: &[Task] = &[
     Task {
         name: "miri",
         args: "[TEST…]",
-        what: "interprets the tests that need no files, and sees undefined behaviour; needs nightly",
+        what: "interprets unit tests and small files, and sees undefined behaviour; needs nightly",
         run: miri::run,
     },
     Task {
         name: "portable",
         args: "[TARGET…]",
-        what: "tests on other machines under emulation, and compiles for other systems",
+        what: "tests on big-endian and 32-bit machines, and compiles for other systems",
         run: portable::run,
     },
     Task {
