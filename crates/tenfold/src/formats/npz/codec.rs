@@ -46,8 +46,6 @@ impl Format for Npz {
             Contents::Unknown if first_name(source)?.ends_with(EXTENSION.as_bytes()) => {
                 Confidence::Likely
             }
-            // Cut off before the first name ends.
-            Contents::Unknown if source.len() < LEAST => Confidence::Possible,
             Contents::Unknown => Confidence::No,
         })
     }
@@ -142,8 +140,6 @@ fn has_end(source: &dyn Source) -> Result<bool> {
     Ok(end.starts_with(b"PK\x05\x06"))
 }
 
-/// Bytes of an archive with one array: less is the beginning of one at most.
-const LEAST: u64 = 64;
 /// Bytes of a directory that are looked at to recognize an archive whose first members are arrays.
 const ENOUGH: u64 = 512;
 
