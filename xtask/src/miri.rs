@@ -13,6 +13,18 @@ use std::time::Instant;
 const LEFT_OUT: &[&str] = &[
     // Pipes, locks and unnamed files.
     "io::atomic",
+    // Tens of thousands of numbers, and data of many pieces.
+    "ops::stats",
+    "transform::cast::tests::every_number_of_every_small_type",
+    "transform::cast::tests::floats_and_integers_of_any_width",
+    "transform::cast::tests::what_is_said_to_be_exact",
+    "transform::cast::tests::wide_floats_become_the_nearest",
+    "a_stream_longer_than_a_piece",
+    "any_damage_is_an_error",
+    "every_level_and_kind_of_frame",
+    "every_width_and_rank_is_turned",
+    "rows_longer_than_a_piece",
+    "tall_and_wide_ones",
 ];
 
 /// Runs everything, or the unit tests whose names contain an argument.

@@ -161,7 +161,13 @@ fn agree(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
             assert!(stricter, "{}: only we refuse it: {error}", what());
             false
         }
-        (Ok(_), Err(error)) => panic!("{}: only the reference refuses it: {error}", what()),
+        (Ok(_), Err(error)) => {
+            // On a machine of 32 bits the reference has only numbers of 32 bits.
+            let narrow =
+                cfg!(target_pointer_width = "32") && error.to_string().contains("expected usize");
+            assert!(narrow, "{}: only the reference refuses it: {error}", what());
+            true
+        }
     }
 }
 
