@@ -58,8 +58,10 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Completions(args) => commands::generate::completions(args, out),
         Command::Man(args) => commands::generate::man(args, out),
     };
-    stdout.flush()?;
-    result
+    let flushed = stdout.flush();
+    let exit = result?;
+    flushed?;
+    Ok(exit)
 }
 
 fn finish(result: Result<Exit>) -> Exit {

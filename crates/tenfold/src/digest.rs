@@ -1,5 +1,7 @@
 //! Checksums and hashes, one interface for all kinds.
 
+use core::fmt;
+
 use bytes::Bytes;
 
 use crate::model::DigestKind;
@@ -16,6 +18,12 @@ enum Inner {
     Sha256(Box<sha2::Sha256>),
     #[cfg(feature = "ztensor")]
     Xxh3(Box<xxhash_rust::xxh3::Xxh3>),
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").finish_non_exhaustive()
+    }
 }
 
 impl Hasher {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
         _ => request.about(&error),
     })?;
     if !args.writing.quiet {
-        say_conflicts(&files.inputs, &merged.conflicts);
+        say_conflicts(&inputs.opened, &merged.conflicts);
     }
     let registry = Registry::standard();
     let target = target(&request, Some(&merged.archive), &registry)?;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
             prepare(&merged.archive, target, &options).map_err(|error| request.about(&error))?
         }
     };
-    let conflicts = |json: &mut Json<'_>| write_conflicts(&files.inputs, &merged.conflicts, json);
+    let conflicts = |json: &mut Json<'_>| write_conflicts(&inputs.opened, &merged.conflicts, json);
     request.finish(target, conversion, &inputs, &options, &conflicts, out)
 }
 

@@ -7,7 +7,7 @@ use crate::model::{DType, Manifest, Metadata, Payload, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// Collects tensors that are in no file yet.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ArchiveBuilder {
     manifest: Manifest,
     sources: Vec<Arc<dyn Source>>,

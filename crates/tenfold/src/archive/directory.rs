@@ -12,18 +12,13 @@ impl OpenOptions {
     /// of them is an index, it says which files belong together, and it alone is opened.
     pub(super) fn open_directory(&self, directory: &Path) -> Result<Archive> {
         let paths = self.files_of(directory)?;
-        if paths.is_empty() {
-            let message = format!("{} holds no file of a known format", directory.display());
-            let kind = ErrorKind::Unrecognized;
-            return Err(Error::new(kind, "file.directory", message));
-        }
         let is_index = |path: &&PathBuf| {
             let mut entries = self.registry.entries().iter();
             file_name(path).is_some_and(|name| entries.any(|entry| entry.is_index(name)))
         };
         let indexes: Vec<_> = paths.iter().filter(is_index).collect();
         match *indexes.as_slice() {
-            [] => self.open_all(&paths),
+            [] => self.open_all(directory, &paths),
             [index] => self.open(index),
             [first, second, ..] => Err(Error::argument(format!(
                 "{} holds several indexes ({} and {}); open one of them",
@@ -49,7 +44,7 @@ impl OpenOptions {
         Ok(paths)
     }
 
-    fn open_all(&self, paths: &[PathBuf]) -> Result<Archive> {
+    fn open_all(&self, directory: &Path, paths: &[PathBuf]) -> Result<Archive> {
         let mut archives: Vec<Archive> = Vec::new();
         for path in paths {
             // Any of the parts of a model opens all of them.
@@ -62,6 +57,11 @@ impl OpenOptions {
                 Err(error) if error.kind() == ErrorKind::Unrecognized && !self.has_magic(path) => {}
                 opened => archives.push(opened?),
             }
+        }
+        if archives.is_empty() {
+            let message = format!("{} holds no file of a known format", directory.display());
+            let kind = ErrorKind::Unrecognized;
+            return Err(Error::new(kind, "file.directory", message));
         }
         crate::ops::join(&archives, true)
     }

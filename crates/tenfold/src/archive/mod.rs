@@ -9,6 +9,8 @@ mod sliced;
 mod tensor;
 
 #[cfg(feature = "std")]
+use core::fmt;
+
 use std::path::Path;
 
 use bytes::Bytes;
@@ -49,6 +51,16 @@ struct Inner {
     findings: Vec<Finding>,
     limits: Limits,
     by_name: NameIndex,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive")
+            .field("format", &self.0.spec.map(|spec| spec.id))
+            .field("version", &self.version())
+            .field("tensors", &self.0.manifest.tensors.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Archive {
@@ -281,9 +293,17 @@ impl Archive {
         let names = inner()
             .flat_map(|inner| inner.names.iter().cloned())
             .collect();
-        let findings = inner()
-            .flat_map(|inner| inner.findings.iter().cloned())
-            .collect();
+        let mut findings = Vec::new();
+        let mut before = 0;
+        for archive in archives {
+            findings.extend(archive.findings().iter().cloned().map(|mut finding| {
+                if let Some((source, _)) = &mut finding.at {
+                    source.0 += before;
+                }
+                finding
+            }));
+            before += archive.source_count();
+        }
         let limits = inner().next().map(|inner| inner.limits).unwrap_or_default();
         Self::assemble(
             first.filter(|_| same),

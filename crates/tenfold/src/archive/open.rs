@@ -17,7 +17,7 @@ use crate::prelude::*;
 /// let archive = OpenOptions::new().mmap(false).strict(true).open("model.zt")?;
 /// # Ok::<(), tenfold::Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     pub(super) registry: Registry,
     format: Option<String>,

@@ -13,7 +13,7 @@ use crate::transform::{Cut, as_size};
 /// Of a file, little more is read than these elements take: what lies between two of them where that is little, whole
 /// frames of compressed data, whole blocks of quantized data. Compressed data without a table of its frames is decoded from
 /// the beginning. Of a sparse tensor the indices are looked at, and the values only where they are wanted.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Sliced<'a> {
     tensor: Tensor<'a>,
     selection: Selection,

@@ -1,5 +1,7 @@
 //! One tensor of an archive, and the ways to read it.
 
+use core::fmt;
+
 use bytes::Bytes;
 
 use super::{Archive, Sliced};
@@ -15,6 +17,12 @@ use crate::typed::{Element, Typed};
 pub struct Tensor<'a> {
     pub(super) archive: &'a Archive,
     pub(super) info: &'a TensorInfo,
+}
+
+impl fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tensor").field(self.info).finish()
+    }
 }
 
 impl<'a> Tensor<'a> {
@@ -172,6 +180,12 @@ impl<'a> Tensor<'a> {
 pub struct Elements<'a> {
     tensor: Tensor<'a>,
     random: Random<'a>,
+}
+
+impl fmt::Debug for Elements<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Elements").field(&self.tensor).finish()
+    }
 }
 
 impl Elements<'_> {

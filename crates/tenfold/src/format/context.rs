@@ -60,6 +60,7 @@ impl From<&Error> for Finding {
 type NamedSource = (Option<String>, Arc<dyn Source>);
 
 /// What describing a file may use, and nothing else: its bytes, its name, the files beside it, limits.
+#[derive(Debug)]
 pub struct Context<'a> {
     sources: Vec<NamedSource>,
     main: &'a dyn Source,

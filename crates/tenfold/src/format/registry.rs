@@ -1,5 +1,7 @@
 //! The formats that are known, and which of them a file is.
 
+use core::fmt;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Confidence, Format, Spec, diagnose};
 use crate::formats::FORMATS;
@@ -13,6 +15,15 @@ pub struct Entry {
     pub spec: &'static Spec,
     /// What reads and writes it; `None` when it is not part of this build.
     pub codec: Option<&'static dyn Format>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("id", &self.spec.id)
+            .field("built_in", &self.codec.is_some())
+            .finish()
+    }
 }
 
 impl Entry {
@@ -36,7 +47,7 @@ impl Entry {
 }
 
 /// The formats to choose from: a value, never a global.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Registry {
     entries: Vec<Entry>,
 }

@@ -15,6 +15,8 @@ mod pages;
 mod reader;
 
 #[cfg(feature = "std")]
+use core::fmt;
+
 use std::fs::File;
 
 use bytes::Bytes;
@@ -48,14 +50,19 @@ pub trait Source: Send + Sync {
         self.len() == 0
     }
 
-    /// The bytes of a range. Shares memory where the bytes already are in memory, copies elsewhere.
+    /// Exactly the bytes of a range. Shares memory where the bytes already are in memory, copies elsewhere.
     ///
     /// The range must lie inside of the source.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
 
     /// Fills `buffer` with the bytes from `at` on.
     fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        buffer.copy_from_slice(&self.read(at..at.saturating_add(buffer.len() as u64))?);
+        let range = at..at.saturating_add(buffer.len() as u64);
+        let bytes = self.read(range.clone())?;
+        if bytes.len() != buffer.len() {
+            return Err(wrong_length(&bytes, range));
+        }
+        buffer.copy_from_slice(&bytes);
         Ok(())
     }
 
@@ -93,6 +100,18 @@ impl Source for Bytes {
     }
 }
 
+impl fmt::Debug for dyn Source + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({} bytes)", self.len())
+    }
+}
+
+impl fmt::Debug for dyn Siblings + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Siblings")
+    }
+}
+
 /// Refuses a range that is not inside of a source of `len` bytes.
 fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
     if range.start > range.end || range.end > len {
@@ -106,6 +125,13 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
         .at(range.clone()));
     }
     Ok(())
+}
+
+/// A source that gave another number of bytes than it was asked for.
+fn wrong_length(bytes: &[u8], range: Range<u64>) -> Error {
+    let (got, wanted) = (bytes.len(), range.end.saturating_sub(range.start));
+    let message = format!("{wanted} bytes were asked for, the source gave {got}");
+    Error::mismatch("changed", message).at(range)
 }
 
 /// A length as a size in memory: refused where this machine cannot hold as much in one piece.

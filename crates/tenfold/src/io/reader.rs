@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::Source;
+use crate::io::{Source, wrong_length};
 use crate::prelude::*;
 
 /// Reads fields one after the other. Every method takes the field's name, which goes into the error.
 ///
 /// Nothing is allocated because a file says so: lengths are compared with the bytes that remain first.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Reader<'a> {
     source: &'a dyn Source,
     /// The rule under which running out of bytes is reported, such as `mag.truncated`.
@@ -165,9 +165,12 @@ impl<'a> Reader<'a> {
         let window_end = self.window_at + self.window.len() as u64;
         if range.start < self.window_at || range.end > window_end {
             let size = self.source.window().max(range.end - range.start);
-            self.window = self
-                .source
-                .read(range.start..range.start.saturating_add(size).min(self.end))?;
+            let wanted = range.start..range.start.saturating_add(size).min(self.end);
+            let window = self.source.read(wanted.clone())?;
+            if window.len() as u64 != wanted.end - wanted.start {
+                return Err(wrong_length(&window, wanted));
+            }
+            self.window = window;
             self.window_at = range.start;
         }
         Ok(())

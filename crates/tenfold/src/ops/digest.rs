@@ -55,15 +55,17 @@ fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {
     {
         tensor.stream_part(0, &mut |piece| {
             hasher.update(piece);
-            Ok(())
+            control.advance(piece.len() as u64)
         })?;
     } else if let Layout::Opaque { .. } = info.layout {
         let mut order: Vec<_> = info.parts.iter().enumerate().collect();
         order.sort_by(|(_, a), (_, b)| a.role.name().cmp(b.role.name()));
-        for (index, _) in order {
-            let bytes = tensor.part(index)?;
-            hasher.update(&(bytes.len() as u64).to_le_bytes());
-            hasher.update(&bytes);
+        for (index, part) in order {
+            hasher.update(&part.payload.len().to_le_bytes());
+            tensor.stream_part(index, &mut |piece| {
+                hasher.update(piece);
+                control.advance(piece.len() as u64)
+            })?;
         }
     } else {
         tensor.stream(&Form::canonical(info.dtype), &mut |piece| {

@@ -15,6 +15,7 @@ pub enum Prefer {
 }
 
 /// Archives that became one.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Merged {
     /// All of them.
@@ -195,6 +196,10 @@ fn moved(mut tensor: TensorInfo, sources: u32) -> TensorInfo {
             source.0 += sources;
         }
     }
+    tensor.defect = tensor.defect.map(|defect| match defect.range() {
+        Some((source, range)) => defect.at_source(SourceId(source.0 + sources), range),
+        None => defect,
+    });
     tensor
 }
 

@@ -10,6 +10,7 @@ use crate::prelude::*;
 use crate::transform::{Scatter, View, check_symmetry};
 
 /// An archive after a survey, and what is worth telling about it.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Surveyed {
     /// The archive, described as far as the survey found out.

@@ -323,7 +323,7 @@ fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
 /// Padding up to this length is looked at.
 const PADDING: u64 = 1 << 20;
 
-/// Warnings about bytes of the main file that belong to nothing: data that overlaps, gaps that hold something.
+/// Warnings about bytes of the main file that belong to nothing: gaps that are long or hold something.
 fn unclaimed(archive: &Archive, id: &'static str) -> Vec<Finding> {
     let manifest = archive.manifest();
     let parts = manifest
@@ -359,7 +359,10 @@ fn gap(archive: &Archive, range: Range<u64>, id: &'static str) -> Option<Finding
     let message = if len > PADDING {
         format!("{len} bytes belong to no tensor and no header")
     } else {
-        let bytes = source.read(range.clone()).ok()?;
+        let bytes = match source.read(range.clone()) {
+            Ok(bytes) => bytes,
+            Err(error) => return Some(Finding::from(&error.at(range).in_format(id))),
+        };
         // What writers pad with, one behind the other too.
         if bytes.iter().all(|byte| matches!(byte, 0 | 0xff)) {
             return None;

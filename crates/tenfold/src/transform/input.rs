@@ -112,8 +112,6 @@ impl Input<'_> {
 }
 
 fn place(error: Error, id: SourceId, range: &Range<u64>) -> Error {
-    match error.range() {
-        Some(_) if id == SourceId::MAIN => error,
-        _ => error.at_source(id, range.clone()),
-    }
+    let at = error.range().map_or_else(|| range.clone(), |(_, at)| at);
+    error.at_source(id, at)
 }

@@ -245,7 +245,7 @@ fn an_index_that_names_itself_or_something_else_is_refused() {
     for (target, rule) in [
         (INDEX, "safetensors.shard-name"),
         ("config.json", "safetensors.header"),
-        ("model.bin", "safetensors.header-length"),
+        ("model.bin", "safetensors.header"),
     ] {
         let directory = copy();
         fs::write(

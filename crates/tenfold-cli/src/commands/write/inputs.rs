@@ -15,6 +15,8 @@ use crate::output::{Clean, say, show_path};
 #[derive(Default)]
 pub(crate) struct Inputs {
     pub(crate) archives: Vec<Archive>,
+    /// What each of them was opened by.
+    pub(crate) opened: Vec<PathBuf>,
     /// The files that the archives consist of.
     pub(crate) files: Vec<PathBuf>,
     /// Those of archives that consist of several.
@@ -34,6 +36,7 @@ impl Inputs {
         }
         self.files.extend(files);
         self.archives.push(archive);
+        self.opened.push(input.to_owned());
     }
 
     fn has_part(&self, file: &Path) -> bool {

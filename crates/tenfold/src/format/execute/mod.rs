@@ -13,6 +13,8 @@ mod target;
 
 pub use control::Control;
 
+use core::fmt;
+
 use crate::archive::Archive;
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
@@ -34,6 +36,14 @@ pub struct ExecuteOptions {
     pub control: Arc<Control>,
     /// Counts of the numbers that are cast.
     pub(crate) tally: Arc<Tally>,
+}
+
+impl fmt::Debug for ExecuteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecuteOptions")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Writes the files of a plan that was made for the tensors of `from`.
@@ -71,7 +81,7 @@ fn write_file(
         let Some(at) = known else { break };
         known = known_len(segment, from, at)?.map(|len| at.saturating_add(len));
     }
-    // Up to the first segment of unknown length: what must fit on the disk at least.
+    // Where all lengths are known, the disk is asked for the room beforehand.
     let mut sink = out.create(&file.name, known)?;
     let mut target = Target::new(&mut *sink);
     let mut segments = file.segments;

@@ -60,13 +60,13 @@ pub(super) fn describe_file(
     source: &dyn Source,
 ) -> Result<File> {
     let limit = cx.limits().header_bytes;
-    let (mut fields, header) = Fields::begin(source)?;
-    let pairs = fields.pairs(header.kv_count, id, limit)?;
+    let (mut fields, header) = Fields::begin(source, limit)?;
+    let pairs = fields.pairs(header.kv_count, id)?;
     let align = alignment(&pairs.metadata).map_err(|error| match pairs.alignment {
         Some(at) => error.at(at),
         None => error,
     })?;
-    let records = fields.tensors(header.tensor_count, limit)?;
+    let records = fields.tensors(header.tensor_count)?;
     unique(&records)?;
     let header_end = fields.r.pos();
     let begin = header_end.checked_next_multiple_of(align).ok_or_else(|| {

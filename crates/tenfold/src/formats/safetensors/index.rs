@@ -100,11 +100,11 @@ impl Index {
             weight_map: Vec::new(),
             shards: Vec::new(),
         };
-        let mut known: Vec<Cow<'_, str>> = Vec::new();
+        let mut known: LookupMap<Cow<'_, str>, ()> = LookupMap::default();
         json.object("the index")?;
         while let Some(key) = json.key()? {
             let at = json.key_at();
-            if known.contains(&key) {
+            if known.insert(key.clone(), ()).is_some() {
                 return Err(twice(format!("the index has {key:?} twice"), at));
             }
             match &*key {
@@ -112,10 +112,9 @@ impl Index {
                 "weight_map" => index.parse_weight_map(&mut json)?,
                 _ => json.skip()?,
             }
-            known.push(key);
         }
         json.end()?;
-        match known.iter().any(|key| key == "weight_map") {
+        match known.contains_key("weight_map") {
             true => Ok(index),
             false => {
                 let message = "JSON text without a weight_map: not an index of safetensors files";

@@ -45,7 +45,8 @@ struct Pending {
 impl AtomicOutput {
     /// One file at `path`; further files of the same output go beside it.
     ///
-    /// A symbolic link is followed: the file that it points to is the target.
+    /// A symbolic link is followed: the file that it points to is the target. One that points to nothing is a file that
+    /// exists already.
     pub fn file(path: impl AsRef<Path>) -> Result<Self> {
         let given = path.as_ref();
         if given.is_dir() {
@@ -226,6 +227,10 @@ impl Output for AtomicOutput {
             named.extend(is_new.then_some(target));
         }
         if let Some(target) = &self.new_directory {
+            // What is in the directory must last before its name does.
+            if self.sync {
+                sync_directory(&self.directory, "sync-staging")?;
+            }
             let named = fault::point("rename").and_then(|()| fs::rename(&self.directory, target));
             named.map_err(|cause| {
                 Error::io(format_args!("cannot name {}", target.display()), cause)
@@ -237,7 +242,7 @@ impl Output for AtomicOutput {
                 Some(target) => parent(target),
                 None => self.directory.clone(),
             };
-            sync_directory(&changed)?;
+            sync_directory(&changed, "sync-directory")?;
         }
         Ok(())
     }

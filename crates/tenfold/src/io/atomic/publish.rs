@@ -96,16 +96,16 @@ fn has_no_links(cause: &io::Error) -> bool {
     )
 }
 
-pub(super) fn sync_directory(directory: &Path) -> Result<()> {
+pub(super) fn sync_directory(directory: &Path, step: &'static str) -> Result<()> {
     #[cfg(unix)]
     {
         let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);
-        let synced = fault::point("sync-directory")
+        let synced = fault::point(step)
             .and_then(|()| File::open(directory))
             .and_then(|directory| directory.sync_all());
         synced.map_err(fail)?;
     }
     #[cfg(not(unix))]
-    let _ = directory;
+    let _ = (directory, step);
     Ok(())
 }

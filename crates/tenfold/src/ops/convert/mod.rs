@@ -6,6 +6,8 @@ mod refuse;
 
 pub use prepare::prepare;
 
+use core::fmt;
+
 use crate::archive::Archive;
 use crate::error::Result;
 use crate::format::{
@@ -74,6 +76,7 @@ impl Default for ConvertOptions {
 }
 
 /// A conversion that is ready to be carried out: what it will write, and what would be lost.
+#[must_use = "nothing is written before `write`"]
 #[non_exhaustive]
 pub struct Conversion {
     /// The version that will be written.
@@ -104,6 +107,26 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The numbers that were cast, and those that did not fit.
     pub casts: CastCounts,
+}
+
+impl fmt::Debug for ConvertOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConvertOptions")
+            .field("version", &self.version)
+            .field("options", &self.options)
+            .field("allow", &self.allow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Conversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversion")
+            .field("version", &self.profile.version)
+            .field("tensors", &self.tensors())
+            .field("losses", &self.losses)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Conversion {

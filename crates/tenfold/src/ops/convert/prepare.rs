@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::{
     Checksums, Compression, Effect, Entry, Format, Loss, PlanOptions, Profile, Spec, adapt,
 };
-use crate::model::Manifest;
+use crate::model::{Kept, Manifest};
 use crate::ops::cast::cast_losses;
 use crate::ops::sparse;
 use crate::prelude::*;
@@ -167,17 +167,14 @@ pub(super) fn adapt_to(
     }
     let (mut adapted, mut losses) = adapt(from.manifest(), &can);
     adapted.kept.retain(|kept| kept.format == spec.id);
-    for kept in &from.manifest().kept {
-        if !adapted.kept.contains(kept) {
-            losses.push(Loss {
-                tensor: None,
-                what: format!("{} {:?}", kept.format, kept.name),
-                why: "what is not understood is kept where the same format has a place for it"
-                    .into(),
-                effect: Effect::Dropped,
-            });
-        }
-    }
+    let is_lost = |kept: &&Kept| !can.kept || kept.format != spec.id;
+    let lost = from.manifest().kept.iter().filter(is_lost);
+    losses.extend(lost.map(|kept| Loss {
+        tensor: None,
+        what: format!("{} {:?}", kept.format, kept.name),
+        why: "what is not understood is kept where the same format has a place for it".into(),
+        effect: Effect::Dropped,
+    }));
     check_requests(profile, options, &adapted, &mut losses);
     sparse::check_expansion(from, &adapted, &mut losses);
     (adapted, losses)

@@ -169,6 +169,7 @@ impl<'a> Search<'_, 'a> {
             count: 0,
         };
         let mut first = 0;
+        let mut seen = 0u64;
         while first < rows.count() {
             let places = first..rows.count().min(first + CHUNK);
             first = places.end;
@@ -178,6 +179,11 @@ impl<'a> Search<'_, 'a> {
                     let row = rows.at(place).0;
                     let message = format!("row {row} is entries {bounds:?} of {nnz}");
                     return Err(broken(message));
+                }
+                // Rows that share entries could make work of any size.
+                seen = seen.saturating_add(bounds.end - bounds.start);
+                if seen > nnz {
+                    return Err(broken("rows share entries"));
                 }
                 self.row(&mut columns, place, bounds)?;
             }

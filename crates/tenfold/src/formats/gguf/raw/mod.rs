@@ -51,11 +51,13 @@ pub(super) struct Fields<'a> {
     pub(super) r: Reader<'a>,
     source: &'a dyn Source,
     dialect: Dialect,
+    /// Bytes that may be read.
+    limit: u64,
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the header, and goes on behind it.
-    pub(super) fn begin(source: &'a dyn Source) -> Result<(Self, Header)> {
+    /// Reads the header, and goes on behind it, up to `limit`.
+    pub(super) fn begin(source: &'a dyn Source, limit: u64) -> Result<(Self, Header)> {
         let mut r = Reader::new(source, TRUNCATED);
         let magic = r.array::<4>("the magic")?;
         if magic != *MAGIC {
@@ -76,7 +78,12 @@ impl<'a> Fields<'a> {
             endian,
             wide: version > 1,
         };
-        let mut fields = Self { r, source, dialect };
+        let mut fields = Self {
+            r,
+            source,
+            dialect,
+            limit,
+        };
         let tensor_count = fields.len("tensor_count")?;
         let kv_count = fields.len("kv_count")?;
         let header = Header {
@@ -89,22 +96,32 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads the records of the tensors.
-    pub(super) fn tensors(&mut self, count: u64, limit: u64) -> Result<Vec<TensorRecord>> {
+    pub(super) fn tensors(&mut self, count: u64) -> Result<Vec<TensorRecord>> {
         let least = self.len_size() + 4 + 4 + 8;
         let count = self.r.count(count, least, "tensor_count")?;
         let mut records = Vec::new();
         for _ in 0..count {
             records.push(self.tensor()?);
-            self.check_limit(limit)?;
+            self.check_limit(self.r.pos())?;
         }
         Ok(records)
     }
 
-    fn check_limit(&self, limit: u64) -> Result<()> {
-        let at = self.r.pos();
-        if at > limit {
+    /// The length of some text that follows. What would go past the limit is not read; what would go past the end of the
+    /// file is for the reader to refuse.
+    fn text_len(&mut self, field: &'static str) -> Result<u64> {
+        let len = self.len(field)?;
+        if len <= self.r.remaining() {
+            self.check_limit(self.r.pos() + len)?;
+        }
+        Ok(len)
+    }
+
+    fn check_limit(&self, end: u64) -> Result<()> {
+        let limit = self.limit;
+        if end > limit {
             let message = format!("the header has more than {limit} bytes, the limit for headers");
-            let error = Error::limit("gguf.limit", message).at(0..at);
+            let error = Error::limit("gguf.limit", message).at(0..end);
             return Err(error.raised_by("header_bytes"));
         }
         Ok(())

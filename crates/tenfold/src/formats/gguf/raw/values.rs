@@ -58,12 +58,7 @@ pub(in crate::formats::gguf) struct Pairs {
 
 impl Fields<'_> {
     /// Reads the metadata of the file `id`.
-    pub(in crate::formats::gguf) fn pairs(
-        &mut self,
-        count: u64,
-        id: SourceId,
-        limit: u64,
-    ) -> Result<Pairs> {
+    pub(in crate::formats::gguf) fn pairs(&mut self, count: u64, id: SourceId) -> Result<Pairs> {
         let least = self.len_size() + 1 + 4 + 1;
         let count = self.r.count(count, least, "kv_count")?;
         let mut pairs = Pairs {
@@ -83,7 +78,7 @@ impl Fields<'_> {
                 pairs.alignment = Some(at..self.r.pos());
             }
             pairs.metadata.push(key, value);
-            self.check_limit(limit)?;
+            self.check_limit(self.r.pos())?;
         }
         check_duplicates(&pairs.metadata, &places)?;
         Ok(pairs)
@@ -100,7 +95,7 @@ impl Fields<'_> {
 
     fn key(&mut self) -> Result<String> {
         let at = self.r.pos();
-        let len = self.len("the length of a key")?;
+        let len = self.text_len("the length of a key")?;
         if len == 0 {
             return Err(Error::malformed("gguf.key", "a key is empty").at(at..self.r.pos()));
         }
@@ -144,6 +139,7 @@ impl Fields<'_> {
             r: Reader::over(self.source, range, TRUNCATED),
             source: self.source,
             dialect: self.dialect,
+            limit: self.limit,
         };
         Ok(Value::List(again.items(kind, count)?))
     }
@@ -251,7 +247,7 @@ impl Fields<'_> {
                 }
             }
             ValueKind::Str | ValueKind::List => {
-                let len = self.len("the length of a string")?;
+                let len = self.text_len("the length of a string")?;
                 let bytes = self.r.take(len, "a string")?;
                 match core::str::from_utf8(&bytes) {
                     Ok(text) => Value::Str(text.to_owned()),
@@ -273,6 +269,7 @@ impl Load for Dialect {
             r: Reader::new(bytes, TRUNCATED),
             source: bytes,
             dialect: *self,
+            limit: u64::MAX,
         };
         fields.items(kind, list.count)
     }

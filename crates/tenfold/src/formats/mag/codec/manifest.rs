@@ -192,8 +192,16 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
     let mut text = manifest.encode(timestamp)?;
     let mut kept = Vec::new();
     let mut meta_span = text.len() as u64 + 1;
-    for Kept { source, range, .. } in what.kept.iter().filter(|kept| kept.format == SPEC.id) {
-        let (source, range) = (*source, range.clone());
+    let mut names = LookupMap::default();
+    for field in what.kept.iter().filter(|kept| kept.format == SPEC.id) {
+        let (source, range) = (field.source, field.range.clone());
+        if names.insert(field.name.as_str(), ()).is_some() {
+            let message = format!(
+                "two of the files have the field {:?}, which is not known here and cannot be there twice",
+                field.name
+            );
+            return Err(Error::argument(message));
+        }
         meta_span = behind(meta_span, 1 + (range.end - range.start))?;
         kept.push(Segment::Bytes(b",".to_vec()));
         kept.push(Segment::Copy { source, range });
