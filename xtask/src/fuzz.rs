@@ -164,6 +164,8 @@ impl Fuzz {
                 .arg(format!("-max_total_time={}", left.as_secs()))
                 .arg(format!("-max_len={LONGEST}"))
                 .arg(format!("-timeout={SECONDS}"))
+                // Less than the limit is no finding, however busy the machine is.
+                .arg(format!("-report_slow_units={SECONDS}"))
                 .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
                 .arg(format!("-artifact_prefix={}/", artifacts.display()))
                 .arg("-print_final_stats=1")
