@@ -329,7 +329,7 @@ fn many_empty_tensors_are_in_proportion() {
     open_empty_tensors(100_000);
 }
 
-/// Takes some GiB: `cargo test --release -p tenfold --all-features --test bounds -- --ignored`.
+/// Takes some GiB: `cargo test -p tenfold --all-features --test bounds -- --ignored`.
 #[test]
 #[ignore = "takes some GiB"]
 fn ten_million_empty_tensors_are_in_proportion() {
