@@ -22,6 +22,7 @@ use output::{Out, say};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    allow_many_files();
     match Cli::try_parse() {
         Ok(cli) => finish(run(&cli)).into(),
         Err(usage) => {
@@ -29,6 +30,18 @@ fn main() -> ExitCode {
             let _ = usage.print();
             u8::try_from(usage.exit_code()).map_or(Exit::Trouble.into(), ExitCode::from)
         }
+    }
+}
+
+/// A model may be thousands of files: as many may be open as the system permits, not as few as shells usually say.
+fn allow_many_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        // Without it, the system's own error says what is missing.
+        let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 

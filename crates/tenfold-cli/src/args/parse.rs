@@ -27,15 +27,53 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn dtype(text: &str) -> Result<DType, String> {
-    DType::from_name(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
+    named_dtype(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
+}
+
+/// A type by our name for it, or by that of NumPy, PyTorch or safetensors.
+fn named_dtype(text: &str) -> Option<DType> {
+    const OTHERS: &[(&str, &str)] = &[
+        ("bfloat16", "bf16"),
+        ("byte", "u8"),
+        ("complex64", "c64"),
+        ("complex128", "c128"),
+        ("double", "f64"),
+        ("f8_e4m3fn", "f8_e4m3"),
+        ("float", "f32"),
+        ("float8_e4m3fn", "f8_e4m3"),
+        ("float8_e4m3fnuz", "f8_e4m3fnuz"),
+        ("float8_e5m2", "f8_e5m2"),
+        ("float8_e5m2fnuz", "f8_e5m2fnuz"),
+        ("float16", "f16"),
+        ("float32", "f32"),
+        ("float64", "f64"),
+        ("half", "f16"),
+        ("int8", "i8"),
+        ("int16", "i16"),
+        ("int32", "i32"),
+        ("int64", "i64"),
+        ("long", "i64"),
+        ("uint8", "u8"),
+        ("uint16", "u16"),
+        ("uint32", "u32"),
+        ("uint64", "u64"),
+    ];
+    let lower = text.to_ascii_lowercase();
+    let prefixes = ["torch.", "numpy.", "np."];
+    let plain = prefixes
+        .iter()
+        .find_map(|prefix| lower.strip_prefix(prefix));
+    let plain = plain.unwrap_or(&lower);
+    let other = OTHERS.iter().find(|(other, _)| *other == plain);
+    DType::from_name(text).or_else(|| DType::from_name(other.map_or(plain, |(_, ours)| ours)))
 }
 
 pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
     // `gguf:Q4_K` is a name with a colon; nothing is cast to it.
     let (name, glob) = with_glob(text);
-    match DType::from_name(name) {
+    match named_dtype(name) {
         Some(dtype) => Ok((dtype, glob)),
-        None => Err("a type is expected, such as f32 or bf16:*.weight".into()),
+        None => Err("a type is expected, such as f32, f16, i8 or bf16:*.weight".into()),
     }
 }
 
@@ -103,6 +141,24 @@ pub(super) fn tolerance(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn types_have_the_names_that_other_programs_give_them() {
+        let name = |text| super::named_dtype(text).map(|dtype| dtype.to_string());
+        for (other, ours) in [
+            ("bf16", "bf16"),
+            ("BF16", "bf16"),
+            ("float16", "f16"),
+            ("torch.bfloat16", "bf16"),
+            ("np.int64", "i64"),
+            ("torch.float8_e4m3fn", "f8_e4m3"),
+            ("F8_E4M3", "f8_e4m3"),
+            ("C64", "c64"),
+        ] {
+            assert_eq!(name(other).as_deref(), Some(ours), "{other}");
+        }
+        assert_eq!(name("float17"), None);
+    }
+
     #[test]
     fn sizes_have_units_of_1000_and_of_1024() {
         let read = |text| super::bytes(text).ok();

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
 fn cast(args: &ConvertArgs, request: &Request<'_>, archive: &Archive) -> Result<Archive> {
     let mut rules: Vec<(DType, Option<GlobSet>)> = Vec::new();
     for (dtype, pattern) in args.cast.iter().rev() {
+        request.check_pattern("--cast", pattern.as_ref(), archive)?;
         rules.push((*dtype, globs(pattern.as_slice())?));
     }
     let to = |info: &TensorInfo| {
@@ -64,6 +65,7 @@ fn cast(args: &ConvertArgs, request: &Request<'_>, archive: &Archive) -> Result<
 fn quantize(args: &ConvertArgs, request: &Request<'_>, archive: &Archive) -> Result<Archive> {
     let mut rules: Vec<(&'static BlockSpec, Option<GlobSet>)> = Vec::new();
     for (spec, pattern) in args.quantize.iter().rev() {
+        request.check_pattern("--quantize", pattern.as_ref(), archive)?;
         rules.push((spec, globs(pattern.as_slice())?));
     }
     if rules.is_empty() {

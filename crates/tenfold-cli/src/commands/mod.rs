@@ -52,7 +52,18 @@ pub(crate) fn limits() -> Limits {
 
 /// Opens a file as its options say.
 pub(crate) fn open(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
+    refuse_stream(path)?;
     opening(reading).limits(limits()).open(path)
+}
+
+/// Says of `-` that streams are neither read nor written; a file of that name is `./-`.
+pub(crate) fn refuse_stream(path: &Path) -> tenfold::Result<()> {
+    match path == Path::new("-") {
+        true => Err(Error::argument(
+            "standard input and output (-) are not supported: name a file; ./- is a file named -",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Positioned reads: a file that shrinks meanwhile is an error, never a signal.

@@ -38,13 +38,25 @@ impl ArchiveBuilder {
             let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
             return Err(Error::argument(message).in_tensor(&tensor.name));
         }
-        self.push_info(tensor)?;
+        self.add(tensor)?;
         self.sources.push(Arc::new(data));
         Ok(())
     }
 
-    /// Adds a tensor in any layout; its parts are in memory ([`Payload::Inline`]).
+    /// Adds a tensor in any layout. Its parts are in memory ([`Payload::Inline`]) or in the data of tensors that were
+    /// pushed before, which are the sources from 0 on.
     pub fn push_info(&mut self, tensor: TensorInfo) -> Result<()> {
+        for (source, range) in tensor.parts.iter().filter_map(|part| part.payload.stored()) {
+            let data = self.sources.get(source.index());
+            if data.is_none_or(|data| range.start > range.end || range.end > data.len()) {
+                let message = format!("bytes {range:?} of data {} are not there", source.0);
+                return Err(Error::argument(message).in_tensor(&tensor.name));
+            }
+        }
+        self.add(tensor)
+    }
+
+    fn add(&mut self, tensor: TensorInfo) -> Result<()> {
         if self.known.insert(tensor.name.clone(), ()).is_some() {
             return Err(Error::argument(format!(
                 "there are two tensors {:?}",

@@ -118,9 +118,10 @@ impl Archive {
         &self.0.manifest.version
     }
 
-    /// Bytes of the file that was opened.
+    /// Bytes of the file that was opened; 0 if the tensors are in no file yet.
     pub fn len_bytes(&self) -> u64 {
-        self.0.sources.first().map_or(0, |source| source.len())
+        let main = self.0.sources.first().filter(|_| self.0.spec.is_some());
+        main.map_or(0, |source| source.len())
     }
 
     /// The whole description.

@@ -3,7 +3,7 @@
 use crate::archive::{Archive, Tensor};
 use crate::digest::{Hasher, hex};
 use crate::error::{Error, Result};
-use crate::format::{Finding, Form, Severity};
+use crate::format::{ExecuteOptions, Finding, Form, Severity};
 use crate::model::{Checksum, DType, Layout, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
@@ -46,6 +46,51 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         ..Finding::from(&Error::malformed("checked", message).in_format(id))
     });
     findings
+}
+
+/// Compares the checksums of tensors, where they have some. The first that is wrong is the error.
+pub(super) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
+    let has_sum = |tensor: &Tensor<'_>| {
+        let info = tensor.info();
+        info.defect.is_none() && info.parts.iter().any(|part| part.checksum.is_some())
+    };
+    let tensors: Vec<_> = archive.tensors().filter(has_sum).collect();
+    let compared = parallel::map(tensors.len(), options.threads, |place| {
+        options.control.advance(0)?;
+        let Some(tensor) = tensors.get(place) else {
+            return Ok(());
+        };
+        let mut parts = tensor.info().parts.iter();
+        parts
+            .try_for_each(|part| compare_checksum(archive, part))
+            .map_err(|error| tensor.blame(error))
+    });
+    compared.into_iter().collect()
+}
+
+fn compare_checksum(archive: &Archive, part: &Part) -> Result<()> {
+    let Some(checksum) = &part.checksum else {
+        return Ok(());
+    };
+    let mut sum = Sum::new(Some(checksum), checksum.over);
+    match checksum.over {
+        Over::Stored => {
+            let input = archive.data().input(&part.payload)?;
+            read_all(&input, |piece| Sum::update(&mut sum, piece))?;
+        }
+        Over::Decoded => {
+            let view = View::decoded(archive.data(), &part.payload)?;
+            let mut pieces = view.pieces()?;
+            let mut piece = Vec::new();
+            while pieces.next(&mut piece)? {
+                Sum::update(&mut sum, &piece);
+            }
+        }
+    }
+    Sum::compare(sum).map_err(|error| match part.payload.stored() {
+        Some((source, range)) => error.at_source(source, range),
+        None => error,
+    })
 }
 
 /// What was checked.
@@ -171,6 +216,7 @@ impl Checked {
                 }
             }
         }
+        Sum::compare(decoded_sum).map_err(at)?;
         match &part.checksum {
             Some(checksum) if Hasher::new(checksum.kind).is_some() => {
                 self.counts.add(&Counts {
@@ -180,7 +226,6 @@ impl Checked {
             }
             _ => self.counts.without += 1,
         }
-        Sum::compare(decoded_sum).map_err(at)?;
         if let Some(message) = wrong {
             let error = at(Error::malformed("content", message));
             match archive.manifest().strict_content {

@@ -28,6 +28,10 @@ pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
         })
     };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
+    if !names.is_all() && a.tensors().len() + b.tensors().len() == 0 {
+        let message = "--include and --exclude leave no tensor of either to compare";
+        return Err(Failure::Message(message.into()));
+    }
     let diff = compare(&a, &b, args)?;
     for change in &diff.changes {
         if let ChangeKind::Unreadable(error) = &change.kind {

@@ -161,6 +161,15 @@ impl Context<'_> {
         if let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_type(kind)) {
             return ops::parse_value(kind, rest).map_err(about);
         }
+        if let Some((kind, _)) = text
+            .split_once(':')
+            .filter(|(word, _)| looks_like_type(word))
+        {
+            let file = self.file.display();
+            return Err(Failure::Message(format!(
+                "{file}: metadata {key:?}: there is no type {kind}; for text write {key}=string:{text}"
+            )));
+        }
         if let Some(kind) = kind {
             return ops::parse_value(kind, text).map_err(about);
         }
@@ -187,6 +196,12 @@ impl Context<'_> {
 fn is_type(word: &str) -> bool {
     let word = word.strip_suffix("[]").unwrap_or(word);
     matches!(word, "str" | "int") || VALUE_TYPES.iter().any(|(name, _)| *name == word)
+}
+
+/// Whether a word could be meant as the name of a type: `u31`, `f8`.
+fn looks_like_type(word: &str) -> bool {
+    let bits = word.strip_prefix(['u', 'i', 'f']).unwrap_or_default();
+    !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn say_edits(edits: &[Edit], before: &Metadata) {

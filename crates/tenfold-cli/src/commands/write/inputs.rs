@@ -7,7 +7,7 @@ use tenfold::format::Severity;
 use tenfold::model::SourceId;
 
 use super::{Request, output};
-use crate::commands::{limits, opening};
+use crate::commands::{limits, opening, refuse_stream};
 use crate::failure::{Failure, Result};
 use crate::output::{Clean, say, show_path};
 
@@ -77,6 +77,7 @@ impl Request<'_> {
 
     /// The file, or what is whole of it: then the reason why that is not everything is said.
     fn open_one(&self, input: &Path) -> tenfold::Result<Archive> {
+        refuse_stream(input)?;
         let mut limits = limits();
         if let Some(bytes) = self.max_dense {
             limits = limits.with_dense_bytes(bytes);

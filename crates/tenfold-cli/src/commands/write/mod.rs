@@ -17,7 +17,7 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Filter, Reading, Writing};
-use crate::commands::Names;
+use crate::commands::{Names, globs};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Out, count, say};
 use crate::progress::Progress;
@@ -96,9 +96,34 @@ impl<'a> Request<'a> {
     pub(crate) fn select(&self, filter: &Filter, archive: Archive) -> Result<Archive> {
         let selected = self.narrow(filter, &archive)?;
         let (all, left) = (archive.tensors().len(), selected.tensors().len());
-        match left == 0 && all > 0 {
-            true => Err(self.nothing_left(all)),
-            false => Ok(selected),
+        if left == 0 && all > 0 {
+            return Err(self.nothing_left(all));
+        }
+        for (_, pattern) in &self.writing.zstd {
+            self.check_pattern("--zstd", pattern.as_ref(), &selected)?;
+        }
+        Ok(selected)
+    }
+
+    /// Refuses a pattern that no tensor's name matches: what was asked for would not be done.
+    pub(crate) fn check_pattern(
+        &self,
+        option: &str,
+        pattern: Option<&String>,
+        archive: &Archive,
+    ) -> Result<()> {
+        let Some(pattern) = pattern else {
+            return Ok(());
+        };
+        let set = globs(std::slice::from_ref(pattern))?;
+        let matches = |name: &str| set.as_ref().is_some_and(|set| set.is_match(name));
+        match archive.tensors().any(|tensor| matches(tensor.name())) {
+            true => Ok(()),
+            false => {
+                let all = count(archive.tensors().len(), "tensor");
+                let message = format!("{option}: {pattern:?} matches none of {all}");
+                Err(Failure::Message(message))
+            }
         }
     }
 

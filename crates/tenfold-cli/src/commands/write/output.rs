@@ -8,6 +8,7 @@ use tenfold::model::SourceId;
 use tenfold::ops::Conversion;
 
 use super::Request;
+use crate::commands::refuse_stream;
 use crate::failure::{Failure, Result};
 
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
@@ -63,6 +64,7 @@ impl Request<'_> {
     /// Says so before any work is done; the output itself looks again before it takes the name.
     pub(crate) fn check_output(&self) -> Result<()> {
         let output = self.output;
+        refuse_stream(output)?;
         let shown = output.display();
         for input in self.inputs {
             self.refuse_input(input, output)?;

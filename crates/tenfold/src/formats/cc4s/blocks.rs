@@ -44,6 +44,9 @@ impl Conditions {
     /// Finds the properties in the files beside the tensor.
     pub(super) fn resolve(self, cx: &mut Context<'_>, dimensions: &[Dimension]) -> Result<Blocks> {
         let mut resolved = Vec::with_capacity(self.0.len());
+        // Each file is read once, and each list is held once, however many conditions name it.
+        let mut files: LookupMap<String, Node> = LookupMap::default();
+        let mut lists: LookupMap<(usize, String), Arc<[i64]>> = LookupMap::default();
         for condition in self.0 {
             let mut values = Vec::with_capacity(condition.properties.len());
             for (place, property) in condition.properties {
@@ -54,7 +57,19 @@ impl Conditions {
                         format!("dimension {place} has no type, so that {property:?} is not known");
                     return Err(Error::malformed("cc4s.properties", message));
                 };
-                values.push((place, load(cx, kind, &property, dimension.length)?));
+                if let Some(list) = lists.get(&(place, property.clone())) {
+                    values.push((place, list.clone()));
+                    continue;
+                }
+                if !files.contains_key(kind) {
+                    files.insert(kind.to_owned(), load(cx, kind)?);
+                }
+                let list = match files.get(kind) {
+                    Some(file) => list_of(file, kind, &property, dimension.length)?,
+                    None => Arc::default(),
+                };
+                lists.insert((place, property), list.clone());
+                values.push((place, list));
             }
             resolved.push((values, condition.tuples));
         }
@@ -110,10 +125,9 @@ fn bad(node: &Node, message: impl Into<String>) -> Error {
     node.error("cc4s.nonzero", message)
 }
 
-/// The property of every index of a dimension of this type.
-fn load(cx: &mut Context<'_>, kind: &str, property: &str, length: u64) -> Result<Vec<i64>> {
+/// The file with the properties of dimensions of this type.
+fn load(cx: &mut Context<'_>, kind: &str) -> Result<Node> {
     let name = format!("{kind}.yaml");
-    let fail = |message: String| Error::malformed("cc4s.properties", message);
     let id = cx.sibling(&name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
             let message =
@@ -123,13 +137,18 @@ fn load(cx: &mut Context<'_>, kind: &str, property: &str, length: u64) -> Result
         _ => cause,
     })?;
     let source = cx.open(id).filter(|_| id != SourceId::MAIN);
-    let source = source.ok_or_else(|| fail(format!("{name:?} is the tensor itself")))?;
-    let root = Node::read(&*source, cx.limits()).map_err(|error| error.in_file(id, &name))?;
+    let source = source.ok_or_else(|| wrong(format!("{name:?} is the tensor itself")))?;
+    Node::read(&*source, cx.limits()).map_err(|error| error.in_file(id, &name))
+}
+
+/// The property of every index of a dimension of this type.
+fn list_of(root: &Node, kind: &str, property: &str, length: u64) -> Result<Arc<[i64]>> {
+    let name = format!("{kind}.yaml");
     let list = root
         .get("propertyIndices")
         .and_then(|all| all.get(property));
     let Some(items) = list.and_then(Node::items) else {
-        return Err(fail(format!(
+        return Err(wrong(format!(
             "{name} has no list propertyIndices.{property}"
         )));
     };
@@ -137,16 +156,20 @@ fn load(cx: &mut Context<'_>, kind: &str, property: &str, length: u64) -> Result
         let found = items.len();
         let message =
             format!("{name} has {property} for {found} indices, the dimension has {length}");
-        return Err(fail(message));
+        return Err(wrong(message));
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let values = items.iter().take(length).map(|item| item.value().as_i64());
-    let values: Option<Vec<i64>> = values.collect();
-    values.ok_or_else(|| fail(format!("{name}: {property} is not a list of whole numbers")))
+    let values: Option<Arc<[i64]>> = values.collect();
+    values.ok_or_else(|| wrong(format!("{name}: {property} is not a list of whole numbers")))
+}
+
+fn wrong(message: String) -> Error {
+    Error::malformed("cc4s.properties", message)
 }
 
 /// The properties of the indices of one dimension.
-type Property = (usize, Vec<i64>);
+type Property = (usize, Arc<[i64]>);
 
 /// The conditions with the values of all properties.
 pub(super) struct Blocks {

@@ -63,6 +63,7 @@ fn any_operation_may_fail_and_nothing_is_lost_or_left() {
         "reserve",
         "sync",
         "sync-directory",
+        "sync-staging",
         "unnamed",
         "write",
     ];

@@ -100,7 +100,9 @@ impl AtomicOutput {
         created.map_err(|cause| {
             Error::io(format_args!("cannot create {}", staging.display()), cause)
         })?;
-        output._lock = File::open(&staging).ok().inspect(hold);
+        output._lock = File::open(&staging).ok().inspect(|lock| {
+            hold(lock);
+        });
         output.new_directory = Some(target.to_owned());
         output.directory = staging;
         output.main.clear();
@@ -253,8 +255,9 @@ impl Drop for AtomicOutput {
         if self.committed {
             return;
         }
-        for pending in &self.pending {
-            if let Some(temporary) = &pending.temporary {
+        // Each is closed by then: a process that has all the files open that it may could not look into a directory.
+        for pending in self.pending.drain(..) {
+            if let Some(temporary) = pending.temporary {
                 let _ = fs::remove_file(temporary);
             }
         }

@@ -39,20 +39,26 @@ pub(super) fn open_named(directory: &Path, name: &str) -> Result<(File, PathBuf)
     });
     let file = opened
         .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
-    hold(&file);
-    // A run that cleaned up in the moment before it was held has removed it.
-    match path.symlink_metadata() {
-        Ok(_) => Ok((file, path)),
-        Err(_) => open_named(directory, name),
+    // A run that cleaned up in the moment before it was held removes it, or has removed it.
+    match hold(&file) && path.symlink_metadata().is_ok() {
+        true => Ok((file, path)),
+        false => open_named(directory, name),
     }
 }
 
-/// Says to a later run, until this process ends, that a file or directory is not abandoned.
-pub(super) fn hold(file: &File) {
+/// Says to a later run, until this process ends, that a file or directory is not abandoned. False if another run has it.
+pub(super) fn hold(file: &File) -> bool {
     #[cfg(unix)]
-    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    {
+        use rustix::fs::{FlockOperation, flock};
+        let held = flock(file, FlockOperation::NonBlockingLockExclusive);
+        held != Err(rustix::io::Errno::WOULDBLOCK)
+    }
     #[cfg(not(unix))]
-    let _ = file;
+    {
+        let _ = file;
+        true
+    }
 }
 
 /// A file without a name; `None` where the file system has none, or could not give it a name later.

@@ -9,7 +9,7 @@ pub use prepare::prepare;
 use core::fmt;
 
 use crate::archive::Archive;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, ExecuteOptions, Format, Loss, Plan, PlanOptions, Profile,
     Registry, execute,
@@ -21,6 +21,7 @@ use crate::ops::readback::{Opened, Readback};
 use crate::ops::shards::Shards;
 use crate::ops::sparse::Sparse;
 use crate::ops::survey;
+use crate::ops::verify::compare_checksums;
 use crate::prelude::*;
 
 use prepare::adapt_to;
@@ -35,6 +36,8 @@ pub struct ConvertOptions {
     pub options: Vec<(String, String)>,
     /// The worst that may happen to metadata.
     pub allow: Effect,
+    /// Whether the checksums of the source are compared first: damaged data is not passed on.
+    pub verify: bool,
     /// Whether the content of what was written is compared before it is made visible.
     pub check: bool,
     /// Compression, tensor by tensor.
@@ -62,6 +65,7 @@ impl Default for ConvertOptions {
             version: None,
             options: Vec::new(),
             allow: Effect::Rearranged,
+            verify: true,
             check: false,
             compression: Arc::new(|_| Compression::Keep),
             checksums: Checksums::Keep,
@@ -147,6 +151,16 @@ impl Conversion {
 
     fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
         let options = &self.options;
+        if options.verify {
+            compare_checksums(&self.from, &options.execute).map_err(|error| {
+                match error.kind() {
+                    ErrorKind::Mismatch => error.adding(
+                        "; leave the tensor out with --exclude, or write it as it is with --no-verify",
+                    ),
+                    _ => error,
+                }
+            })?;
+        }
         let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
         let surveyed = survey(&self.from, &wanted, &options.execute)?;
