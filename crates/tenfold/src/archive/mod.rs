@@ -8,9 +8,8 @@ mod open;
 mod sliced;
 mod tensor;
 
-#[cfg(feature = "std")]
 use core::fmt;
-
+#[cfg(feature = "std")]
 use std::path::Path;
 
 use bytes::Bytes;

@@ -73,7 +73,7 @@ impl<'a> Tensor<'a> {
     /// Dense, row-major, little-endian: what digests and comparisons are made of.
     ///
     /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
-    /// [`Limits::tensor_memory`].
+    /// [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn canonical(&self) -> Result<Bytes> {
         self.collect(&self.view(&Form::canonical(self.info.dtype))?)
     }

@@ -14,9 +14,8 @@ mod mmap;
 mod pages;
 mod reader;
 
-#[cfg(feature = "std")]
 use core::fmt;
-
+#[cfg(feature = "std")]
 use std::fs::File;
 
 use bytes::Bytes;
