@@ -31,6 +31,8 @@ pub const TARGETS: &[Target] = &[
     ("wire_cbor", wire_cbor),
     ("wire_json", wire_json),
     ("wire_msgpack", wire_msgpack),
+    ("wire_numpy", wire_numpy),
+    ("wire_zip", wire_zip),
 ];
 
 /// What a target begins with: the fixtures, or the parts of them that its decoder reads.
@@ -41,6 +43,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         all.into_iter()
     };
     let whole = || files().filter_map(|case| Some((case.format, case.file()?)));
+    let of_format = |id: &str| {
+        let files = whole().filter(|(format, _)| *format == id);
+        files.map(|(_, file)| file.bytes.to_vec()).collect()
+    };
     let regions = |formats: &[&str]| {
         let mut parts = Vec::new();
         for (_, file) in whole().filter(|(format, _)| formats.contains(format)) {
@@ -62,10 +68,9 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             texts.extend(files().map(|case| case.expected.to_string().into_bytes()));
             texts
         }
-        "wire_msgpack" => whole()
-            .filter(|(format, _)| *format == "primitiv")
-            .map(|(_, file)| file.bytes.to_vec())
-            .collect(),
+        "wire_msgpack" => of_format("primitiv"),
+        "wire_numpy" => of_format("npy"),
+        "wire_zip" => of_format("npz"),
         _ => (0..64)
             .map(|seed| Rng::new(seed).bytes(16 + 3 * usize::try_from(seed).unwrap_or(0)))
             .collect(),
@@ -355,6 +360,16 @@ pub fn wire_cbor(data: &[u8]) {
 /// MessagePack: an object is of one kind.
 pub fn wire_msgpack(data: &[u8]) {
     fuzzing::msgpack(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// NumPy's headers: what was read and written reads as the same array.
+pub fn wire_numpy(data: &[u8]) {
+    fuzzing::numpy(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Zip: members do not overlap, and an archive of the same members has the same members.
+pub fn wire_zip(data: &[u8]) {
+    fuzzing::zip(data).unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// A file that is its own neighbour under every name.

@@ -1,9 +1,9 @@
-//! `cargo xtask crash`: the tests that kill, interrupt and disturb real conversions, with hundreds of kills.
+//! `cargo xtask crash`: the tests that kill, interrupt and disturb real conversions, merges and metadata edits, with hundreds of kills.
 
 use crate::Result;
 use crate::project::{self, Project};
 
-/// `--kills N`: how many processes are killed, divided among the kinds of conversions; as many more are interrupted.
+/// `--kills N`: how many processes are killed, divided among the kinds of commands; as many more are interrupted.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let kills: usize = match args {
         [] => 400,
@@ -11,8 +11,6 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         _ => return Err("the only argument is --kills N".into()),
     };
     let project = Project::find()?;
-    // Each test kills as many of four kinds of conversions.
-    let each = kills.div_ceil(4).to_string();
     let what = [
         "test",
         "--release",
@@ -25,6 +23,6 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     cargo
         .args(what)
         .args(["--", "--nocapture", "--test-threads", "1"])
-        .env("TENFOLD_KILLS", each);
+        .env("TENFOLD_KILLS", kills.to_string());
     project::show(&mut cargo).map(|_| true)
 }

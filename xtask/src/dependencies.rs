@@ -17,8 +17,8 @@ pub(crate) fn deny(args: &[String]) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Every package of the workspace and below it has a licence that `deny.toml` allows and builds with the Rust version
-/// that the workspace promises.
+/// Every package of the workspace and below it has a licence that `deny.toml` allows, is there in one version unless
+/// that file says otherwise, and builds with the Rust version that the workspace promises.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let deny = fs::read_to_string(project.root.join("deny.toml"))?;
     let allowed = allowed(&deny);
@@ -42,10 +42,38 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
             refused.push(format!("{name} needs Rust {rust}"));
         }
     }
+    let names: Vec<_> = packages
+        .iter()
+        .map(|package| text(package, "name"))
+        .collect();
+    refused.extend(twice(&names, &skipped(&deny)));
     match refused.is_empty() {
         true => Ok(Some(format!("{} packages", packages.len()))),
         false => Err(refused.join("; ").into()),
     }
+}
+
+/// Packages that are there more often than `skipped` allows.
+fn twice(names: &[&str], skipped: &[&str]) -> Vec<String> {
+    let count = |all: &[&str], name: &str| all.iter().filter(|other| **other == name).count();
+    let mut found: Vec<_> = (names.iter())
+        .filter(|name| count(names, name) > 1 + count(skipped, name))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    let say =
+        |name| format!("there is more than one version of {name}; deny.toml does not skip it");
+    found.into_iter().map(say).collect()
+}
+
+/// The names in `skip = [..]` of `[bans]`.
+fn skipped(deny: &str) -> Vec<&str> {
+    let list = deny.split_once("\nskip = [").map_or("", |(_, rest)| rest);
+    let list = list.split_once("\n]").map_or("", |(list, _)| list);
+    let crates = list.split("crate = \"").skip(1);
+    crates
+        .filter_map(|rest| rest.split(['@', '"']).next())
+        .collect()
 }
 
 fn text<'v>(package: &'v Value, key: &str) -> &'v str {
@@ -97,6 +125,14 @@ mod tests {
         let deny =
             "[bans]\nallow = [\"x\"]\n[licenses]\nallow = [\n  \"MIT\",\n  \"A WITH B\",\n]\n";
         assert_eq!(allowed(deny), ["MIT", "A WITH B"]);
+    }
+
+    #[test]
+    fn a_second_version_must_be_skipped_by_name() {
+        let deny = "[bans]\nskip = [\n  { crate = \"b@1\", reason = \"x\" },\n]\n";
+        assert_eq!(skipped(deny), ["b"]);
+        assert!(twice(&["a", "b", "b"], &skipped(deny)).is_empty());
+        assert_eq!(twice(&["a", "a", "b", "b", "b"], &skipped(deny)).len(), 2);
     }
 
     #[test]

@@ -14,12 +14,7 @@ const BARE_METAL: &str = "thumbv7em-none-eabi";
 
 /// Checks every combination; no arguments.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    if !args.is_empty() {
-        return Err("this task takes no arguments".into());
-    }
-    let remark = check(&Project::find()?)?;
-    println!("{}", remark.unwrap_or_default());
-    Ok(true)
+    project::check_alone(args, check)
 }
 
 /// Checks every combination; the remark says how many and for which target.

@@ -24,12 +24,17 @@ impl Held {
     /// From `{"tensors": [{"name", "dtype", "shape", "sha256"}], "metadata"}`: our programs for the packages print
     /// that, the files beside the fixtures hold it, and `tenfold inspect --json` has all of it but the digests.
     pub(crate) fn parse(json: &[u8]) -> Result<Self> {
+        Self::parse_only(json, |_| true)
+    }
+
+    /// The same, with those tensors only whose rows are `wanted`.
+    pub(crate) fn parse_only(json: &[u8], wanted: fn(&Value) -> bool) -> Result<Self> {
         let json: Value = serde_json::from_slice(json)?;
         let mut held = Self {
             tensors: BTreeMap::new(),
             metadata: json.get("metadata").filter(|m| !m.is_null()).cloned(),
         };
-        for row in rows(&json)? {
+        for row in rows(&json)?.iter().filter(|row| wanted(row)) {
             let shape = row
                 .get("shape")
                 .and_then(Value::as_array)
@@ -102,10 +107,22 @@ impl Held {
         let (want, got) = (self.metadata.as_ref()?, got.metadata.as_ref()?);
         (!alike(want, got)).then(|| format!("metadata {got}, expected {want}"))
     }
+
+    /// The first key of the metadata under which `got` has something else, or nothing. What it has beyond is not looked at.
+    pub(crate) fn metadata_of_same_keys(&self, got: &Self) -> Option<String> {
+        let (want, got) = (self.metadata.as_ref()?, got.metadata.as_ref()?);
+        let mut want = want.as_object()?.iter();
+        want.find_map(|(key, want)| {
+            let got = got.get(key);
+            let same = got.is_some_and(|got| alike(want, got));
+            (!same).then(|| format!("{key:?} is {got:?}, expected {want}"))
+        })
+    }
 }
 
 impl Tensor {
-    fn difference(&self, got: &Self) -> Option<String> {
+    /// How another view of the tensor differs.
+    pub(crate) fn difference(&self, got: &Self) -> Option<String> {
         if self.shape != got.shape {
             return Some(format!("shape {:?}, expected {:?}", got.shape, self.shape));
         }

@@ -62,8 +62,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         programs: project.root.join("xtask/interop"),
         fixtures: project.root.join("fixtures"),
         files,
-        passed: 0,
-        failed: 0,
+        tally: Tally::default(),
     };
 
     println!(
@@ -97,8 +96,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
         numbers::run(&project, &mut exchange)?;
     }
-    println!("{} passed, {} failed", exchange.passed, exchange.failed);
-    Ok(exchange.failed == 0)
+    Ok(exchange.tally.finish())
 }
 
 /// What is compared with NumPy beside files: values that `show` prints, and figures of `stats` and `diff`.
@@ -118,8 +116,7 @@ struct Exchange {
     programs: PathBuf,
     fixtures: PathBuf,
     files: PathBuf,
-    passed: u32,
-    failed: u32,
+    tally: Tally,
 }
 
 impl Exchange {
@@ -363,6 +360,20 @@ impl Exchange {
 
     fn line(&mut self, with: &str, direction: &str, file: &str, result: Result<usize>) {
         let start = format!("{with:<17} {direction:<9} {file:<70}");
+        self.tally.row(&start, result);
+    }
+}
+
+/// Rows of a table, and how many of them were fine.
+#[derive(Default)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+}
+
+impl Tally {
+    /// Ends a row with the number of tensors that were compared, or with what went wrong.
+    fn row(&mut self, start: &str, result: Result<usize>) {
         match result {
             Ok(tensors) => {
                 self.passed += 1;
@@ -376,6 +387,12 @@ impl Exchange {
                 }
             }
         }
+    }
+
+    /// The last line, and whether there is nothing to complain about.
+    fn finish(&self) -> bool {
+        println!("{} passed, {} failed", self.passed, self.failed);
+        self.failed == 0
     }
 }
 

@@ -13,6 +13,7 @@ mod bench;
 mod ci;
 mod crash;
 mod dependencies;
+mod differential;
 mod docs;
 mod features;
 mod fuzz;
@@ -52,7 +53,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "crash",
         args: "[--kills N]",
-        what: "kills and interrupts hundreds of conversions",
+        what: "kills and interrupts hundreds of conversions, merges and edits",
         run: crash::run,
     },
     Task {
@@ -60,6 +61,12 @@ const TASKS: &[Task] = &[
         args: "[CHECK…]",
         what: "asks cargo-deny about licences and advisories; installs it first",
         run: dependencies::deny,
+    },
+    Task {
+        name: "differential",
+        args: "[--files N] [FORMAT…]",
+        what: "reads thousands of changed files beside the reference packages",
+        run: differential::run,
     },
     Task {
         name: "docs",

@@ -14,6 +14,19 @@ pub(crate) struct Build {
     pub(crate) environment: &'static [(&'static str, &'static str)],
 }
 
+/// Runs a step of CI as a task of its own, which takes no arguments.
+pub(crate) fn check_alone(
+    args: &[String],
+    check: impl FnOnce(&Project) -> Result<Option<String>>,
+) -> Result<bool> {
+    if !args.is_empty() {
+        return Err("this task takes no arguments".into());
+    }
+    let remark = check(&Project::find()?)?;
+    println!("{}", remark.unwrap_or_default());
+    Ok(true)
+}
+
 /// The repository and the directory that cargo builds into.
 pub(crate) struct Project {
     pub(crate) root: PathBuf,

@@ -1,7 +1,7 @@
 //! `cargo xtask unsafe-count`: the word `unsafe` stands where it is known to stand, and nowhere else.
 
 use crate::Result;
-use crate::project::Project;
+use crate::project::{self, Project};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,7 @@ const KNOWN: &[(&str, usize)] = &[
 
 /// Counts; no arguments.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    if !args.is_empty() {
-        return Err("this task takes no arguments".into());
-    }
-    let remark = check(&Project::find()?)?;
-    println!("{}", remark.unwrap_or_default());
-    Ok(true)
+    project::check_alone(args, check)
 }
 
 /// Compares what is there with what is known.

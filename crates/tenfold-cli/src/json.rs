@@ -40,7 +40,7 @@ impl<'a> Json<'a> {
         Self { out, first: true }
     }
 
-    /// An object, whose entries `fill` writes with [`field`](Self::field) and its like.
+    /// An object, whose entries `fill` begins with [`key`](Self::key) and its like.
     pub(crate) fn object(
         &mut self,
         fill: impl FnOnce(&mut Self) -> io::Result<()>,

@@ -91,6 +91,14 @@ pub(crate) fn is_unsafe(c: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// A tensor's name as it may be shown; one without characters in quotes, so that it can be seen.
+pub(crate) fn show_name(name: &str) -> String {
+    match name {
+        "" => "\"\"".to_owned(),
+        name => Clean(name).to_string(),
+    }
+}
+
 /// A path as it may be shown.
 pub(crate) fn show_path(path: &Path) -> String {
     Clean(&path.to_string_lossy()).to_string()

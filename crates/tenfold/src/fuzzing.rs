@@ -166,3 +166,148 @@ pub fn msgpack(bytes: &[u8]) -> Result<(), Contradiction> {
         rest = rest.slice(next.min(rest.len())..);
     }
 }
+
+/// The header of a NumPy array: one that is written for what was read reads as the same array.
+#[cfg(any(feature = "npy", feature = "npz"))]
+pub fn numpy(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::model::{DType, Layout};
+    use crate::wire::numpy::{Header, Place, encode};
+    use bytes::Bytes;
+
+    let read = |bytes: &[u8], assumed| {
+        let mut rest = Bytes::copy_from_slice(bytes);
+        let mut take = |n: u64, field: &'static str| match usize::try_from(n) {
+            Ok(n) if n <= rest.len() => Ok(rest.split_to(n)),
+            _ => Err(crate::Error::malformed("truncated", field)),
+        };
+        Header::parse(&mut take, &Place::At(0), assumed, 64)
+    };
+    for assumed in [None, Some(DType::BF16), Some(DType::F8_E4M3)] {
+        let Ok(header) = read(bytes, assumed) else {
+            continue;
+        };
+        if header.len > bytes.len() as u64 {
+            return Err(format!("{header:?} is longer than its bytes"));
+        }
+        // What the user said that bytes are may have no name.
+        let Some(written) = encode(header.dtype, &header.shape) else {
+            continue;
+        };
+        let again = read(&written, None);
+        let same = again.as_ref().is_ok_and(|again| {
+            again.dtype == header.dtype
+                && again.shape == header.shape
+                && again.data_len == header.data_len
+                && again.layout == Layout::RowMajor
+                && again.len == written.len() as u64
+        });
+        if !same {
+            return Err(format!("{header:?} became {again:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Zip archives: members lie one behind the other in the file, and an archive that is written of them has the same.
+#[cfg(feature = "npz")]
+pub fn zip(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::wire::zip::{Directory, Member, Zip};
+    use bytes::Bytes;
+    use core::ops::ControlFlow;
+
+    const LIMIT: u64 = 1 << 20;
+    let source = Bytes::copy_from_slice(bytes);
+    let Ok(zip) = Zip::open(&source, LIMIT) else {
+        return Ok(());
+    };
+    let mut names = Vec::new();
+    let scanned = Directory::scan(&source, &mut |name, _| {
+        names.push(name.to_owned());
+        ControlFlow::Continue(())
+    });
+    if scanned.is_err()
+        || !names
+            .iter()
+            .eq(zip.members.iter().map(|member| &member.name))
+    {
+        return Err(format!(
+            "scanned {scanned:?} {names:?}, read {:?}",
+            zip.members
+        ));
+    }
+    let mut order: Vec<&Member> = zip.members.iter().collect();
+    order.sort_by_key(|member| member.header.start);
+    let mut end = 0;
+    for member in order {
+        let behind = member.descriptor.as_ref().unwrap_or(&member.data);
+        let parts = [&member.header, &member.data, behind];
+        if member.header.start < end
+            || member.header.end != member.data.start
+            || parts
+                .iter()
+                .any(|part| part.start > part.end || part.end > zip.tail.start)
+        {
+            return Err(format!(
+                "{member:?} is not behind {end} and before {:?}",
+                zip.tail
+            ));
+        }
+        end = behind.end;
+    }
+    zip_again(bytes, &zip)
+}
+
+#[cfg(feature = "npz")]
+fn zip_again(bytes: &[u8], zip: &crate::wire::zip::Zip) -> Result<(), Contradiction> {
+    use crate::wire::zip::{CentralRecord, LocalHeader, Zip, encode_directory};
+    use bytes::Bytes;
+
+    let content = |bytes: &[u8], range: &Range<u64>| {
+        let place = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        bytes.get(place).map(<[u8]>::to_vec)
+    };
+    let mut out = Vec::new();
+    let mut headers = Vec::new();
+    for member in &zip.members {
+        // A name in the characters of the first PCs can be too long in others.
+        if member.name.len() > 65_535 {
+            return Ok(());
+        }
+        let at = out.len() as u64;
+        let is_wide = member.size >= u32::MAX.into();
+        let mut header = LocalHeader::aligned(member.name.clone(), at, is_wide, 64);
+        header.is_deflated = member.is_deflated;
+        let data = content(bytes, &member.data).ok_or("a member outside of the file")?;
+        out.extend_from_slice(&header.encode(member.crc32, data.len() as u64, member.size));
+        out.extend_from_slice(&data);
+        headers.push((header, at, data.len() as u64));
+    }
+    let records = zip.members.iter().zip(&headers);
+    let records = records.map(|(member, (header, local_at, compressed))| CentralRecord {
+        header,
+        crc32: member.crc32,
+        compressed: *compressed,
+        size: member.size,
+        local_at: *local_at,
+    });
+    let directory = encode_directory(records, out.len() as u64);
+    out.extend_from_slice(&directory);
+    let again = Zip::open(&Bytes::from(out.clone()), u64::MAX)
+        .map_err(|error| format!("what was written of {:?} is refused: {error}", zip.members))?;
+    let remarks = again.remarks.len();
+    let same = remarks == 0
+        && again.members.len() == zip.members.len()
+        && again
+            .members
+            .iter()
+            .zip(&zip.members)
+            .all(|(again, member)| {
+                (&again.name, again.is_deflated, again.crc32, again.size)
+                    == (&member.name, member.is_deflated, member.crc32, member.size)
+                    && content(&out, &again.data) == content(bytes, &member.data)
+            });
+    match same {
+        true => Ok(()),
+        false => Err(format!("{:?} became {:?}", zip.members, again.members)),
+    }
+}

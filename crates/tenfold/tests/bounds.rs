@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use support::memory::{Counting, on_this_thread};
 use support::{InMemory, Kind, cases, file_name, handled, options_for, profiles, write_to_memory};
-use tenfold::format::Compression;
+use tenfold::format::{Compression, Entry, Profile};
 use tenfold::io::Limits;
 use tenfold::model::DType;
-use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, ops};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result, ops};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -109,6 +109,9 @@ fn ten_thousand_levels_are_refused_without_a_tree_of_them() {
     ztensor_1.extend_from_slice(&cbor);
     ztensor_1.extend_from_slice(&(cbor.len() as u64).to_le_bytes());
     ztensor_1.extend_from_slice(b"ZTEN1000");
+    let mut npy = b"\x93NUMPY\x02\0".to_vec();
+    npy.extend_from_slice(&u32::try_from(depth).unwrap().to_le_bytes());
+    npy.extend_from_slice(&vec![b'('; depth]);
     // GGUF: a list of lists of lists.
     let mut gguf = b"GGUF\x03\0\0\0".to_vec();
     gguf.extend_from_slice(&[0; 8]);
@@ -121,13 +124,14 @@ fn ten_thousand_levels_are_refused_without_a_tree_of_them() {
         gguf.extend_from_slice(&1u64.to_le_bytes());
     }
     let yaml = "a: ".to_owned() + &json;
-    let all: [(&str, Vec<u8>); 8] = [
+    let all: [(&str, Vec<u8>); 9] = [
         ("safetensors", safetensors),
         ("safetensors metadata", metadata),
         ("burnpack", burnpack),
         ("ztensor 0.1", ztensor),
         ("ztensor 1", ztensor_1),
         ("gguf", gguf),
+        ("npy", npy),
         ("yaml", yaml.into_bytes()),
         ("msgpack", [vec![0x91; depth], vec![0xc0]].concat()),
     ];
@@ -136,10 +140,11 @@ fn ten_thousand_levels_are_refused_without_a_tree_of_them() {
     }
 }
 
-/// Compresses very well: a kilobyte for each mebibyte.
-fn bomb(mebibytes: usize) -> Option<(InMemory, usize)> {
-    let zstd = |profile: &tenfold::format::Profile| profile.can.zstd;
-    let (entry, profile) = profiles().into_iter().find(|(_, profile)| zstd(profile))?;
+/// What is compressed so well that a kilobyte becomes a mebibyte: a file, and the bytes of its tensor.
+fn bomb(id: &str, deflate: bool, mebibytes: usize) -> (InMemory, usize) {
+    let of_format =
+        |(entry, profile): &(Entry, &Profile)| entry.spec.id == id && (deflate || profile.can.zstd);
+    let (entry, profile) = profiles().into_iter().find(of_format).unwrap();
     let len = mebibytes << 20;
     let mut builder = ArchiveBuilder::new();
     let data = Bytes::from(vec![0; len]);
@@ -147,36 +152,97 @@ fn bomb(mebibytes: usize) -> Option<(InMemory, usize)> {
         .push("zeros", DType::U8, &[len as u64], data)
         .unwrap();
     let mut options = options_for(profile);
-    options.compression = Arc::new(|_| Compression::Zstd(19));
+    match deflate {
+        true => options.options.push(("deflate".to_owned(), "9".to_owned())),
+        false => options.compression = Arc::new(|_| Compression::Zstd(19)),
+    }
     let files = write_to_memory(&builder.finish(), &entry, &options).unwrap();
-    Some((InMemory::written(files, &file_name(&entry)), len))
+    (InMemory::written(files, &file_name(&entry)), len)
 }
 
 #[test]
 fn a_bomb_is_verified_in_pieces_and_refused_in_memory() {
-    let Some((file, len)) = bomb(256) else {
-        panic!("no format is compressed");
-    };
-    assert!(file.bytes.len() < 1 << 20, "it is no bomb");
-    let limits = Limits::default().with_tensor_memory(8 << 20);
-    let options = OpenOptions::new().limits(limits);
-    let (archive, used) = on_this_thread(|| file.open_with(&options).unwrap());
-    assert!(used.peak < ROOM, "opening takes {}", used.peak);
-    let (findings, used) = on_this_thread(|| ops::verify(&archive, 1));
-    assert!(support::errors(&findings).is_empty(), "{findings:?}");
-    assert!(
-        used.peak < 64 << 20,
-        "verifying {len} bytes takes {}",
-        used.peak
-    );
-    let (read, used) = on_this_thread(|| archive.tensor("zeros").unwrap().canonical());
-    let error = read.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Limit);
-    assert!(used.peak < ROOM, "refusing takes {}", used.peak);
-    assert!(
-        error.message().contains("--limit tensor_memory=N"),
-        "{error}"
-    );
+    for (id, deflate) in [("ztensor", false), ("npz", true)] {
+        let (file, len) = bomb(id, deflate, 256);
+        assert!(file.bytes.len() < 1 << 20, "{id}: it is no bomb");
+        let limits = Limits::default().with_tensor_memory(8 << 20);
+        let options = OpenOptions::new().limits(limits);
+        let (archive, used) = on_this_thread(|| file.open_with(&options).unwrap());
+        assert!(used.peak < ROOM, "{id}: opening takes {}", used.peak);
+        let (findings, used) = on_this_thread(|| ops::verify(&archive, 1));
+        assert!(support::errors(&findings).is_empty(), "{findings:?}");
+        let peak = used.peak;
+        assert!(peak < 64 << 20, "{id}: verifying {len} bytes takes {peak}");
+        let (read, used) = on_this_thread(|| archive.tensor("zeros").unwrap().canonical());
+        let error = read.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(used.peak < ROOM, "{id}: refusing takes {}", used.peak);
+        assert!(
+            error.message().contains("--limit tensor_memory=N"),
+            "{error}"
+        );
+    }
+}
+
+/// A member whose header says that it is small, and whose stream goes on: refused without unpacking the rest.
+#[test]
+fn a_bomb_that_lies_about_its_size_is_refused_early() {
+    let mut found = 0;
+    for case in cases(Kind::Reject) {
+        let bombs = ["deflate_bomb_4tb", "inflates_past_shape", "size_lies"];
+        if case.format != "npz" || !bombs.contains(&case.name.as_str()) {
+            continue;
+        }
+        found += 1;
+        let file = case.file().unwrap();
+        let (_, used) = on_this_thread(|| {
+            let archive = file.open()?;
+            let findings = ops::verify(&archive, 1);
+            assert!(!support::errors(&findings).is_empty(), "{}", case.title());
+            let all = archive.tensors().map(|tensor| tensor.canonical().map(drop));
+            assert!(
+                all.collect::<Vec<_>>().iter().any(Result::is_err),
+                "{}",
+                case.title()
+            );
+            Ok::<_, tenfold::Error>(())
+        });
+        assert!(used.peak < ROOM, "{}: {}", case.title(), used.peak);
+    }
+    assert_eq!(found, 3);
+}
+
+/// Where a format stores equal data once, a thousand tensors share it, and each is read as it is.
+fn shared() {
+    let data = Bytes::from(vec![7; 65536]);
+    let mut builder = ArchiveBuilder::new();
+    for n in 0..1000 {
+        let name = format!("t{n}");
+        builder
+            .push(name, DType::U8, &[65536], data.clone())
+            .unwrap();
+    }
+    let archive = builder.finish();
+    let mut sharing = 0;
+    for (entry, profile) in profiles() {
+        if (entry.spec.id, profile.version) != ("ztensor", "2") {
+            continue;
+        }
+        let mut options = options_for(profile);
+        let canonical = ("canonical".to_owned(), "true".to_owned());
+        options.options.push(canonical);
+        let files = write_to_memory(&archive, &entry, &options).unwrap();
+        let file = InMemory::written(files, &file_name(&entry));
+        assert!(file.bytes.len() < 1 << 20, "equal data is not shared");
+        let (written, used) = on_this_thread(|| file.open().unwrap());
+        assert!(used.peak < ROOM + TIMES * file.bytes.len(), "{}", used.peak);
+        let all_read = written
+            .tensors()
+            .all(|tensor| tensor.stored().unwrap() == data);
+        assert!(all_read && written.tensors().len() == 1000);
+        sharing += 1;
+    }
+    assert_eq!(sharing, 1);
 }
 
 /// A safetensors file with this header and `data` bytes behind it.
@@ -206,6 +272,7 @@ fn many_tensors_on_one_range_and_empty_and_long_names_are_in_proportion() {
         &safetensors(&header, 65536),
         "a thousand tensors on one range",
     );
+    shared();
 
     let empty = "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}";
     let count = if cfg!(debug_assertions) {
@@ -225,26 +292,48 @@ fn many_tensors_on_one_range_and_empty_and_long_names_are_in_proportion() {
     assert_eq!(Archive::from_bytes(bytes).unwrap().tensors().len(), 100);
 }
 
-#[test]
-fn every_limit_refuses_by_its_name_and_says_how_to_raise_it() {
-    let header = entries(
-        100,
-        |n| format!("t{n}"),
-        "{\"dtype\":\"U8\",\"shape\":[1,1,1,1],\"data_offsets\":[0,1]}",
-    );
-    let file = safetensors(&header, 1);
-    for (name, value) in [("header_bytes", 100), ("rank", 3)] {
-        let limits = Limits::default().with(name, value).unwrap();
-        let error = OpenOptions::new()
-            .limits(limits)
-            .read(Arc::new(file.clone()), None)
-            .map(drop)
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
-        let hint = format!("--limit {name}=N raises it");
-        assert!(error.message().contains(&hint), "{error}");
+/// A GGUF file with this many tensors of nothing, which take little more than their names.
+fn empty_tensors(count: u64) -> Bytes {
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend_from_slice(&count.to_le_bytes());
+    bytes.extend_from_slice(&0u64.to_le_bytes());
+    for n in 0..count {
+        let name = format!("{n:x}");
+        bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(&1u32.to_le_bytes());
+        bytes.extend_from_slice(&[0; 8 + 4 + 8]);
     }
-    assert!(Limits::default().with("nothing", 1).is_err());
+    bytes.into()
+}
+
+fn open_empty_tensors(count: u64) {
+    let bytes = empty_tensors(count);
+    let (archive, used) = on_this_thread(|| Archive::from_bytes(bytes.clone()).unwrap());
+    assert_eq!(archive.tensors().len() as u64, count);
+    let (len, peak) = (bytes.len(), used.peak);
+    println!("{count} empty tensors in {len} bytes take {peak}");
+    assert!(peak <= ROOM + TIMES * len, "{peak} for {len} bytes");
+    // Who wants less says so.
+    let limits = Limits::default().with_header_bytes(len as u64 / 2);
+    let (error, used) = on_this_thread(|| {
+        let options = OpenOptions::new().limits(limits);
+        options.read(Arc::new(bytes.clone()), None).map(drop)
+    });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Limit);
+    assert!(used.peak <= peak, "{} to refuse it", used.peak);
+}
+
+#[test]
+fn many_empty_tensors_are_in_proportion() {
+    open_empty_tensors(100_000);
+}
+
+/// Takes some GiB: `cargo test --release -p tenfold --all-features --test bounds -- --ignored`.
+#[test]
+#[ignore = "takes some GiB"]
+fn ten_million_empty_tensors_are_in_proportion() {
+    open_empty_tensors(10_000_000);
 }
 
 #[test]

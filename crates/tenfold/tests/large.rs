@@ -29,8 +29,8 @@ const LARGE: u64 = (4 << 30) + (1 << 20);
 /// What can be asked for at once: nobody needs more than a few pieces.
 const AT_ONCE: u64 = 64 << 20;
 
-const PAGE: u64 = 64 << 10;
-static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+const PAGE: u64 = ZEROS.len() as u64;
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Zeros, with pages of anything else in between.
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 //! Each crate is compiled under a small program in `xtask/interop`, outside of our workspace. It writes a file that we
 //! read and rewrite byte for byte, and it loads the fixtures of every generation, converted to what its release reads.
 
-use super::{count_equal, stem};
+use super::{Tally, count_equal, stem};
 use crate::Result;
 use crate::held::Held;
 use crate::project::{self, Project};
@@ -47,8 +47,7 @@ pub(super) fn run() -> Result<bool> {
     let mut exchange = Exchange {
         tenfold: project.command()?,
         files,
-        passed: 0,
-        failed: 0,
+        tally: Tally::default(),
     };
     for with in CRATES {
         let program = build(&project, with.folder)?;
@@ -65,8 +64,7 @@ pub(super) fn run() -> Result<bool> {
             exchange.load_fixture(&with, &program, &path);
         }
     }
-    println!("{} passed, {} failed", exchange.passed, exchange.failed);
-    Ok(exchange.failed == 0)
+    Ok(exchange.tally.finish())
 }
 
 fn build(project: &Project, folder: &str) -> Result<PathBuf> {
@@ -87,8 +85,7 @@ fn build(project: &Project, folder: &str) -> Result<PathBuf> {
 struct Exchange {
     tenfold: PathBuf,
     files: PathBuf,
-    passed: u32,
-    failed: u32,
+    tally: Tally,
 }
 
 impl Exchange {
@@ -160,18 +157,6 @@ impl Exchange {
 
     fn row(&mut self, with: &Crate, direction: &str, file: &str, result: Result<usize>) {
         let start = format!("{:<18} {direction:<9} {file:<30}", with.name);
-        match result {
-            Ok(tensors) => {
-                self.passed += 1;
-                println!("{start} {tensors:>7}  ok");
-            }
-            Err(why) => {
-                self.failed += 1;
-                println!("{start} {:>7}  FAILED", "-");
-                for line in why.to_string().lines() {
-                    println!("    {line}");
-                }
-            }
-        }
+        self.tally.row(&start, result);
     }
 }

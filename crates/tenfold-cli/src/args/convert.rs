@@ -1,12 +1,13 @@
 //! The same tensors in another file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tenfold::model::{BlockSpec, DType};
 
 use super::parse::{bytes, cast_rule, quantize_rule};
 use super::{Checking, Filter, Reading, Writing};
+use crate::failure::{Failure, Result};
 
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Examples:
@@ -22,14 +23,18 @@ Examples:
   tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
 
+pub(super) const CONVERT_USAGE: &str = "\
+tenfold convert [OPTIONS] <IN>... <OUT>
+       tenfold convert [OPTIONS] <IN>... -o <OUT>";
+
 #[derive(Args, Debug)]
 pub(crate) struct ConvertArgs {
-    /// The file to read, or a directory of files as one archive; several are read as one
-    #[arg(value_name = "IN", required = true)]
-    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to read, or a directory of files as one archive; several are read as one. The last is the file to write, unless -o names it
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
-    #[arg(value_name = "OUT", required = true)]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -62,4 +67,18 @@ pub(crate) struct ConvertArgs {
     pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
+}
+
+impl ConvertArgs {
+    /// The files to read, and the one to write.
+    pub(crate) fn places(&self) -> Result<(&[PathBuf], &Path)> {
+        match (&self.output, self.files.split_last()) {
+            (Some(output), _) => Ok((&self.files, output)),
+            (None, Some((output, inputs))) if !inputs.is_empty() => Ok((inputs, output)),
+            _ => Err(Failure::Message(
+                "which file is to be written? tenfold convert IN OUT, or tenfold convert IN -o OUT"
+                    .into(),
+            )),
+        }
+    }
 }

@@ -70,7 +70,7 @@ pub(crate) enum Command {
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
     /// Write a file in another format, version or encoding
-    #[command(before_help = convert::CONVERT_EXAMPLES)]
+    #[command(before_help = convert::CONVERT_EXAMPLES, override_usage = convert::CONVERT_USAGE)]
     Convert(Box<ConvertArgs>),
     /// Say what is different between two files, in any formats
     #[command(before_help = diff::DIFF_EXAMPLES, after_help = diff::DIFF_NOTES)]

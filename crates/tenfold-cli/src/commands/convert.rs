@@ -13,18 +13,13 @@ use crate::failure::{Exit, Result};
 use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
+    let (inputs, output) = args.places()?;
     let request = Request {
         max_dense: args.max_dense,
         salvage: args.salvage,
         check: args.checking.check,
         shards: args.shard_size.map(Shards::Size),
-        ..Request::new(
-            "convert",
-            &args.inputs,
-            &args.reading,
-            &args.output,
-            &args.writing,
-        )
+        ..Request::new("convert", inputs, &args.reading, output, &args.writing)
     };
     let registry = Registry::standard();
     let target = target(&request, None, &registry)?;

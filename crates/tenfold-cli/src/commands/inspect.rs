@@ -12,7 +12,7 @@ use crate::args::{InspectArgs, Sort};
 use crate::commands::{Names, for_each_file, format_name, json_for_each_file, len_bytes, open};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, LONG_VALUE};
-use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_path, size};
+use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_name, show_path, size};
 
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
@@ -145,7 +145,7 @@ fn write_text(
     ]);
     for info in tensors {
         table.row(&[
-            &info.name,
+            &show_name(&info.name),
             &info.dtype.to_string(),
             &shape(&info.shape),
             &amount(data_len(info), args.bytes),

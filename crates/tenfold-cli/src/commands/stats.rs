@@ -11,7 +11,7 @@ use crate::commands::inspect::shape;
 use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
-use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_path};
+use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_name, show_path};
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -94,12 +94,12 @@ fn write_text(
         "note",
     ]);
     for (info, (name, found)) in archive.manifest().tensors.iter().zip(&stats.tensors) {
-        let dtype = info.dtype.to_string();
+        let (shown, dtype) = (show_name(name), info.dtype.to_string());
         match found {
-            Ok(found) => row(&mut table, name, &dtype, &shape(&info.shape), found),
+            Ok(found) => row(&mut table, &shown, &dtype, &shape(&info.shape), found),
             Err(_) => {
                 let mut cells = [""; 13];
-                cells[0] = name;
+                cells[0] = &shown;
                 cells[1] = &dtype;
                 cells[12] = "no numbers to read";
                 table.row(&cells);

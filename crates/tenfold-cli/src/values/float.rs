@@ -3,7 +3,6 @@
 use std::fmt::LowerExp;
 use std::str::FromStr;
 
-use half::{bf16, f16};
 use tenfold::model::Scalar;
 
 use super::quad;
@@ -13,7 +12,7 @@ use super::quad;
 pub(crate) struct Float {
     scalar: Scalar,
     bits: u128,
-    /// The number, or the nearest to it of 64 bits.
+    /// The number, or the nearest to it of 64 bits, which has its sign and is finite if it is.
     value: f64,
 }
 
@@ -27,16 +26,10 @@ pub(super) struct Decimal {
 impl Float {
     /// The number with these bits, if the type is one of floating-point numbers.
     pub(super) fn new(scalar: Scalar, bits: u128) -> Option<Self> {
-        // Only as many bits as the type has are given.
-        let [a, b, c, d, e, f, g, h, ..] = bits.to_le_bytes();
-        let value = match scalar {
-            Scalar::F16 => f16::from_le_bytes([a, b]).into(),
-            Scalar::BF16 => bf16::from_le_bytes([a, b]).into(),
-            Scalar::F32 => f32::from_le_bytes([a, b, c, d]).into(),
-            Scalar::F64 => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            Scalar::F128 => quad::nearest(bits),
-            scalar => small(scalar, a)?,
-        };
+        if !scalar.is_float() {
+            return None;
+        }
+        let value = scalar.to_f64(bits);
         Some(Self {
             scalar,
             bits,
@@ -48,19 +41,12 @@ impl Float {
         self.value.is_nan()
     }
 
-    /// Not: too large for 64 bits.
     pub(crate) fn is_infinite(self) -> bool {
-        match self.scalar {
-            Scalar::F128 => self.bits << 1 == 0x7fff << 113,
-            _ => self.value.is_infinite(),
-        }
+        self.value.is_infinite()
     }
 
     pub(crate) fn is_negative(self) -> bool {
-        match self.scalar {
-            Scalar::F128 => self.bits >> 127 == 1,
-            _ => self.value.is_sign_negative(),
-        }
+        self.value.is_sign_negative()
     }
 
     pub(crate) fn is_zero(self) -> bool {
@@ -112,10 +98,7 @@ impl Float {
     /// Whether no other number of the type, which has 16 bits, is as near to `other`. All are absolute values.
     fn is_nearest_to(self, other: f64) -> bool {
         // The conversions of wider numbers round twice on some processors; neighbours are compared instead.
-        let number = |bits: u16| match self.scalar {
-            Scalar::F16 => f64::from(f16::from_bits(bits)),
-            _ => f64::from(bf16::from_bits(bits)),
-        };
+        let number = |bits: u16| self.scalar.to_f64(bits.into());
         let [low, high, ..] = self.bits.to_le_bytes();
         let bits = u16::from_le_bytes([low, high]) & 0x7fff;
         let (this, below) = (number(bits), number(bits.saturating_sub(1)));
@@ -345,47 +328,4 @@ fn plain(value: Float, shortest: &Decimal) -> (String, String) {
         // So small that the array is shown with exponents.
         _ => ("0".into(), String::new()),
     }
-}
-
-/// A number of at most 8 bits.
-fn small(scalar: Scalar, code: u8) -> Option<f64> {
-    /// Bits of the exponent and of the fraction, bias.
-    struct Shape(u32, u32, i32);
-    let (shape, special): (Shape, fn(u8) -> Option<f64>) = match scalar {
-        Scalar::F4E2M1 => (Shape(2, 1, 1), |_| None),
-        Scalar::F6E2M3 => (Shape(2, 3, 1), |_| None),
-        Scalar::F6E3M2 => (Shape(3, 2, 3), |_| None),
-        Scalar::F8E4M3 => (Shape(4, 3, 7), |code| {
-            (code & 0x7f == 0x7f).then_some(f64::NAN)
-        }),
-        Scalar::F8E4M3Fnuz => (Shape(4, 3, 8), |code| (code == 0x80).then_some(f64::NAN)),
-        Scalar::F8E5M2Fnuz => (Shape(5, 2, 16), |code| (code == 0x80).then_some(f64::NAN)),
-        Scalar::F8E5M2 => (Shape(5, 2, 15), |code| match code {
-            0x7c => Some(f64::INFINITY),
-            0xfc => Some(f64::NEG_INFINITY),
-            _ if code & 0x7c == 0x7c => Some(f64::NAN),
-            _ => None,
-        }),
-        // A power of two, and nothing else.
-        Scalar::F8E8M0 => {
-            return Some(match code {
-                0xff => f64::NAN,
-                code => 2f64.powi(i32::from(code) - 127),
-            });
-        }
-        _ => return None,
-    };
-    if let Some(special) = special(code) {
-        return Some(special);
-    }
-    let Shape(exponent_bits, fraction_bits, bias) = shape;
-    let fraction = code & ((1 << fraction_bits) - 1);
-    let exponent = code >> fraction_bits & ((1 << exponent_bits) - 1);
-    let unit = 2f64.powi(-fraction_bits.cast_signed());
-    let size = match exponent {
-        0 => f64::from(fraction) * unit * 2f64.powi(1 - bias),
-        _ => (1.0 + f64::from(fraction) * unit) * 2f64.powi(i32::from(exponent) - bias),
-    };
-    let negative = code >> (fraction_bits + exponent_bits) & 1 == 1;
-    Some(if negative { -size } else { size })
 }

@@ -32,22 +32,6 @@ impl Parts {
     }
 }
 
-/// The nearest number of 64 bits, for comparing sizes: to the last bit it does not matter.
-#[allow(clippy::cast_precision_loss)]
-pub(super) fn nearest(bits: u128) -> f64 {
-    let sign = if bits >> 127 == 1 { -1.0 } else { 1.0 };
-    if bits >> 112 & 0x7fff == 0x7fff {
-        return match bits << 16 {
-            0 => sign * f64::INFINITY,
-            _ => f64::NAN,
-        };
-    }
-    let Parts { mantissa, exponent } = Parts::new(bits);
-    // In two steps, of which none is too large by itself where the product is not.
-    sign * (mantissa as f64 * 2f64.powi(exponent.max(-1000)))
-        * 2f64.powi(exponent.min(-1000) + 1000)
-}
-
 /// The fewest digits that no other number of 128 bits is as near to.
 pub(super) fn shortest(bits: u128) -> Decimal {
     let parts = Parts::new(bits);

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::Archive;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Context, Registry};
 use crate::io::{Limits, Siblings, Source};
-use crate::model::DType;
+use crate::model::{DType, Manifest};
 use crate::prelude::*;
 
 /// How files are opened.
@@ -142,6 +142,7 @@ impl OpenOptions {
             .assume_dtype(self.assumed_dtype);
         let manifest = codec
             .describe(&mut cx)
+            .and_then(|manifest| within_rank(manifest, self.limits.rank))
             .map_err(|error| error.in_format(entry.spec.id))?;
         let (files, findings) = cx.finish();
         let (names, sources) = files.into_iter().unzip();
@@ -153,5 +154,19 @@ impl OpenOptions {
             findings,
             self.limits,
         ))
+    }
+}
+
+/// Formats have limits of their own on dimensions; this is the one of whoever opens the file.
+fn within_rank(manifest: Manifest, limit: usize) -> Result<Manifest> {
+    let mut tensors = manifest.tensors.iter();
+    match tensors.find(|tensor| tensor.shape.len() > limit) {
+        None => Ok(manifest),
+        Some(tensor) => {
+            let rank = tensor.shape.len();
+            let message = format!("{rank} dimensions, the limit is {limit}");
+            let error = Error::limit("rank", message).raised_by("rank");
+            Err(error.in_tensor(&tensor.name))
+        }
     }
 }

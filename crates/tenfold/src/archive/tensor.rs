@@ -41,13 +41,7 @@ impl<'a> Tensor<'a> {
 
     /// The bytes of one part after decompression, as they are otherwise. Shares memory where nothing is compressed.
     pub fn part(&self, part: usize) -> Result<Bytes> {
-        let info = self.info.readable()?;
-        let part = info.parts.get(part).ok_or_else(|| {
-            Error::argument(format!("there is no part {part}")).in_tensor(self.name())
-        })?;
-        let view =
-            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
-        self.collect(&view)
+        self.collect(&self.part_view(part)?)
     }
 
     /// Gives the bytes of one part after decompression piece by piece, in bounded memory.
@@ -57,13 +51,15 @@ impl<'a> Tensor<'a> {
         part: usize,
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        self.pieces(&self.part_view(part)?, put)
+    }
+
+    fn part_view(&self, part: usize) -> Result<View<'a>> {
         let info = self.info.readable()?;
         let part = info.parts.get(part).ok_or_else(|| {
             Error::argument(format!("there is no part {part}")).in_tensor(self.name())
         })?;
-        let view =
-            View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))?;
-        self.pieces(&view, put)
+        View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))
     }
 
     /// Dense, row-major, little-endian: what digests and comparisons are made of.

@@ -7,7 +7,10 @@ use crate::prelude::*;
 
 /// Bytes that are looked at.
 const HEAD: u64 = 4096;
+/// Bytes that are shown; a file of any format has more.
+const SHOWN: usize = 8;
 
+const PICKLE: &str = "a Python pickle, which could run anything and is never loaded here; save its tensors as safetensors or .npz";
 const OLD_GGML: &str = "a GGML file, from before GGUF; convert it with the llama.cpp of its time";
 
 /// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
@@ -69,63 +72,90 @@ const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
     ("file.ggml", 0, b"tjgg", OLD_GGML),
     ("file.ggml", 0, b"ggla", OLD_GGML),
     ("file.ggml", 0, b"algg", OLD_GGML),
+    ("file.pickle", 0, b"\x80\x02c", PICKLE),
+    ("file.pickle", 0, b"\x80\x02}", PICKLE),
+    ("file.pickle", 0, b"\x80\x02]", PICKLE),
+    ("file.pickle", 0, b"\x80\x02\x8a\x0a", PICKLE),
+    ("file.pickle", 0, b"\x80\x03c", PICKLE),
+    ("file.pickle", 0, b"\x80\x03}", PICKLE),
+    ("file.pickle", 0, b"\x80\x04\x95", PICKLE),
+    ("file.pickle", 0, b"\x80\x05\x95", PICKLE),
     ("file.pdf", 0, b"%PDF-", "a PDF document, not a tensor file"),
 ];
 
 /// The error for a file that no format claims.
 pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &Registry) -> Error {
-    let len = source.len();
-    if len == 0 {
-        return refuse(
-            "file.empty",
-            "the file is empty: a download or a copy that did not finish?",
-            0..0,
-        );
-    }
-    let head = match source.read(0..len.min(HEAD)) {
+    let head = match source.read(0..source.len().min(HEAD)) {
         Ok(head) => head,
         Err(error) => return error,
     };
-    if let Some(error) = lfs_pointer(&head) {
+    if let Some(error) = something_else(&head) {
         return error;
+    }
+    let shown: Vec<_> = head
+        .iter()
+        .take(SHOWN)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let shown = shown.join(" ");
+    let expected = name.and_then(|name| registry.by_extension(name));
+    let expected = expected.map(|entry| entry.spec.name);
+    let message = match (head.len() < SHOWN, expected) {
+        (true, expected) => format!(
+            "the file has {} only ({shown}), too few for {}: a download or a copy that did not finish?",
+            match head.len() {
+                1 => "1 byte".to_owned(),
+                n => format!("{n} bytes"),
+            },
+            expected.unwrap_or("any format known here")
+        ),
+        (false, Some(expected)) => format!(
+            "begins with {shown}, which is the beginning of no format known here; by its name it should be {expected}, which \
+             begins otherwise"
+        ),
+        (false, None) => {
+            format!("begins with {shown}, which is the beginning of no format known here")
+        }
+    };
+    refuse(
+        "file.unrecognized",
+        message,
+        0..head.len().min(SHOWN) as u64,
+    )
+}
+
+/// What a file is that is of no format and yet known, in the words of an error.
+#[cfg(any(feature = "gguf", feature = "safetensors"))]
+pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
+    something_else(&source.read(0..source.len().min(HEAD)).ok()?)
+}
+
+fn something_else(head: &[u8]) -> Option<Error> {
+    if head.is_empty() {
+        let message = "the file is empty: a download or a copy that did not finish?";
+        return Some(refuse("file.empty", message, 0..0));
+    }
+    if let Some(error) = lfs_pointer(head) {
+        return Some(error);
     }
     for &(rule, at, magic, what) in LOOK_ALIKES {
         let place = usize::try_from(at).unwrap_or(usize::MAX);
-        if head
-            .get(place..)
-            .is_some_and(|rest| rest.starts_with(magic))
-        {
-            return refuse(rule, format!("this is {what}"), at..at + magic.len() as u64);
+        let rest = head.get(place..);
+        if rest.is_some_and(|rest| rest.starts_with(magic)) {
+            let range = at..at + magic.len() as u64;
+            return Some(refuse(rule, format!("this is {what}"), range));
         }
     }
-    if let Some(error) = text_page(&head) {
-        return error;
+    if let Some(error) = text_page(head) {
+        return Some(error);
     }
-    if head.iter().all(|&byte| byte == 0) {
+    head.iter().all(|&byte| byte == 0).then(|| {
         let message = format!(
             "the first {} bytes are all zero: a download that reserved its space and did not finish?",
             head.len()
         );
-        return refuse("file.zeros", message, 0..head.len() as u64);
-    }
-    let shown: Vec<_> = head
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let expected =
-        name.and_then(|name| registry.by_extension(name))
-            .map_or(String::new(), |entry| {
-                format!(
-                    "; by its name it should be {}, which begins otherwise",
-                    entry.spec.name
-                )
-            });
-    let message = format!(
-        "begins with {}, which is the beginning of no format known here{expected}",
-        shown.join(" ")
-    );
-    refuse("file.unrecognized", message, 0..head.len().min(8) as u64)
+        refuse("file.zeros", message, 0..head.len() as u64)
+    })
 }
 
 fn refuse(rule: &'static str, message: impl Into<String>, at: Range<u64>) -> Error {

@@ -2,7 +2,7 @@
 
 mod capability;
 mod context;
-mod diagnose;
+pub(crate) mod diagnose;
 mod execute;
 mod plan;
 mod registry;
@@ -33,8 +33,11 @@ pub trait Format: Sync + 'static {
         self.spec().match_magic(source)
     }
 
-    /// Whether files with this name are an index: they hold no tensors and name the files that do. A directory that has
-    /// one is opened through it.
+    /// Whether a file of this name is an index: it holds no tensors itself, and names the files beside it that do.
+    ///
+    /// The name alone decides, before anything is read. A directory with such a file is opened through it and through
+    /// nothing else, so it may be claimed only for names that no other file of the format has, and
+    /// [`describe`](Self::describe) has to find what the index names among the siblings or fail.
     fn is_index(&self, _name: &str) -> bool {
         false
     }

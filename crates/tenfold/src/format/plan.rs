@@ -169,6 +169,7 @@ pub struct Written {
 
 /// How tensors are compressed in the file to be written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Compression {
     /// As they are now, where the target can.
     #[default]
@@ -181,6 +182,7 @@ pub enum Compression {
 
 /// Which checksums the file to be written has.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Checksums {
     /// Those of the source, where the target can hold them and they still are right.
     #[default]

@@ -14,7 +14,7 @@ use crate::prelude::*;
 pub struct Limits {
     /// Bytes of headers and indexes that are read into memory.
     pub header_bytes: u64,
-    /// Dimensions of a tensor.
+    /// Dimensions of a tensor. Many formats have fewer at most, 64 or less, whatever this is.
     pub rank: usize,
     /// Depth of nested metadata.
     pub depth: usize,

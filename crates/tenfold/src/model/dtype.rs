@@ -85,6 +85,11 @@ impl Scalar {
         matches!(self, I2 | I4 | I8 | I16 | I32 | I64 | I128)
     }
 
+    /// Whether it is a floating-point type: one with exponents.
+    pub fn is_float(self) -> bool {
+        self >= Scalar::F4E2M1
+    }
+
     /// Bits that one number takes.
     pub fn bits(self) -> u32 {
         self.row().1

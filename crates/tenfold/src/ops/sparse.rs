@@ -10,6 +10,7 @@ use crate::transform::{Scatter, View};
 
 /// What becomes of sparse tensors, and of those that could be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Sparse {
     /// Layouts that the target has are kept, others are written densely.
     #[default]

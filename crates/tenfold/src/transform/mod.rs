@@ -29,7 +29,7 @@ mod view;
 
 pub(crate) use crate::io::as_size;
 pub use cast::CastCounts;
-pub(crate) use cast::{Tally, is_exact};
+pub(crate) use cast::{Tally, is_exact, precision};
 #[cfg(feature = "npz")]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
@@ -37,7 +37,7 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
-pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, precision};
+pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
 pub(crate) use packed::{Triangle, diagonal_violation};
 pub(crate) use random::Random;
 pub(crate) use slice::Cut;

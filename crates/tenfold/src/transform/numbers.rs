@@ -35,7 +35,10 @@ impl Numbers {
             bits @ ..=8 => 1u32 << bits,
             _ => 0,
         };
-        let table = (0..codes).map(|code| small(scalar, code)).collect();
+        // f32 has all of them.
+        #[allow(clippy::cast_possible_truncation)]
+        let value = |code: u32| scalar.to_f64(code.into()) as f32;
+        let table = (0..codes).map(value).collect();
         Self { scalar, table }
     }
 
@@ -76,7 +79,7 @@ impl Numbers {
             Scalar::I64 => fill(wide, bytes, |b| i64::from_le_bytes(b) as f64),
             Scalar::U128 => fill(wide, bytes, |b| u128::from_le_bytes(b) as f64),
             Scalar::I128 => fill(wide, bytes, |b| i128::from_le_bytes(b) as f64),
-            Scalar::F128 => fill(wide, bytes, |b| quad_to_double(u128::from_le_bytes(b))),
+            Scalar::F128 => fill(wide, bytes, |b| Scalar::F128.to_f64(u128::from_le_bytes(b))),
             _ => {
                 self.codes(bytes, count, codes);
                 narrow.clear();
@@ -174,114 +177,9 @@ fn half_to_single(bits: u16) -> f32 {
     f32::from_bits(scaled | special | u32::from(bits & 0x8000) << 16)
 }
 
-/// The nearest f64; what is finite stays finite.
-fn quad_to_double(bits: u128) -> f64 {
-    const FRACTION: u32 = 112;
-    let sign = if bits >> 127 == 1 { -1.0 } else { 1.0 };
-    let fraction = bits & ((1 << FRACTION) - 1);
-    // 15 bits.
-    #[allow(clippy::cast_possible_truncation)]
-    let exponent = (bits >> FRACTION & 0x7fff) as i32;
-    match (exponent, fraction) {
-        (0x7fff, 0) => return sign * f64::INFINITY,
-        (0x7fff, _) => return f64::NAN,
-        _ => {}
-    }
-    let exponent = exponent - 16383;
-    if exponent > 1023 {
-        return sign * f64::MAX;
-    }
-    // Below the smallest f64, and half of that is rounded to 0 too.
-    if exponent < -1076 {
-        return sign * 0.0;
-    }
-    let significand = 1u128 << FRACTION | fraction;
-    // The last bit that f64 has at this exponent.
-    let shift = u32::try_from(60 + (-1022 - exponent).max(0)).unwrap_or(127);
-    let kept = significand.checked_shr(shift).unwrap_or(0);
-    let rest = significand & (1u128 << shift.min(127)).wrapping_sub(1);
-    let half = 1u128 << (shift - 1).min(126);
-    let up = rest > half || rest == half && kept & 1 == 1;
-    // At most 2^53: exact.
-    let rounded = (kept + u128::from(up)) as f64;
-    let unit = exponent.max(-1022) - 52;
-    let value = rounded * power(unit / 2) * power(unit - unit / 2);
-    sign * value.min(f64::MAX)
-}
-
-/// The value of a code of at most 8 bits.
-fn small(scalar: Scalar, code: u32) -> f32 {
-    let bits = scalar.bits();
-    let signed = |code: u32| {
-        let sign = 1i32 << (bits - 1);
-        // At most 8 bits.
-        let code = i32::try_from(code).unwrap_or(0);
-        ((code ^ sign) - sign) as f32
-    };
-    match scalar {
-        Scalar::Bool => f32::from(u8::from(code != 0)),
-        Scalar::I2 | Scalar::I4 | Scalar::I8 => signed(code),
-        Scalar::F4E2M1 => tiny_float(code, 2, 1, 1),
-        Scalar::F6E2M3 => tiny_float(code, 2, 3, 1),
-        Scalar::F6E3M2 => tiny_float(code, 3, 2, 3),
-        Scalar::F8E4M3 if code & 0x7f == 0x7f => f32::NAN,
-        Scalar::F8E4M3 => tiny_float(code, 4, 3, 7),
-        Scalar::F8E5M2 if code & 0x7c == 0x7c => match (code & 3, code >> 7) {
-            (0, 0) => f32::INFINITY,
-            (0, _) => f32::NEG_INFINITY,
-            _ => f32::NAN,
-        },
-        Scalar::F8E5M2 => tiny_float(code, 5, 2, 15),
-        Scalar::F8E4M3Fnuz | Scalar::F8E5M2Fnuz if code == 0x80 => f32::NAN,
-        Scalar::F8E4M3Fnuz => tiny_float(code, 4, 3, 8),
-        Scalar::F8E5M2Fnuz => tiny_float(code, 5, 2, 16),
-        Scalar::F8E8M0 if code == 0xff => f32::NAN,
-        #[allow(clippy::cast_possible_truncation)] // a power of two that f32 has
-        Scalar::F8E8M0 => power(i32::try_from(code).unwrap_or(0) - 127) as f32,
-        _ => code as f32,
-    }
-}
-
-/// Sign, exponent, fraction, and nothing special.
-fn tiny_float(code: u32, exponent_bits: u32, fraction_bits: u32, bias: i32) -> f32 {
-    let fraction = code & ((1 << fraction_bits) - 1);
-    let exponent = (code >> fraction_bits) & ((1 << exponent_bits) - 1);
-    let negative = code >> (exponent_bits + fraction_bits) & 1 == 1;
-    // The smallest exponent has no hidden digit.
-    let hidden = u32::from(exponent > 0) << fraction_bits;
-    let scale = i32::try_from(exponent.max(1)).unwrap_or(1)
-        - bias
-        - i32::try_from(fraction_bits).unwrap_or(0);
-    let value = f64::from(hidden | fraction) * power(scale);
-    // A few digits, and exponents that f32 has.
-    #[allow(clippy::cast_possible_truncation)]
-    let value = value as f32;
-    if negative { -value } else { value }
-}
-
 /// 2 to a power that a normal f64 has.
 pub(crate) fn power(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
-}
-
-/// How many digits the significand of a floating-point type has, and the exponent of its smallest normal number.
-pub(crate) fn precision(scalar: Scalar) -> Option<(u32, i32)> {
-    Some(match scalar {
-        Scalar::F4E2M1 => (2, 0),
-        Scalar::F6E2M3 => (4, 0),
-        Scalar::F6E3M2 => (3, -2),
-        Scalar::F8E4M3 => (4, -6),
-        Scalar::F8E4M3Fnuz => (4, -7),
-        Scalar::F8E5M2 => (3, -14),
-        Scalar::F8E5M2Fnuz => (3, -15),
-        Scalar::F8E8M0 => (1, -127),
-        Scalar::F16 => (11, -14),
-        Scalar::BF16 => (8, -126),
-        Scalar::F32 => (24, -126),
-        // Of f128, as far as it is computed with here.
-        Scalar::F64 | Scalar::F128 => (53, -1022),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -366,18 +264,19 @@ mod tests {
     #[test]
     fn quads_become_the_nearest_double() {
         let quad = |exponent: u128, fraction: u128| exponent << 112 | fraction;
-        assert_eq!(quad_to_double(quad(16383, 0)), 1.0);
-        assert_eq!(quad_to_double(quad(16384, 1 << 111)), 3.0);
-        assert_eq!(quad_to_double(1 << 127 | quad(16382, 0)), -0.5);
+        let nearest = |bits: u128| decoded(Scalar::F128, &bits.to_le_bytes(), 1)[0];
+        assert_eq!(nearest(quad(16383, 0)), 1.0);
+        assert_eq!(nearest(quad(16384, 1 << 111)), 3.0);
+        assert_eq!(nearest(1 << 127 | quad(16382, 0)), -0.5);
         // 1 + 2^-53 lies between two of them, and goes to the even one; a little more goes up.
-        assert_eq!(quad_to_double(quad(16383, 1 << 59)), 1.0);
-        assert_eq!(quad_to_double(quad(16383, 1 << 59 | 1)), 1.0 + f64::EPSILON);
-        assert_eq!(quad_to_double(quad(0x7fff, 0)), f64::INFINITY);
-        assert!(quad_to_double(quad(0x7fff, 1)).is_nan());
-        assert_eq!(quad_to_double(quad(0x7ffe, 0)), f64::MAX);
-        assert_eq!(quad_to_double(quad(16383 - 1074, 0)), f64::from_bits(1));
-        assert_eq!(quad_to_double(quad(16383 - 1075, 0)), 0.0);
-        assert_eq!(quad_to_double(quad(16383 - 1075, 1)), f64::from_bits(1));
-        assert_eq!(quad_to_double(quad(0, 1)), 0.0);
+        assert_eq!(nearest(quad(16383, 1 << 59)), 1.0);
+        assert_eq!(nearest(quad(16383, 1 << 59 | 1)), 1.0 + f64::EPSILON);
+        assert_eq!(nearest(quad(0x7fff, 0)), f64::INFINITY);
+        assert!(nearest(quad(0x7fff, 1)).is_nan());
+        assert_eq!(nearest(quad(0x7ffe, 0)), f64::MAX);
+        assert_eq!(nearest(quad(16383 - 1074, 0)), f64::from_bits(1));
+        assert_eq!(nearest(quad(16383 - 1075, 0)), 0.0);
+        assert_eq!(nearest(quad(16383 - 1075, 1)), f64::from_bits(1));
+        assert_eq!(nearest(quad(0, 1)), 0.0);
     }
 }

@@ -513,6 +513,37 @@ fn what_a_manifest_must_say_is_looked_at() {
 }
 
 #[test]
+fn fields_that_are_not_known_are_kept_or_named_as_lost() {
+    let archive = open(&valid("snap030_own_unknown_fields")).unwrap();
+    let written = write(&archive, &options("snapshot-0.3.0")).unwrap();
+    find(&written, br#""nbytes":24,"quant":"none"}"#);
+    find(&written, br#","extra":[1,{"a":null}]}"#);
+    assert_eq!(content(&open(&written).unwrap()), content(&archive));
+
+    let renamed = ops::rename(&archive, |name| Some(format!("new.{name}"))).unwrap();
+    let written = write(&renamed, &options("snapshot-0.3.0")).unwrap();
+    let again = open(&written).unwrap();
+    let fields = again
+        .tensor("new.a")
+        .unwrap()
+        .info()
+        .metadata
+        .get("mag.fields");
+    let expected = [("quant".to_owned(), Value::Str("none".into()))];
+    assert_eq!(fields, Some(&Value::Map(expected.into_iter().collect())));
+
+    let registry = Registry::standard();
+    let older = options("snapshot-0.2.0");
+    let conversion = ops::prepare(&archive, registry.get("mag").unwrap(), &older).unwrap();
+    let lost: Vec<_> = conversion
+        .losses
+        .iter()
+        .map(|loss| loss.what.as_str())
+        .collect();
+    assert_eq!(lost, ["metadata \"mag.fields\"", "mag \"extra\""]);
+}
+
+#[test]
 fn of_a_repeated_key_in_the_metadata_the_last_counts_with_a_warning() {
     let from = r#""usr_metadata":{},"tensor_map""#;
     let spare = r#""snapshot_ver":"0.3.0","usr_metadata":{}"#;

@@ -8,7 +8,9 @@ use super::group::groups;
 use crate::args::DiffArgs;
 use crate::commands::inspect::shape;
 use crate::json::short_value;
-use crate::output::{BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, show_path};
+use crate::output::{
+    BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, show_name, show_path,
+};
 
 /// More changes are shown by the pattern of their names.
 const MANY: usize = 24;
@@ -30,7 +32,7 @@ pub(super) fn write_text(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io:
 }
 
 pub(super) fn write_change(change: &Change, out: &mut Out<'_>) -> io::Result<()> {
-    let name = Clean(&change.name);
+    let name = show_name(&change.name);
     write!(
         out,
         "{} {name}{}",
@@ -65,7 +67,7 @@ pub(super) fn letter(kind: &ChangeKind) -> char {
 /// The new name, where there is one.
 pub(super) fn renamed(change: &Change, show: impl Fn(&str) -> String) -> String {
     match (&change.kind, &change.b) {
-        (ChangeKind::Renamed, Some(b)) => format!(" -> {}", Clean(&show(&b.name))),
+        (ChangeKind::Renamed, Some(b)) => format!(" -> {}", show_name(&show(&b.name))),
         _ => String::new(),
     }
 }

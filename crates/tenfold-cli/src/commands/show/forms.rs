@@ -10,7 +10,7 @@ use super::Shown;
 use crate::args::ShowArgs;
 use crate::failure::{Failure, Result};
 use crate::json::Json;
-use crate::output::{BOLD, Clean, DIM, Out, show_path};
+use crate::output::{BOLD, DIM, Out, show_name, show_path};
 use crate::values::{Formatter, Grid, Number, exact, numbers};
 
 /// More elements are shortened to the first and last [`EDGE`] along each dimension, unless all are asked for.
@@ -40,7 +40,7 @@ impl Shown<'_> {
             [] => String::new(),
             slices => format!("[{}]", join(slices)),
         };
-        let name = out.paint(BOLD, format!("{}{slice}", Clean(self.tensor.name())));
+        let name = out.paint(BOLD, format!("{}{slice}", show_name(self.tensor.name())));
         let dtype = match info.dtype == sliced.dtype() {
             true => info.dtype.to_string(),
             false => format!("{} as {}", info.dtype, sliced.dtype()),

@@ -76,8 +76,9 @@ fn write_file(
     let mut target = Target::new(&mut *sink);
     let mut segments = file.segments;
     let is_late = |segment: &Segment| matches!(segment, Segment::Late { .. });
+    let mut promised = Vec::new();
     if !target.is_file() && segments.iter().any(is_late) {
-        segments = late_as_bytes(segments, from, options)?;
+        (segments, promised) = late_as_bytes(segments, from, options)?;
     }
     let mut progress = Progress::default();
     let mut late = Vec::new();
@@ -103,7 +104,23 @@ fn write_file(
             target.write(place, &bytes)?;
         }
     }
+    keep_promises(&promised, &progress.written)?;
     target.finish(at)
+}
+
+/// What was made for the sake of late segments alone must be what was written then: a source that changes in between
+/// would give a file that contradicts itself.
+fn keep_promises(promised: &[Written], written: &[Written]) -> Result<()> {
+    let is_same = |(a, b): (&Written, &Written)| {
+        (&a.range, a.raw_len, &a.digest) == (&b.range, b.raw_len, &b.digest)
+    };
+    match promised.len() <= written.len() && promised.iter().zip(written).all(is_same) {
+        true => Ok(()),
+        false => Err(Error::mismatch(
+            "changed",
+            "the input has changed while it was read, and what was written contradicts itself: try again",
+        )),
+    }
 }
 
 /// What was written, and where room was left.
@@ -115,12 +132,12 @@ struct Progress {
 }
 
 /// Makes everything up to the first computed segment without keeping it, to know what late segments are: a stream cannot
-/// be returned to.
+/// be returned to. Also gives what it made.
 fn late_as_bytes(
     segments: Vec<Segment>,
     from: &Archive,
     options: &ExecuteOptions,
-) -> Result<Vec<Segment>> {
+) -> Result<(Vec<Segment>, Vec<Written>)> {
     let is_computed = |segment: &Segment| matches!(segment, Segment::Computed(_));
     let end = segments.iter().position(is_computed);
     let run = segments
@@ -148,7 +165,8 @@ fn late_as_bytes(
         let bytes = make_late(segment, &progress.written, place)?;
         Ok(Segment::Bytes(bytes.unwrap_or_default()))
     };
-    segments.into_iter().map(make).collect()
+    let segments = segments.into_iter().map(make).collect::<Result<_>>()?;
+    Ok((segments, progress.written))
 }
 
 /// The bytes of a late segment that stands at `place`; `None` for any other.

@@ -6,8 +6,8 @@ use super::dequantize::QFloat;
 use super::raw::{Descriptor, Header, Root, StoredType, TRUNCATED};
 use super::scheme::Arrangement;
 use super::{
-    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_SCHEME, FLEX32, Mode, PARAM_ID, QFLOAT, QFLOAT_NAME,
-    SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
+    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_SCHEME, FLEX32, MAX_RANK, Mode, PARAM_ID, QFLOAT,
+    QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
 };
 use crate::error::{Error, Result};
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
@@ -129,11 +129,14 @@ fn check_rest(cx: &mut Context<'_>, cbor: &[u8], rest: Range<u64>) -> Result<()>
 fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
     const USUAL: u64 = 10 << 30;
     let Descriptor { shape, at, .. } = tensor;
-    let limit = cx.limits().rank;
+    let limit = cx.limits().rank.min(MAX_RANK);
     if shape.len() > limit {
         let message = format!("{} dimensions, the limit is {limit}", shape.len());
         let error = Error::limit("burnpack.limit", message).at(at.clone());
-        return Err(error.raised_by("rank"));
+        return Err(match limit < MAX_RANK {
+            true => error.raised_by("rank"),
+            false => error,
+        });
     }
     let overflow = || {
         let message = format!("shape {shape:?} has more elements or bytes than 64 bits can count");

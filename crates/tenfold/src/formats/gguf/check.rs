@@ -3,7 +3,6 @@
 use super::raw::TensorRecord;
 use super::types;
 use crate::error::{Error, Result};
-use crate::model::element_count;
 use crate::prelude::*;
 
 /// The data of a file.
@@ -54,16 +53,11 @@ pub(super) fn layout(
 fn size(record: &TensorRecord) -> Result<u64> {
     let TensorRecord { shape, dtype, .. } = record;
     types::check_row(*dtype, shape).map_err(|why| Error::malformed("gguf.block", why))?;
-    // Signed, as ggml counts: a larger dimension is negative there, also where another is 0.
-    let is_signed = |&count: &u64| i64::try_from(count).is_ok();
-    let elements = element_count(shape).filter(is_signed);
-    elements
-        .filter(|_| shape.iter().all(is_signed))
-        .and_then(|elements| dtype.bytes_for(elements))
-        .ok_or_else(|| {
-            let message = format!("shape {shape:?} of {dtype} has more than 63 bits can count");
-            Error::malformed("gguf.overflow", message)
-        })
+    types::data_len(*dtype, shape).ok_or_else(|| {
+        let message =
+            format!("shape {shape:?} of {dtype} has more elements or bytes than 63 bits can count");
+        Error::malformed("gguf.overflow", message)
+    })
 }
 
 fn range(

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::{Arranged, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
-    DType, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo, Value,
+    DType, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo, Value, ValueKind,
 };
 use crate::prelude::*;
 use crate::transform::quant;
@@ -62,7 +62,10 @@ pub(super) fn describe_file(
     let limit = cx.limits().header_bytes;
     let (mut fields, header) = Fields::begin(source)?;
     let pairs = fields.pairs(header.kv_count, id, limit)?;
-    let align = alignment(&pairs.metadata)?;
+    let align = alignment(&pairs.metadata).map_err(|error| match pairs.alignment {
+        Some(at) => error.at(at),
+        None => error,
+    })?;
     let records = fields.tensors(header.tensor_count, limit)?;
     unique(&records)?;
     let header_end = fields.r.pos();
@@ -111,7 +114,10 @@ pub(super) fn alignment(metadata: &Metadata) -> Result<u64> {
         None => return Ok(32),
         Some(Value::U32(align)) if align.is_power_of_two() => return Ok((*align).into()),
         Some(Value::U32(align)) => format!("{ALIGNMENT} is {align}, a power of two is expected"),
-        Some(value) => format!("{ALIGNMENT} is {value:?}, a u32 is expected"),
+        Some(value) => {
+            let kind = value.kind().map_or("an array", ValueKind::name);
+            format!("{ALIGNMENT} is stored as {kind}, a u32 is expected")
+        }
     };
     Err(Error::malformed("gguf.alignment", why))
 }
@@ -143,7 +149,10 @@ fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: End
     if let DType::Block(spec) = dtype {
         info.decoder = quant::decoder(spec, endian);
         if endian == Endian::Big && spec.halves.is_none() {
-            let message = format!("no program writes {} in big-endian files", spec.name);
+            let message = format!(
+                "no program writes {} in big-endian files, and how its blocks would be stored there is not known",
+                spec.name
+            );
             let defect = Error::unsupported("gguf.big-endian", message);
             info.defect = Some(defect.at_source(source, at));
         }

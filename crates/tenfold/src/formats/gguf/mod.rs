@@ -103,11 +103,9 @@ const QUANTIZATION_VERSION: &str = "general.quantization_version";
 /// What is written has rows of whole blocks, and sizes that ggml can count.
 fn tensor_fits(tensor: &TensorInfo) -> Result<(), String> {
     types::check_row(tensor.dtype, &tensor.shape)?;
-    let is_signed = |&count: &u64| i64::try_from(count).is_ok();
-    let elements = crate::model::element_count(&tensor.shape).filter(is_signed);
-    match elements.filter(|_| tensor.shape.iter().all(is_signed)) {
-        Some(elements) if tensor.dtype.bytes_for(elements).is_some() => Ok(()),
-        _ => Err("its size is not a number of 63 bits".into()),
+    match types::data_len(tensor.dtype, &tensor.shape) {
+        Some(_) => Ok(()),
+        None => Err("its size is not a number of 63 bits".into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The types of tensors by their numbers.
 
-use crate::model::{BlockSpec, DType};
+use crate::model::{BlockSpec, DType, element_count};
 use crate::prelude::*;
 
 /// The types that are numbers, with what the library calls them.
@@ -94,6 +94,16 @@ pub(super) fn id(dtype: DType) -> Option<u32> {
             .find(|(_, known)| *known == dtype)
             .map(|(id, _)| *id),
     }
+}
+
+/// Bytes of a tensor that ggml and the Python package can count: signed, and before they look for a dimension of 0.
+pub(super) fn data_len(dtype: DType, shape: &[u64]) -> Option<u64> {
+    let is_signed = |count: &u64| i64::try_from(*count).is_ok();
+    let nonzero: Vec<u64> = shape.iter().copied().filter(|&dim| dim != 0).collect();
+    let most = element_count(&nonzero).filter(is_signed)?;
+    let width = dtype.width().and_then(|width| u64::try_from(width).ok());
+    let most = most.checked_mul(width.unwrap_or(1)).filter(is_signed);
+    most.and_then(|_| dtype.bytes_for(element_count(shape)?))
 }
 
 /// Why rows of this length cannot be cut into the blocks of a type.

@@ -104,6 +104,11 @@ pub static SPEC: Spec = Spec {
                 name: |_| Ok(()),
                 dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
                 file_value: json_value,
+                tensor_value: |key, value| match key == OTHER_FIELDS {
+                    true => other_fields(value),
+                    false => Fit::No,
+                },
+                kept: true,
                 ..DENSE
             },
         },
@@ -152,6 +157,11 @@ const SNAPSHOT_030: &str = "snapshot-0.3.0";
 
 const MAGIC: &[u8; 4] = b"MAG!";
 const PRERELEASE_MAGIC: &[u8; 4] = b"MAG&";
+
+/// What every entry of a manifest's tensor map has.
+const ENTRY_FIELDS: [&str; 5] = ["shape", "dtype", "dtype_id", "offset", "nbytes"];
+/// The key of a tensor's metadata under which the other fields of its entry are.
+const OTHER_FIELDS: &str = "mag.fields";
 
 /// The longest key of the two layouts of version 1.
 const MAX_KEY: usize = 65535;
@@ -234,6 +244,16 @@ fn spec_value(key: &str, value: &Value) -> Fit {
         Value::Bool(value) => Fit::As(Value::I64((*value).into())),
         Value::F32(_) | Value::F64(_) => Fit::Exact,
         value if value.as_i64().is_some() => Fit::Exact,
+        _ => Fit::No,
+    }
+}
+
+/// Fields of an entry beside those that every entry has.
+fn other_fields(value: &Value) -> Fit {
+    match value {
+        Value::Map(fields) if !fields.iter().any(|(key, _)| ENTRY_FIELDS.contains(&key)) => {
+            json_value("", value)
+        }
         _ => Fit::No,
     }
 }

@@ -4,7 +4,7 @@ use super::codec::{File, describe_file};
 use super::index::{self, Index, TotalSize};
 use super::{INDEX, raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::Context;
+use crate::format::{Context, diagnose};
 use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -102,7 +102,14 @@ fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, File)> {
     }
     match describe_file(cx, id, &*source) {
         Ok(file) => Ok((id, file)),
-        Err(error) => Err(error.in_file(id, name)),
+        Err(error) => {
+            // Often a pointer of Git or a server's answer, of which the first bytes are no length.
+            let what = diagnose::instead(&*source);
+            let error = what.map_or(error, |what| {
+                Error::malformed("safetensors.header", what.message()).at(0..raw::PREFIX)
+            });
+            Err(error.in_file(id, name))
+        }
     }
 }
 

@@ -66,7 +66,11 @@ pub(super) fn shape(cbor: &mut Decoder<'_>, cx: &Context<'_>) -> Result<Vec<u64>
     cbor.array("shape", |cbor| {
         if shape.len() == limit {
             let message = format!("more than {limit} dimensions");
-            return Err(Error::malformed("ztensor.shape", message).at(at..cbor.pos()));
+            let place = at..cbor.pos();
+            return Err(match limit < MAX_RANK {
+                true => (Error::limit("ztensor.shape", message).at(place)).raised_by("rank"),
+                false => Error::malformed("ztensor.shape", message).at(place),
+            });
         }
         shape.push(cbor.unsigned("a dimension")?);
         Ok(())

@@ -172,7 +172,8 @@ pub(super) fn adapt_to(
             losses.push(Loss {
                 tensor: None,
                 what: format!("{} {:?}", kept.format, kept.name),
-                why: "what is not understood is kept in the same format only".into(),
+                why: "what is not understood is kept where the same format has a place for it"
+                    .into(),
                 effect: Effect::Dropped,
             });
         }

@@ -112,7 +112,7 @@ fn integers(scalar: Scalar, bytes: &[u8], floats: (Number, Number)) -> (Number, 
         Scalar::I64 => exact(bytes, |b| Number::Signed(i64::from_le_bytes(b).into())),
         Scalar::U128 => exact(bytes, |b| Number::Unsigned(u128::from_le_bytes(b))),
         Scalar::I128 => exact(bytes, |b| Number::Signed(i128::from_le_bytes(b))),
-        _ if precision(scalar).is_some() => None,
+        _ if scalar.is_float() => None,
         // Whole numbers of at most 32 bits: exact.
         #[allow(clippy::cast_possible_truncation)]
         _ => Some((

@@ -4,7 +4,6 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use crate::model::Scalar;
-use crate::transform::precision;
 
 /// One number of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +40,7 @@ impl Number {
         };
         match long {
             Some(number) => number,
-            None if precision(scalar).is_some() => Self::Float(value),
+            None if scalar.is_float() => Self::Float(value),
             // An integer of at most 32 bits: exact.
             #[allow(clippy::cast_possible_truncation)]
             None => Self::Signed(value as i128),

@@ -15,7 +15,7 @@ mod range;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use range::is_exact;
+pub(crate) use range::{is_exact, precision};
 
 use core::ops::AddAssign;
 use core::sync::atomic::Ordering::Relaxed;
@@ -91,6 +91,28 @@ impl Tally {
             overflows: get(&self.overflows),
             underflows: get(&self.underflows),
             nans: get(&self.nans),
+        }
+    }
+}
+
+impl Scalar {
+    /// The number that the lowest bits stand for, or the f64 nearest to it: integers of more than 53 bits and f128 are
+    /// rounded, and what is finite stays finite.
+    ///
+    /// ```
+    /// use tenfold::model::Scalar;
+    /// assert_eq!(Scalar::F8E4M3.to_f64(0xc4), -3.0);
+    /// assert_eq!(Scalar::I4.to_f64(0xf), -1.0);
+    /// ```
+    pub fn to_f64(self, bits: u128) -> f64 {
+        let mut number = [Exact::ZERO];
+        exact::decoder(self)(&bits.to_le_bytes(), &mut number);
+        let mut nearest = [0; 8];
+        encode::encoder(Scalar::F64)(&number, &mut nearest, &mut CastCounts::default());
+        let nearest = f64::from_le_bytes(nearest);
+        match number {
+            [number] if number.class == Class::Finite => nearest.clamp(f64::MIN, f64::MAX),
+            _ => nearest,
         }
     }
 }

@@ -17,6 +17,17 @@ pub(crate) fn is_exact(from: Scalar, to: Scalar) -> bool {
     }
 }
 
+/// How many digits the significand of a floating-point type has, and the exponent of its smallest normal number. Of f128,
+/// as far as it is computed with here, which is as f64.
+pub(crate) fn precision(scalar: Scalar) -> Option<(u32, i32)> {
+    let scalar = match scalar {
+        Scalar::F128 => Scalar::F64,
+        scalar => scalar,
+    };
+    let range = float_format(scalar)?.range();
+    Some((range.digits.unsigned_abs(), range.bottom + range.digits - 1))
+}
+
 /// The values of a type: some bits somewhere between the place of the lowest and that of the highest.
 pub(super) struct Range {
     /// Bits from the first to the last that is not 0.

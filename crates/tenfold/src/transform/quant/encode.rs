@@ -164,7 +164,9 @@ fn round(value: f32) -> f32 {
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturating, and at most 15
 fn q4_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
-    let mut largest = 0.0f32;
+    // The first number, not 0: the sign of a block of zeros is that of its first.
+    let first = values.iter().copied().find(|value| !value.is_nan());
+    let mut largest = first.unwrap_or(0.0);
     for &value in values {
         if value.abs() > largest.abs() {
             largest = value;
@@ -176,4 +178,26 @@ fn q4_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
     let code = |value: f32| ((value * inverse + 8.5) as u8).min(15);
     let (low, high) = values.split_at(BLOCK / 2);
     out.extend(low.iter().zip(high).map(|(a, b)| code(*a) | code(*b) << 4));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_zero_gives_a_block_of_zeros_its_sign() {
+        let mut block = [0.0; BLOCK];
+        let quantized = |block: &[f32; BLOCK]| {
+            let mut out = Vec::new();
+            q4_0(block, &mut out);
+            out
+        };
+        // What gguf-py writes.
+        let codes = [0x88; BLOCK / 2];
+        assert_eq!(quantized(&block), [&[0x00, 0x80], &codes[..]].concat());
+        block[0] = -0.0;
+        assert_eq!(quantized(&block), [&[0x00, 0x00], &codes[..]].concat());
+        block.swap(0, 1);
+        assert_eq!(quantized(&block), [&[0x00, 0x80], &codes[..]].concat());
+    }
 }

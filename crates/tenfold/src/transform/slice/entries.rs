@@ -298,11 +298,8 @@ impl<'a> Search<'_, 'a> {
             return Ok(());
         };
         if self.wanted.len() >= self.most {
-            let message = format!(
-                "more than {} entries are in the slice, the limit (tensor_memory) does not allow it",
-                self.most
-            );
-            return Err(Error::limit("memory", message));
+            let message = format!("more than {} entries are in the slice", self.most);
+            return Err(Error::limit("memory", message).raised_by("tensor_memory"));
         }
         self.wanted.push((place, n));
         Ok(())

@@ -6,7 +6,8 @@ use super::View;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 #[cfg(feature = "std")]
-use crate::transform::{PIECE, as_size};
+use crate::transform::PIECE;
+use crate::transform::as_size;
 
 impl View<'_> {
     /// Everything in one buffer, which grows as data arrives.

@@ -38,6 +38,8 @@ pub(crate) struct Json<'a> {
     /// The containers that are open, outermost first.
     open: Vec<Open>,
     max_depth: usize,
+    /// The depth is that of this limit, and not one of the format.
+    limit: Option<&'static str>,
     /// `NaN` and `Infinity` are numbers.
     not_finite: bool,
     rules: &'static Rules,
@@ -104,6 +106,7 @@ impl<'a> Json<'a> {
             base,
             open: Vec::new(),
             max_depth,
+            limit: None,
             not_finite: true,
             rules,
         };
@@ -111,6 +114,13 @@ impl<'a> Json<'a> {
             true => Err(json.wrong("begins with a byte order mark, which JSON does not have")),
             false => Ok(json),
         }
+    }
+
+    /// Says which limit the depth is.
+    #[cfg(feature = "mag")]
+    pub(crate) fn limited_by(mut self, limit: &'static str) -> Self {
+        self.limit = Some(limit);
+        self
     }
 
     /// Refuses `NaN` and `Infinity`, which JSON does not have.
@@ -129,6 +139,11 @@ impl<'a> Json<'a> {
     /// Where the last key began in the file.
     pub(crate) fn key_at(&self) -> u64 {
         self.place(self.key_pos)
+    }
+
+    /// Where what was read last ends in the file.
+    pub(crate) fn end_at(&self) -> u64 {
+        self.place(self.pos)
     }
 
     /// An error about what comes next.
@@ -262,7 +277,10 @@ impl<'a> Json<'a> {
             let message = format!("nested deeper than {} levels", self.max_depth);
             let at = self.place(self.pos);
             let error = Error::limit(self.rules.depth, message).at(at..at + 1);
-            return Err(error.raised_by("depth"));
+            return Err(match self.limit {
+                Some(limit) => error.raised_by(limit),
+                None => error,
+            });
         }
         self.pos += 1;
         self.open.push(Open {
@@ -345,7 +363,7 @@ impl<'a> Json<'a> {
             Some(found) => format!("{found:?}"),
             None => "the end of the text".to_owned(),
         };
-        self.wrong(format!("not JSON: {expected} was expected, found {found}"))
+        self.wrong(format!("not JSON: found {found}, expected {expected}"))
     }
 
     fn error(&self, rule: &'static str, pos: usize, message: impl Into<String>) -> Error {

@@ -1,5 +1,6 @@
 //! The header's text: the part of Python's literals that NumPy writes, scanned and never evaluated.
 
+use super::MAX_RANK;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
@@ -31,6 +32,7 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
     let mut fortran_order = None;
     let mut shape = None;
     scan.expect(b'{', "a dictionary")?;
+    scan.no_indentation(0..scan.at - 1, false)?;
     while !scan.take(b'}') {
         let at = scan.at;
         let key = scan.string("a key")?;
@@ -53,10 +55,12 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
             return Err(scan.unexpected("a comma or the end of the dictionary"));
         }
     }
+    let end = scan.at;
     scan.blank();
     if scan.at < text.len() {
         return Err(scan.unexpected("nothing but spaces behind the dictionary"));
     }
+    scan.no_indentation(end..text.len(), rules.long)?;
     match (descr, fortran_order, shape) {
         (Some((descr, descr_at)), Some(fortran_order), Some((shape, shape_at))) => Ok(Fields {
             descr,
@@ -86,6 +90,20 @@ impl Scan<'_> {
     fn blank(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r' | b'\x0c') = self.text.get(self.at) {
             self.at += 1;
+        }
+    }
+
+    /// Around the dictionary, Python takes spaces at the beginning of a last line for an indentation, and refuses them.
+    /// Behind a line feed NumPy helps where it also helps numbers of Python 2.
+    fn no_indentation(&self, blank: Range<usize>, helped: bool) -> Result<()> {
+        let text = self.text.get(blank.clone()).unwrap_or_default();
+        let last = text.iter().rposition(|byte| b"\n\r\x0c".contains(byte));
+        match last.and_then(|place| Some((place, *text.get(place)?))) {
+            Some((place, byte)) if place + 1 < text.len() && !(helped && byte != b'\r') => {
+                let message = "spaces stand behind a line break outside of the dictionary";
+                Err(self.refuse("header", message.into(), blank.start + place + 1))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -164,8 +182,7 @@ impl Scan<'_> {
                 return Err(self.unexpected("a comma or the end of the shape"));
             }
             if shape.len() == self.rules.max_rank {
-                let message = format!("more than {} dimensions", self.rules.max_rank);
-                return Err(self.refuse("rank", message, self.at));
+                return Err(self.too_many_dimensions());
             }
             shape.push(self.dimension()?);
             comma = self.take(b',');
@@ -175,6 +192,15 @@ impl Scan<'_> {
             return Err(self.refuse("shape", message.into(), start));
         }
         Ok((shape, start..self.at))
+    }
+
+    fn too_many_dimensions(&self) -> Error {
+        let most = self.rules.max_rank;
+        let message = format!("more than {most} dimensions");
+        match most < MAX_RANK {
+            true => (Error::limit("rank", message).at(self.rest(self.at))).raised_by("rank"),
+            false => self.refuse("rank", message, self.at),
+        }
     }
 
     fn dimension(&mut self) -> Result<u64> {

@@ -17,6 +17,8 @@ const LOCATOR: [u8; 4] = *b"PK\x06\x07";
 const LOCATOR_LEN: u64 = 20;
 const RECORD: [u8; 4] = *b"PK\x01\x02";
 const RECORD_LEN: u64 = 46;
+/// The latest version of the format, in tenths: what needs a later one may mean something else.
+const LATEST: u8 = 63;
 /// Bytes of the comment behind the end record, at most.
 const MAX_COMMENT: u64 = 0xffff;
 
@@ -65,7 +67,8 @@ impl Directory {
         if len > limit {
             let message =
                 format!("the directory has {len} bytes, the limit for headers is {limit}");
-            return Err(Error::limit("zip.limit", message).at(range));
+            let error = Error::limit("zip.limit", message).at(range);
+            return Err(error.raised_by("header_bytes"));
         }
         let mut r = Reader::over(source, range.clone(), "zip.directory");
         let mut entries = Vec::new();
@@ -105,7 +108,7 @@ impl Entry {
             );
             return Err(Error::malformed("zip.directory", message).at(at..at + 4));
         }
-        let _versions = r.u32("versions")?;
+        let [_, _, needed, _] = r.array("versions")?;
         let flags = r.u16("flags")?;
         let method = r.u16("method")?;
         let _time = r.u32("time")?;
@@ -150,13 +153,19 @@ impl Entry {
             local_at,
             name,
         };
-        entry.check(disk).map_err(about)?;
+        entry.check(disk, needed).map_err(about)?;
         Ok(entry)
     }
 
     /// What a single member must be.
-    fn check(&self, disk: u16) -> Result<()> {
+    fn check(&self, disk: u16, needed: u8) -> Result<()> {
         let name = &self.name;
+        if needed > LATEST {
+            let (whole, tenth) = (needed / 10, needed % 10);
+            let message =
+                format!("member {name:?} needs version {whole}.{tenth} of zip, 6.3 is the latest");
+            return Err(Error::unsupported("zip.version", message));
+        }
         if !matches!(disk, 0 | 0xffff) {
             return Err(several_disks());
         }

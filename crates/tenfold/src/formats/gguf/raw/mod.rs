@@ -118,10 +118,9 @@ impl<'a> Fields<'a> {
             return Err(Error::malformed("gguf.name", message).at(at..self.r.pos()));
         }
         let name = self.r.text(len, "gguf.name", "a tensor's name")?;
-        let (shape, dtype) = self
-            .shape_and_type()
-            .map_err(|error| error.in_tensor(&name))?;
-        let offset = self.u64("the offset of a tensor")?;
+        let blame = |error: Error| error.in_tensor(&name);
+        let (shape, dtype) = self.shape_and_type().map_err(blame)?;
+        let offset = self.u64("the offset of a tensor").map_err(blame)?;
         Ok(TensorRecord {
             name,
             shape,

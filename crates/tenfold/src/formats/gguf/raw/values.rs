@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Dialect, Fields, TRUNCATED};
 use crate::error::{Error, Result};
+use crate::formats::gguf::ALIGNMENT;
 use crate::io::Reader;
 use crate::model::{Elsewhere, Load, Metadata, SourceId, Value, ValueKind};
 use crate::prelude::*;
@@ -51,6 +52,8 @@ pub(in crate::formats::gguf) struct Pairs {
     pub(in crate::formats::gguf) metadata: Metadata,
     /// Where the first array of arrays is.
     pub(in crate::formats::gguf) nested: Option<u64>,
+    /// Where the alignment is said.
+    pub(in crate::formats::gguf) alignment: Option<Range<u64>>,
 }
 
 impl Fields<'_> {
@@ -66,22 +69,33 @@ impl Fields<'_> {
         let mut pairs = Pairs {
             metadata: Metadata::new(),
             nested: None,
+            alignment: None,
         };
         let mut places = Vec::new();
         for _ in 0..count {
             places.push(self.r.pos());
             let key = self.key()?;
             let at = self.r.pos();
-            let kind = self.kind()?;
-            let value = match kind.0 {
-                ARRAY => self.array(id, at, &mut pairs.nested)?,
-                _ => self.value(kind)?,
-            };
+            let value = self
+                .typed_value(id, at, &mut pairs.nested)
+                .map_err(|error| error.adding(&format!(" (metadata {key:?})")))?;
+            if key == ALIGNMENT {
+                pairs.alignment = Some(at..self.r.pos());
+            }
             pairs.metadata.push(key, value);
             self.check_limit(limit)?;
         }
         check_duplicates(&pairs.metadata, &places)?;
         Ok(pairs)
+    }
+
+    /// A value with its type in front of it, at `at`.
+    fn typed_value(&mut self, id: SourceId, at: u64, nested: &mut Option<u64>) -> Result<Value> {
+        let kind = self.kind()?;
+        match kind.0 {
+            ARRAY => self.array(id, at, nested),
+            _ => self.value(kind),
+        }
     }
 
     fn key(&mut self) -> Result<String> {

@@ -2,6 +2,7 @@
 
 use super::super::raw::Version;
 use super::super::raw::manifest::{self as raw, Entry, Header, PAGE};
+use super::super::{OTHER_FIELDS, SPEC};
 use super::{
     aligned, behind, cut_off, data, data_range, out_of_bounds, planned_len, unique_names,
     within_limits,
@@ -9,7 +10,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::format::{Context, Segment};
 use crate::io::Reader;
-use crate::model::{Endian, Manifest, Payload, TensorInfo};
+use crate::model::{Endian, Kept, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manifest> {
@@ -20,8 +21,7 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     let text = source.read(place.clone())?;
     let depth = cx.limits().depth;
     let parsed = raw::Manifest::parse(&text, place.start, depth, &mut |key, at| {
-        let message =
-            format!("usr_metadata has the key {key:?} more than once; the last one counts");
+        let message = format!("an object has the key {key:?} more than once; the last one counts");
         cx.warn("mag.duplicate", at..at + 1, message)
     })?;
 
@@ -31,6 +31,14 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     manifest.region(0..Header::LEN, "header");
     manifest.region(place, "manifest");
     manifest.metadata = parsed.usr_metadata;
+    manifest.kept = (parsed.others.into_iter())
+        .map(|(name, range)| Kept {
+            format: SPEC.id,
+            name,
+            source: SourceId::MAIN,
+            range,
+        })
+        .collect();
     manifest.tensors = to_tensors(parsed.tensor_map, &header)?.into();
     unique_names(&manifest.tensors, &places)?;
     let blob = header.data()?;
@@ -133,6 +141,7 @@ fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
         dtype,
         offset,
         nbytes,
+        others,
         at,
     } in entries
     {
@@ -141,6 +150,9 @@ fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
         let mut tensor = TensorInfo::dense(name, dtype, shape, Payload::main(range));
         for part in &mut tensor.parts {
             part.endian = endian;
+        }
+        if !others.is_empty() {
+            tensor.metadata.push(OTHER_FIELDS, Value::Map(others));
         }
         tensors.push(tensor);
     }
@@ -151,11 +163,9 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
     let mut manifest = raw::Manifest {
         usr_metadata: what.metadata.clone(),
         tensor_map: Vec::new(),
+        others: Vec::new(),
     };
-    let mut segments = vec![
-        Segment::Bytes(Vec::new()),
-        Segment::Align { to: PAGE, fill: 0 },
-    ];
+    let mut segments = vec![Segment::Align { to: PAGE, fill: 0 }];
     let mut end = 0;
     for (index, tensor) in what.tensors.iter().enumerate() {
         let nbytes = planned_len(tensor)?;
@@ -170,13 +180,24 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
             dtype: tensor.dtype,
             offset: end,
             nbytes,
+            others: match tensor.metadata.get(OTHER_FIELDS) {
+                Some(Value::Map(others)) => others.clone(),
+                _ => Metadata::new(),
+            },
             at: 0,
         });
         segments.push(data(index, tensor));
         end = behind(end, nbytes)?;
     }
-    let text = manifest.encode(timestamp)?;
-    let meta_span = text.len() as u64;
+    let mut text = manifest.encode(timestamp)?;
+    let mut kept = Vec::new();
+    let mut meta_span = text.len() as u64 + 1;
+    for Kept { source, range, .. } in what.kept.iter().filter(|kept| kept.format == SPEC.id) {
+        let (source, range) = (*source, range.clone());
+        meta_span = behind(meta_span, 1 + (range.end - range.start))?;
+        kept.push(Segment::Bytes(b",".to_vec()));
+        kept.push(Segment::Copy { source, range });
+    }
     let header = Header {
         big_endian: false,
         meta_offset: Header::LEN,
@@ -186,9 +207,12 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
     };
     let mut head = Vec::new();
     header.encode(&mut head);
-    head.extend(text.into_bytes());
-    if let Some(first) = segments.first_mut() {
-        *first = Segment::Bytes(head);
+    if kept.is_empty() {
+        text.push('}');
+    } else {
+        kept.push(Segment::Bytes(b"}".to_vec()));
     }
-    Ok(segments)
+    head.extend(text.into_bytes());
+    let head = core::iter::once(Segment::Bytes(head)).chain(kept);
+    Ok(head.chain(segments).collect())
 }

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use super::super::{shape, tables};
+use super::super::{ENTRY_FIELDS, shape, tables};
 use super::{Version, dtype, dtype_number};
 use crate::error::{Error, Result};
 use crate::io::Reader;
@@ -113,6 +113,8 @@ pub struct Manifest {
     pub usr_metadata: Metadata,
     /// The tensors, in the order of the manifest.
     pub tensor_map: Vec<Entry>,
+    /// Other fields: their keys, and the places in the file of key and value.
+    pub others: Vec<(String, Range<u64>)>,
 }
 
 /// An entry of the tensor map.
@@ -128,11 +130,13 @@ pub struct Entry {
     pub offset: u64,
     /// Bytes of the data.
     pub nbytes: u64,
+    /// Other fields.
+    pub others: Metadata,
     /// Where the entry begins in the file.
     pub at: u64,
 }
 
-/// What every manifest has. Others are passed over; so are the values of the first four.
+/// What every manifest has. The values of the first four are passed over.
 const FIELDS: [&str; 6] = [
     "manifest_ver",
     "timestamp",
@@ -141,27 +145,31 @@ const FIELDS: [&str; 6] = [
     "usr_metadata",
     "tensor_map",
 ];
-/// What every entry has. Others are passed over.
-const ENTRY_FIELDS: [&str; 5] = ["shape", "dtype", "dtype_id", "offset", "nbytes"];
 
 impl Manifest {
     /// Reads a manifest that stands at `base` of the file and is nested no deeper than `depth`. `repeated` is told of
-    /// keys that are in an object of the user's metadata more than once, with their place; the last one counts.
+    /// keys that are in an object more than once, with their place; the last one counts.
     pub fn parse(
         bytes: &[u8],
         base: u64,
         depth: usize,
         repeated: &mut dyn FnMut(&str, u64) -> Result<()>,
     ) -> Result<Self> {
-        let mut json = Json::new(bytes, base, depth, &RULES)?;
+        let mut json = Json::new(bytes, base, depth, &RULES)?.limited_by("depth");
         let mut manifest = Self::default();
         let mut seen = Fields::new(&FIELDS);
         json.object("the manifest")?;
         while let Some(key) = json.key()? {
             match seen.note(&json, &key)? {
                 Some("usr_metadata") => manifest.usr_metadata = usr_metadata(&mut json, repeated)?,
-                Some("tensor_map") => manifest.tensor_map = tensor_map(&mut json)?,
-                _ => json.skip()?,
+                Some("tensor_map") => manifest.tensor_map = tensor_map(&mut json, repeated)?,
+                Some(_) => json.skip()?,
+                None => {
+                    let at = json.key_at();
+                    json.skip()?;
+                    let others = &mut manifest.others;
+                    others.push((key.into_owned(), at..json.end_at()));
+                }
             }
         }
         seen.complete("the manifest")
@@ -170,7 +178,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest, as compact as magnetron does. `timestamp` is in seconds since 1970.
+    /// Writes the manifest, as compact as magnetron does, up to the end of the last field that is known: others and a
+    /// brace follow. `timestamp` is in seconds since 1970.
     pub fn encode(&self, timestamp: u64) -> Result<String> {
         let mut out = String::new();
         out.push_str("{\"manifest_ver\":1,\"timestamp\":");
@@ -185,7 +194,7 @@ impl Manifest {
             }
             entry.encode(&mut out)?;
         }
-        out.push_str("}}");
+        out.push('}');
         Ok(out)
     }
 }
@@ -201,13 +210,13 @@ fn usr_metadata(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Metadata>
     }
 }
 
-fn tensor_map(json: &mut Json<'_>) -> Result<Vec<Entry>> {
+fn tensor_map(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     json.object("tensor_map")?;
     while let Some(name) = json.key()? {
         let at = json.key_at();
         let name = name.into_owned();
-        match Entry::parse(json, at) {
+        match Entry::parse(json, at, repeated) {
             Ok(entry) => entries.push(Entry { name, ..entry }),
             Err(error) => return Err(error.in_tensor(&name)),
         }
@@ -217,16 +226,18 @@ fn tensor_map(json: &mut Json<'_>) -> Result<Vec<Entry>> {
 
 impl Entry {
     /// Reads an entry, whose name was its key.
-    fn parse(json: &mut Json<'_>, at: u64) -> Result<Self> {
+    fn parse(json: &mut Json<'_>, at: u64, repeated: Repeated<'_>) -> Result<Self> {
         let mut entry = Self {
             name: String::new(),
             shape: Vec::new(),
             dtype: DType::UNKNOWN,
             offset: 0,
             nbytes: 0,
+            others: Metadata::new(),
             at,
         };
         let mut seen = Fields::new(&ENTRY_FIELDS);
+        let mut others = Others::default();
         json.object("an entry of tensor_map")?;
         while let Some(key) = json.key()? {
             match seen.note(json, &key)? {
@@ -238,9 +249,11 @@ impl Entry {
                 }
                 Some("offset") => entry.offset = number(json, "offset", "mag.bounds")?,
                 Some("nbytes") => entry.nbytes = number(json, "nbytes", "mag.length")?,
-                _ => json.skip()?,
+                Some(_) => json.skip()?,
+                None => others.read(key.into_owned(), json, repeated)?,
             }
         }
+        entry.others = others.fields.into_iter().collect();
         seen.complete("an entry of tensor_map")
             .and_then(|()| entry.check())
             .map_err(|error| error.at(at..at + 1))?;
@@ -279,8 +292,38 @@ impl Entry {
         let Self { offset, nbytes, .. } = self;
         let _ = write!(
             out,
-            "],\"dtype\":\"{name}\",\"dtype_id\":{number},\"offset\":{offset},\"nbytes\":{nbytes}}}"
+            "],\"dtype\":\"{name}\",\"dtype_id\":{number},\"offset\":{offset},\"nbytes\":{nbytes}"
         );
+        for (key, value) in self.others.iter() {
+            out.push(',');
+            json::encode_str(key, out);
+            out.push(':');
+            json::encode(value, out)?;
+        }
+        out.push('}');
+        Ok(())
+    }
+}
+
+/// Fields that are not known. Of one that is repeated the last value counts.
+#[derive(Default)]
+struct Others {
+    fields: Vec<(String, Value)>,
+    places: LookupMap<String, usize>,
+}
+
+impl Others {
+    fn read(&mut self, key: String, json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<()> {
+        let at = json.key_at();
+        let value = json.value(repeated)?;
+        let place = *(self.places.entry(key.clone())).or_insert(self.fields.len());
+        match self.fields.get_mut(place) {
+            Some((_, earlier)) => {
+                repeated(&key, at)?;
+                *earlier = value;
+            }
+            None => self.fields.push((key, value)),
+        }
         Ok(())
     }
 }
@@ -402,14 +445,18 @@ mod tests {
             dtype: DType::F8_E4M3,
             offset: 0,
             nbytes: 6,
+            others: [("é".to_owned(), Value::Null)].into_iter().collect(),
             at: 0,
         });
-        let text = manifest.encode(0).unwrap();
-        assert!(text.contains(r#""w\u0000é":{"shape":[2,3],"dtype":"float8_e4m3fn","dtype_id":3,"offset":0,"nbytes":6}"#));
+        let text = manifest.encode(0).unwrap() + r#","other":[1,2]}"#;
+        assert!(text.contains(r#""w\u0000é":{"shape":[2,3],"dtype":"float8_e4m3fn","dtype_id":3,"offset":0,"nbytes":6,"é":null}"#));
         let back = Manifest::parse(text.as_bytes(), 44, 64, &mut |_, _| Ok(())).unwrap();
         assert_eq!(back.usr_metadata, manifest.usr_metadata);
         assert_eq!(back.tensor_map[0].name, "w\0é");
         assert_eq!(back.tensor_map[0].shape, [2, 3]);
         assert_eq!(back.tensor_map[0].dtype, DType::F8_E4M3);
+        assert_eq!(back.tensor_map[0].others, manifest.tensor_map[0].others);
+        let end = 44 + text.len() as u64;
+        assert_eq!(back.others, [("other".to_owned(), end - 14..end - 1)]);
     }
 }

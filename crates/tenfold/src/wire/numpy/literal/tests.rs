@@ -106,7 +106,24 @@ fn what_python_would_evaluate_is_refused() {
         );
     }
     let whole = "{'descr': '<f4', 'fortran_order': False, 'shape': ()}";
-    assert!(read(whole, 1).is_ok());
+    let around = |form: &str, version| {
+        read(&form.replace("{}", whole), version)
+            .map(drop)
+            .map_err(|error| error.rule())
+    };
+    let refused = Err("npy.header".to_owned());
+    for form in ["{}", " \t{}", "\n{}", "\n \n{} \n", "{}\r", "{} \r \n"] {
+        assert_eq!(around(form, 1), Ok(()), "{form:?}");
+        assert_eq!(around(form, 3), Ok(()), "{form:?}");
+    }
+    for form in ["\n {}", "\r\t{}", "{}\r ", "{}  \r\t"] {
+        assert_eq!(around(form, 1), refused, "{form:?}");
+        assert_eq!(around(form, 3), refused, "{form:?}");
+    }
+    for form in ["{}\n ", "{}\r\n  ", "{}\n\n "] {
+        assert_eq!(around(form, 2), Ok(()), "{form:?}");
+        assert_eq!(around(form, 3), refused, "{form:?}");
+    }
     for after in ["\0", ";", " 1", "{}"] {
         assert_eq!(
             read(&format!("{whole}{after}"), 1).unwrap_err().rule(),

@@ -1,0 +1,201 @@
+//! Targets and sources that are not what they should be: full disks, closed directories, links, pipes, other file systems,
+//! inputs that change.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::jobs::{BINARY, OLD, Tree, tree, write_input};
+use crate::run;
+
+fn small() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    write_input(&dir.path().join("in.safetensors"), 3, 1);
+    dir
+}
+
+#[test]
+fn a_source_that_becomes_shorter_is_an_error_and_leaves_nothing() {
+    let dir = small();
+    let input = dir.path().join("in.safetensors");
+    let whole = fs::read(&input).unwrap();
+    let (mut refused, mut done) = (0, 0);
+    for step in 0..30u64 {
+        fs::write(&input, &whole).unwrap();
+        let child = Command::new(BINARY)
+            .current_dir(dir.path())
+            .args([
+                "convert",
+                "in.safetensors",
+                "out.zt",
+                "--zstd",
+                "3",
+                "--quiet",
+            ])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        sleep(Duration::from_millis(step));
+        // Without replacing it: who has it open sees it shrink.
+        let file = fs::OpenOptions::new().write(true).open(&input).unwrap();
+        file.set_len(whole.len() as u64 / 3).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let output = dir.path().join("out.zt");
+        match ended.status.code() {
+            Some(0) => {
+                done += 1;
+                run(&dir, &["verify", "out.zt", "--quiet"], 0);
+                fs::remove_file(output).unwrap();
+            }
+            Some(2) => {
+                refused += 1;
+                assert!(!output.exists());
+            }
+            other => panic!("{other:?}: {}", String::from_utf8_lossy(&ended.stderr)),
+        }
+        let names: Vec<_> = tree(dir.path()).into_keys().collect();
+        assert_eq!(names, ["in.safetensors"]);
+    }
+    eprintln!("{refused} refused, {done} were done before");
+}
+
+#[test]
+fn a_target_on_another_file_system_is_written_there() {
+    let dir = small();
+    let here = fs::metadata(dir.path()).unwrap().dev();
+    let elsewhere = ["/dev/shm", "/var/tmp", env!("CARGO_TARGET_TMPDIR"), "/run"];
+    let other = |path: &&str| fs::metadata(path).is_ok_and(|found| found.dev() != here);
+    let place = elsewhere.into_iter().filter(other);
+    let Some(there) = place.filter_map(|path| TempDir::new_in(path).ok()).next() else {
+        eprintln!("SKIPPED: there is no second file system to write to");
+        return;
+    };
+    let target = there.path().join("out.zt");
+    run(
+        &dir,
+        &[
+            "convert",
+            "in.safetensors",
+            target.to_str().unwrap(),
+            "--quiet",
+            "--check",
+        ],
+        0,
+    );
+    assert_eq!(tree(there.path()).len(), 1);
+    assert_eq!(tree(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_said_and_stays_as_it_is() {
+    let dir = small();
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    // Who may do everything is not stopped by permissions, but by a file system without files.
+    let mut target = closed.join("out.zt");
+    if fs::write(closed.join("probe"), "").is_ok() {
+        fs::remove_file(closed.join("probe")).unwrap();
+        target = PathBuf::from("/proc/out.zt");
+        if !Path::new("/proc/self").exists() {
+            eprintln!("SKIPPED: nothing is closed to this user");
+            return;
+        }
+    }
+    let message = run(
+        &dir,
+        &[
+            "convert",
+            "in.safetensors",
+            target.to_str().unwrap(),
+            "--quiet",
+        ],
+        2,
+    );
+    assert!(message.contains("cannot create"), "{message}");
+    assert!(!target.exists());
+}
+
+#[test]
+fn links_are_followed_and_what_is_no_file_is_not_replaced() {
+    let dir = small();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("real")).unwrap();
+    fs::write(at("real/m.zt"), OLD).unwrap();
+    symlink("real/m.zt", at("link.zt")).unwrap();
+    run(
+        &dir,
+        &["convert", "in.safetensors", "link.zt", "--quiet", "--force"],
+        0,
+    );
+    assert!(at("link.zt").symlink_metadata().unwrap().is_symlink());
+    run(&dir, &["verify", "real/m.zt", "--quiet"], 0);
+
+    fs::create_dir(at("folder.zt")).unwrap();
+    run(
+        &dir,
+        &[
+            "convert",
+            "in.safetensors",
+            "folder.zt",
+            "--quiet",
+            "--force",
+        ],
+        2,
+    );
+    assert!(at("folder.zt").is_dir());
+
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe.zt"), fifo, mode, 0).unwrap();
+    let message = run(
+        &dir,
+        &["convert", "in.safetensors", "pipe.zt", "--quiet", "--force"],
+        2,
+    );
+    assert!(message.contains("a device or a pipe"), "{message}");
+    let message = run(&dir, &["convert", "pipe.zt", "out.zt", "--quiet"], 2);
+    assert!(message.contains("not a regular file"), "{message}");
+    assert!(!at("out.zt").exists());
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let dir = small();
+    let disk = TempDir::new().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"])
+        .arg(disk.path())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        eprintln!("SKIPPED: a small disk cannot be mounted here (needs root)");
+        return;
+    }
+    let unmount = Unmount(disk);
+    let target = unmount.0.path().join("m.zt");
+    fs::write(&target, OLD).unwrap();
+    // The length is known before, and is not.
+    for options in [&["--raw"][..], &["--zstd", "1"]] {
+        let mut args = vec!["convert", "in.safetensors", target.to_str().unwrap()];
+        args.extend(["--quiet", "--force"].iter().chain(options));
+        let message = run(&dir, &args, 2);
+        assert!(message.contains("no space left"), "{message}");
+        let found = tree(unmount.0.path());
+        assert_eq!(found, Tree::from([("m.zt".to_owned(), OLD.to_vec())]));
+    }
+}
+
+struct Unmount(TempDir);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}

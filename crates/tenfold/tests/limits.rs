@@ -1,0 +1,108 @@
+//! What a file may ask for can be set, and a refusal says by which limit it is and how to raise it.
+
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Kind, cases, handled};
+use tenfold::io::Limits;
+use tenfold::{Error, ErrorKind, OpenOptions};
+
+/// Whether it is refused for a limit; then by its name, and with the way to raise it.
+fn is_limit(error: &Error, name: &str, title: &str) -> bool {
+    if error.kind() != ErrorKind::Limit {
+        return false;
+    }
+    let hint = format!("--limit {name}=N raises it");
+    assert!(error.message().contains(&hint), "{title}: {error}");
+    true
+}
+
+fn with(name: &str, value: u64) -> OpenOptions {
+    OpenOptions::new().limits(Limits::default().with(name, value).unwrap())
+}
+
+/// The formats of which some file is refused.
+fn refused(name: &str, value: u64) -> BTreeSet<&'static str> {
+    let options = with(name, value);
+    let mut formats = BTreeSet::new();
+    for case in cases(Kind::Valid) {
+        let title = case.title();
+        let errors: Vec<Error> = match options.open(&case.path) {
+            Err(error) => vec![error],
+            Ok(archive) => (archive.tensors())
+                .filter_map(|tensor| tensor.info().defect.clone())
+                .collect(),
+        };
+        if errors.iter().any(|error| is_limit(error, name, &title)) {
+            formats.insert(case.format);
+        }
+    }
+    formats
+}
+
+fn all() -> BTreeSet<&'static str> {
+    handled().iter().map(|entry| entry.spec.id).collect()
+}
+
+#[test]
+fn no_format_gives_a_tensor_of_more_dimensions_than_the_limit() {
+    for limit in [0, 1, 2] {
+        let options = with("rank", limit);
+        for case in cases(Kind::Valid) {
+            let Ok(archive) = options.open(&case.path) else {
+                continue;
+            };
+            let rank = archive.tensors().map(|tensor| tensor.info().shape.len());
+            assert!(rank.max().unwrap_or(0) as u64 <= limit, "{}", case.title());
+        }
+    }
+    assert_eq!(refused("rank", 0), all());
+}
+
+#[test]
+fn headers_are_limited_in_every_format_whose_headers_can_grow() {
+    // An array's header has 10 000 bytes at most; that of TENS grows with dimensions, which have a limit of their own.
+    let mut expected = all();
+    expected.retain(|format| !["npy", "tens"].contains(format));
+    assert_eq!(refused("header_bytes", 1), expected);
+}
+
+#[test]
+fn nesting_is_limited_where_formats_nest() {
+    assert!(refused("depth", 1).len() >= 3, "{:?}", refused("depth", 1));
+}
+
+#[test]
+fn sparse_and_compressed_tensors_are_limited_when_they_are_read() {
+    for (name, least) in [("tensor_memory", 3), ("dense_bytes", 2)] {
+        let options = with(name, 1);
+        let mut formats = BTreeSet::new();
+        for case in cases(Kind::Valid) {
+            let Ok(archive) = options.open(&case.path) else {
+                continue;
+            };
+            for tensor in archive.tensors() {
+                let read = tensor.canonical();
+                if read.is_err_and(|error| is_limit(&error, name, &case.title())) {
+                    formats.insert(case.format);
+                }
+            }
+        }
+        assert!(formats.len() >= least, "{name}: {formats:?}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_not_there_is_said() {
+    let error = Limits::default().with("nothing", 1).unwrap_err();
+    assert!(error.message().contains("header_bytes"), "{error}");
+}

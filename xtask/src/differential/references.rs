@@ -1,0 +1,111 @@
+//! The packages that read beside us, and what each side may refuse alone.
+
+/// A package that reads a format.
+pub(super) struct Reference {
+    pub(super) format: &'static str,
+    /// What pip installs, the release itself first.
+    pub(super) installs: &'static [&'static str],
+    pub(super) program: &'static str,
+    /// Rules under which we refuse what it takes. The page of the format lists them.
+    pub(super) stricter: &'static [&'static str],
+    /// What it says when it refuses what we take, and why we take it.
+    pub(super) laxer: &'static [(&'static str, &'static str)],
+}
+
+impl Reference {
+    /// `numpy 2.4.6`
+    pub(super) fn release(&self) -> String {
+        self.installs.first().unwrap_or(&"").replace("==", " ")
+    }
+}
+
+/// What NumPy does not read although ml_dtypes, which extends it, writes it.
+const F8_E5M2: (&str, &str) = (
+    "not a valid dtype descriptor: '<f1'",
+    "ml_dtypes writes it for f8_e5m2, and NumPy does not load it again",
+);
+
+pub(super) const REFERENCES: &[Reference] = &[
+    Reference {
+        format: "npy",
+        installs: &["numpy==2.4.6", "ml_dtypes==0.6.0"],
+        program: "numpy_files.py",
+        stricter: &[
+            "npy.dtype",
+            "npy.fortran-order",
+            "npy.header",
+            "npy.keys",
+            "npy.longdouble",
+            "npy.shape",
+            "npy.string",
+            "npy.structured",
+            "npy.subarray",
+            "npy.time",
+            "npy.void",
+        ],
+        laxer: &[F8_E5M2],
+    },
+    Reference {
+        format: "npz",
+        installs: &["numpy==2.4.6", "ml_dtypes==0.6.0"],
+        program: "numpy_files.py",
+        stricter: &[
+            "npz.checksum",
+            "npz.deflate",
+            "npz.dtype",
+            "npz.fortran-order",
+            "npz.header",
+            "npz.keys",
+            "npz.longdouble",
+            "npz.magic",
+            "npz.member-size",
+            "npz.shape",
+            "npz.string",
+            "npz.structured",
+            "npz.subarray",
+            "npz.time",
+            "npz.void",
+            "zip.directory",
+            "zip.disks",
+            "zip.duplicate",
+            "zip.encrypted",
+            "zip.end",
+            "zip.local-header",
+            "zip.method",
+            "zip.name",
+            "zip.overlap",
+            "zip.size",
+            "zip.truncated",
+            "zip.zip64",
+        ],
+        laxer: &[F8_E5M2],
+    },
+    Reference {
+        format: "gguf",
+        installs: &["gguf==0.19.0", "numpy"],
+        program: "gguf_files.py",
+        stricter: &[
+            "gguf.bool",
+            "gguf.bounds",
+            "gguf.key",
+            "gguf.offset",
+            "gguf.overlap",
+            "gguf.truncated",
+            "gguf.value-type",
+        ],
+        laxer: &[
+            (
+                "version 1 which we cannot handle",
+                "version 1 is read here, as by the first releases of the package",
+            ),
+            (
+                "np.uint32(42) is not a valid GGMLQuantizationType",
+                "Q2_0 is newer than the package",
+            ),
+            (
+                "IndexError: tuple index out of range",
+                "a bf16 without dimensions, which ggml reads; the package takes it for blocks",
+            ),
+        ],
+    },
+];
