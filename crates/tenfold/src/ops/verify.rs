@@ -4,7 +4,7 @@ use crate::archive::{Archive, Tensor};
 use crate::digest::{Hasher, hex};
 use crate::error::{Error, Result};
 use crate::format::{ExecuteOptions, Finding, Form, Severity};
-use crate::model::{Checksum, DType, Layout, Over, Part, Role, SourceId};
+use crate::model::{Checksum, DType, Layout, Over, Part, Payload, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{
@@ -32,7 +32,11 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         counts.add(&one.counts);
     }
     for sealed in &archive.manifest().sealed {
-        if let Err(error) = check_sealed(archive, sealed.source, &sealed.range, &sealed.checksum) {
+        let payload = Payload::Raw {
+            source: sealed.source,
+            range: sealed.range.clone(),
+        };
+        if let Err(error) = compare_checksum(archive, &payload, &sealed.checksum) {
             findings.push(Finding::from(&error.in_format(id)));
         }
     }
@@ -61,25 +65,25 @@ pub(super) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> 
             return Ok(());
         };
         let mut parts = tensor.info().parts.iter();
-        parts
-            .try_for_each(|part| compare_checksum(archive, part))
-            .map_err(|error| tensor.blame(error))
+        let compared = parts.try_for_each(|part| match &part.checksum {
+            Some(checksum) => compare_checksum(archive, &part.payload, checksum),
+            None => Ok(()),
+        });
+        compared.map_err(|error| tensor.blame(error))
     });
     compared.into_iter().collect()
 }
 
-fn compare_checksum(archive: &Archive, part: &Part) -> Result<()> {
-    let Some(checksum) = &part.checksum else {
-        return Ok(());
-    };
+/// Reads bytes to their end, and compares what they hash to.
+fn compare_checksum(archive: &Archive, payload: &Payload, checksum: &Checksum) -> Result<()> {
     let mut sum = Sum::new(Some(checksum), checksum.over);
     match checksum.over {
         Over::Stored => {
-            let input = archive.data().input(&part.payload)?;
+            let input = archive.data().input(payload)?;
             read_all(&input, |piece| Sum::update(&mut sum, piece))?;
         }
         Over::Decoded => {
-            let view = View::decoded(archive.data(), &part.payload)?;
+            let view = View::decoded(archive.data(), payload)?;
             let mut pieces = view.pieces()?;
             let mut piece = Vec::new();
             while pieces.next(&mut piece)? {
@@ -87,7 +91,7 @@ fn compare_checksum(archive: &Archive, part: &Part) -> Result<()> {
             }
         }
     }
-    Sum::compare(sum).map_err(|error| match part.payload.stored() {
+    Sum::compare(sum).map_err(|error| match payload.stored() {
         Some((source, range)) => error.at_source(source, range),
         None => error,
     })
@@ -177,13 +181,13 @@ impl Checked {
             }
             _ => error,
         };
-        let mut stored_sum = Sum::new(part.checksum.as_ref(), Over::Stored);
-        if stored_sum.is_some() {
-            let input = archive.data().input(&part.payload)?;
-            read_all(&input, |piece| Sum::update(&mut stored_sum, piece))?;
+        if let Some(checksum) = part
+            .checksum
+            .as_ref()
+            .filter(|sum| sum.over == Over::Stored)
+        {
+            compare_checksum(archive, &part.payload, checksum)?;
         }
-        Sum::compare(stored_sum).map_err(at)?;
-
         let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
         // Of a sparse tensor only the values are bools, the indices are numbers.
         let is_bool = tensor.info().dtype == DType::BOOL
@@ -330,22 +334,6 @@ impl<'c> Sum<'c> {
         );
         Err(Error::mismatch("checksum", message))
     }
-}
-
-fn check_sealed(
-    archive: &Archive,
-    id: SourceId,
-    range: &Range<u64>,
-    checksum: &Checksum,
-) -> Result<()> {
-    let payload = crate::model::Payload::Raw {
-        source: id,
-        range: range.clone(),
-    };
-    let input = archive.data().input(&payload)?;
-    let mut sum = Sum::new(Some(checksum), checksum.over);
-    read_all(&input, |piece| Sum::update(&mut sum, piece))?;
-    Sum::compare(sum).map_err(|error| error.at_source(id, range.clone()))
 }
 
 fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
