@@ -134,7 +134,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let room = cbor.room(MIN_ENTRY);
     let mut blobs = Vec::new();
     let mut known = LookupMap::default();
-    manifest.tensors.reserve(room);
+    let mut tensors = Vec::with_capacity(room);
     blobs.reserve(room);
     known.reserve(room);
     cbor.array("the index", |cbor| {
@@ -157,9 +157,10 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
             at,
         }
         .tensor(entry)?;
-        manifest.tensors.push(tensor);
+        tensors.push(tensor);
         Ok(())
     })?;
+    manifest.tensors = tensors.into();
     cbor.finish()?;
     read::check_overlaps(blobs)?;
     Ok(manifest)

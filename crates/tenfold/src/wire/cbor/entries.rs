@@ -15,9 +15,20 @@ pub(super) type Each<'a, 'b> =
 const FEW_KEYS: usize = 16;
 
 impl<'b> Decoder<'b> {
-    /// The entries of a map that is known to begin here: the place of a key, and the key itself if it is text.
-    pub(super) fn entries(&mut self, each: &mut Each<'_, 'b>) -> Result<()> {
-        let mut left = self.run(|inner| inner.map())?;
+    /// The head of a map: how many entries it has, if it says so.
+    pub(super) fn map_len(&mut self, field: &str) -> Result<Option<u64>> {
+        // The innermost map that is permitted is left to the general way.
+        if self.depth < self.max_depth
+            && let Some(len) = self.short_argument(0xa0)
+        {
+            return Ok(Some(len.into()));
+        }
+        self.expect(Kind::Map, field)?;
+        self.run(|inner| inner.map())
+    }
+
+    /// The entries of a map whose head has been read: the place of a key, and the key itself if it is text.
+    pub(super) fn entries(&mut self, mut left: Option<u64>, each: &mut Each<'_, 'b>) -> Result<()> {
         self.depth += 1;
         let first_key = self.keys.len();
         let mut known = KnownKeys {

@@ -16,8 +16,7 @@ impl<'b> Decoder<'b> {
         keys: &[&str],
         mut entry: impl FnMut(&mut Self, usize) -> Result<()>,
     ) -> Result<()> {
-        self.expect(Kind::Map, field)?;
-        let mut left = self.run(|inner| inner.map())?;
+        let mut left = self.map_len(field)?;
         self.depth += 1;
         let mut seen = 0u64;
         let mut next = 0;
@@ -68,6 +67,9 @@ impl<'b> Decoder<'b> {
 
     /// The next item, if it is text.
     pub(crate) fn take_text(&mut self) -> Result<Option<Cow<'b, str>>> {
+        if let Some(text) = self.short_text() {
+            return Ok(Some(Cow::Borrowed(text)));
+        }
         self.pass_tags()?;
         match self.head()? {
             Kind::Text => self.text_item().map(Some),
@@ -78,10 +80,10 @@ impl<'b> Decoder<'b> {
     /// Passes over null, if that is the next item, and says whether it was.
     pub(crate) fn take_null(&mut self) -> Result<bool> {
         self.pass_tags()?;
-        let null = self.head()? == Kind::Null;
-        if null {
-            self.run(|inner| inner.null())?;
+        if self.peek().and_then(Kind::of) != Some(Kind::Null) {
+            return Ok(false);
         }
-        Ok(null)
+        self.head()?;
+        self.run(|inner| inner.null()).map(|()| true)
     }
 }
