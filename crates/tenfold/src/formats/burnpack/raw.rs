@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::io::Reader;
 use crate::model::{DType, Metadata, Value};
 use crate::prelude::*;
-use crate::wire::cbor::{Decoder, Encoder, Rules};
+use crate::wire::cbor::{Decoder, Encoder, Key, Rules};
 
 /// The rule under which missing bytes are reported.
 pub(super) const TRUNCATED: &str = "burnpack.truncated";
@@ -149,8 +149,8 @@ impl Root {
         let mut cbor = Decoder::new(cbor, base, &RULES, MAX_DEPTH).lenient();
         let mut root = Self::default();
         let mut count = None;
-        cbor.known_map("the metadata", &Self::KEYS, |cbor, key| match key {
-            0 => {
+        cbor.fields("the metadata", &Self::KEYS, |cbor, key| match key {
+            Key::Field(0) => {
                 let count = count.insert(0);
                 tensors.reserve(cbor.room(Descriptor::MIN));
                 cbor.map("tensors", |cbor, name| {
@@ -165,12 +165,12 @@ impl Root {
                     tensors.take(Descriptor::parse(cbor, name)?)
                 })
             }
-            1 => cbor.map("metadata", |cbor, key| {
+            Key::Field(1) => cbor.map("metadata", |cbor, key| {
                 let value = cbor.text(&format!("metadata {key:?}"))?;
                 root.metadata.push(key, Value::Str(value.into_owned()));
                 Ok(())
             }),
-            _ => {
+            Key::Field(_) => {
                 let mut scalars = Metadata::new();
                 cbor.map("scalars", |cbor, key| {
                     let value = parse_scalar(cbor, &key)?;
@@ -180,6 +180,7 @@ impl Root {
                 root.scalars = Some(scalars);
                 Ok(())
             }
+            Key::Other(_) => cbor.skip(),
         })?;
         let end = cbor.pos();
         match count {
@@ -224,13 +225,14 @@ impl Descriptor {
         let mut shape = None;
         let mut data_offsets = None;
         let mut param_id = None;
-        let parsed = cbor.known_map("the description", &Self::KEYS, |cbor, key| {
+        let parsed = cbor.fields("the description", &Self::KEYS, |cbor, key| {
             match key {
-                0 => dtype = Some(StoredType::parse(cbor)?),
-                1 => shape = Some(numbers(cbor, "shape")?),
-                2 => data_offsets = Some(parse_offsets(cbor)?),
-                _ if cbor.take_null()? => {}
-                _ => param_id = Some(cbor.unsigned("param_id")?),
+                Key::Field(0) => dtype = Some(StoredType::parse(cbor)?),
+                Key::Field(1) => shape = Some(numbers(cbor, "shape")?),
+                Key::Field(2) => data_offsets = Some(parse_offsets(cbor)?),
+                Key::Field(_) if cbor.take_null()? => {}
+                Key::Field(_) => param_id = Some(cbor.unsigned("param_id")?),
+                Key::Other(_) => cbor.skip()?,
             }
             Ok(())
         });

@@ -5,6 +5,7 @@
 
 mod encode;
 mod entries;
+mod fields;
 mod head;
 #[cfg(feature = "burnpack")]
 mod lenient;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 pub(crate) use encode::{Encoder, key_order};
+pub(crate) use fields::Key;
 use head::Kind;
 
 /// The rules of a format under which its CBOR is refused.
@@ -162,10 +164,7 @@ impl<'b> Decoder<'b> {
         let len = self.map_len(field)?;
         self.entries(len, &mut |cbor, at, key| match key {
             Some(key) => entry(cbor, key),
-            None => {
-                let message = format!("{field} has a key that is not text");
-                Err(Error::malformed(cbor.rules.schema, message).at(at..cbor.pos()))
-            }
+            None => Err(cbor.not_text(field, at)),
         })
     }
 
