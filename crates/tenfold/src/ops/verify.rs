@@ -246,7 +246,7 @@ impl Checked {
         let data = archive.data();
         match info.layout {
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
-                let scatter = Scatter::load(data, info, &Form::canonical(info.dtype))?;
+                let scatter = Scatter::load(data, info, &Form::canonical(info.stored_dtype()))?;
                 for message in scatter.check_orbits()? {
                     self.warn(tensor, Error::malformed("symmetry", message));
                 }

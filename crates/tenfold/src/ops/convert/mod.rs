@@ -91,6 +91,8 @@ pub struct Conversion {
     pub losses: Vec<Loss>,
     /// What casts and quantization change about values. That was asked for and is not refused.
     pub casts: Vec<Loss>,
+    /// What was cast already, where entries had to be listed.
+    counted: CastCounts,
     from: Archive,
     adapted: Manifest,
     format: &'static dyn Format,
@@ -163,7 +165,11 @@ impl Conversion {
         }
         let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
-        let surveyed = survey(&self.from, &wanted, &options.execute)?;
+        let counting = ExecuteOptions {
+            tally: Arc::default(),
+            ..options.execute.clone()
+        };
+        let surveyed = survey(&self.from, &wanted, &counting)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
         // The survey changes what parts are, and what they are said to hash to: what is planned must say the same.
         let surveyed = match wanted.is_nothing() {
@@ -173,10 +179,6 @@ impl Conversion {
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self.plan(adapted, plan_options)?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
-        let counting = ExecuteOptions {
-            tally: Arc::default(),
-            ..options.execute.clone()
-        };
         execute(plan, &from, out, &counting)?;
         let readback = Readback {
             format: self.format,
@@ -187,12 +189,14 @@ impl Conversion {
             execute: &options.execute,
         };
         let compared = readback.compare(out, &names, &outputs)?;
+        let mut casts = self.counted;
+        casts += counting.tally.counts();
         Ok(Report {
             files: compared.files,
             tensors: adapted.tensors.len(),
             content: compared.content,
             notes,
-            casts: counting.tally.counts(),
+            casts,
         })
     }
 
