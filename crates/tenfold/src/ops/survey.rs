@@ -21,6 +21,7 @@ pub struct Surveyed {
 
 /// Reads the tensors as far as `what` asks for, and describes what was found.
 pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Result<Surveyed> {
+    let archive = &archive.with_threads(options.threads);
     if what.rising_columns {
         check_columns(archive, &options.control)?;
     }

@@ -17,6 +17,7 @@ use crate::transform::{
 ///
 /// The file is sound when no finding is an error.
 pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
+    let archive = &archive.with_threads(threads);
     let mut findings = archive.findings().to_vec();
     let id = archive.format().map_or("file", |spec| spec.id);
     let tensors: Vec<_> = archive.tensors().collect();

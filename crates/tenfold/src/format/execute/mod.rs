@@ -53,6 +53,7 @@ pub fn execute(
     out: &mut dyn Output,
     options: &ExecuteOptions,
 ) -> Result<()> {
+    let from = &from.with_threads(options.threads);
     for file in &plan.files {
         for segment in &file.segments {
             options

@@ -20,7 +20,8 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     let spec = format.spec();
     check_options(spec, options)?;
     let candidates = candidates(spec, options)?;
-    let (from, arranged) = arrange(&from.loaded()?, format, options)?;
+    let from = from.loaded()?.with_threads(options.execute.threads);
+    let (from, arranged) = arrange(&from, format, options)?;
     let casts = cast_losses(from.manifest());
     let counting = ExecuteOptions {
         tally: Arc::default(),

@@ -107,6 +107,7 @@ impl<'a> View<'a> {
             stored_len: len,
             numbers: len,
             tally: data.tally,
+            threads: data.threads,
         }
     }
 
@@ -304,6 +305,7 @@ impl<'a, 't> Dense<'a, 't> {
             stored_len: stored_len.ok_or_else(|| overflow("the size of a tensor"))?,
             numbers: numbers(stored, self.elements)?,
             tally: self.data.tally,
+            threads: self.data.threads,
         })
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct View<'a> {
     numbers: u64,
     /// Where casts are counted.
     tally: Option<&'a Tally>,
+    /// How many threads make all of it; 0 is one for every core.
+    threads: usize,
 }
 
 /// Where the elements come from, before they are mapped.
