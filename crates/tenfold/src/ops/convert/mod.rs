@@ -36,7 +36,8 @@ pub struct ConvertOptions {
     pub options: Vec<(String, String)>,
     /// The worst that may happen to metadata.
     pub allow: Effect,
-    /// Whether the checksums of the source are compared first: damaged data is not passed on.
+    /// Whether the checksums of the source are compared first, those of tensors and of ranges that hold some: damaged data
+    /// is not passed on.
     pub verify: bool,
     /// Whether the content of what was written is compared before it is made visible.
     pub check: bool,
@@ -93,6 +94,8 @@ pub struct Conversion {
     pub casts: Vec<Loss>,
     /// What was cast already, where entries had to be listed.
     counted: CastCounts,
+    /// What is read, before entries were listed.
+    source: Archive,
     from: Archive,
     adapted: Manifest,
     format: &'static dyn Format,
@@ -154,8 +157,11 @@ impl Conversion {
     fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
         let options = &self.options;
         if options.verify {
-            compare_checksums(&self.from, &options.execute).map_err(|error| {
+            compare_checksums(&self.source, &options.execute).map_err(|error| {
                 match error.kind() {
+                    ErrorKind::Mismatch if error.tensor().is_none() => {
+                        error.adding("; write it as it is with --no-verify")
+                    }
                     ErrorKind::Mismatch => error.adding(
                         "; leave the tensor out with --exclude, or write it as it is with --no-verify",
                     ),

@@ -27,6 +27,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         tally: Arc::default(),
         ..options.execute.clone()
     };
+    let source = from.clone();
     let (from, candidates) =
         sparse::list_entries(&from, candidates, spec, options.sparse, &counting)?;
     let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options) else {
@@ -43,6 +44,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         losses,
         casts,
         counted: counting.tally.counts(),
+        source,
         from,
         adapted,
         format,
