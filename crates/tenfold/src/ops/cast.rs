@@ -13,7 +13,9 @@ use crate::transform::{self, check_cast};
 /// of the other type, ties to even. What is beyond its range becomes an infinity, NaN where there is none, and the greatest
 /// or least number where there is neither; NaN becomes 0 as an integer. [`Report::casts`](crate::ops::Report::casts)
 /// counts these. Any number but 0 is true. Elements may get more numbers, which are 0, and not fewer: complex numbers
-/// cannot be made real. Only dense tensors of numbers can be cast.
+/// cannot be made real. Of sparse and packed tensors the stored elements are cast, and what is written is what the cast of
+/// the dense tensor is: where it would not be, as for negated integers that get a narrower type, the tensor is written
+/// densely. Only what has parts of a meaning of their own, and no decoder, cannot be cast.
 ///
 /// ```
 /// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
@@ -41,17 +43,14 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     if let (Layout::Decoded, Some(decoder)) = (&tensor.layout, &tensor.decoder) {
         return check_cast(decoder.dtype(), to);
     }
-    if !tensor.layout.is_dense() {
+    if matches!(tensor.layout, Layout::Decoded | Layout::Opaque { .. }) {
         let message = format!(
-            "its layout is {}, and only dense tensors can be cast",
+            "its layout is {}, whose parts are not known as numbers here",
             tensor.layout.name()
         );
         return Err(Error::unsupported("cast", message));
     }
-    tensor
-        .parts
-        .iter()
-        .try_for_each(|part| check_cast(part.dtype, to))
+    check_cast(tensor.stored_dtype(), to)
 }
 
 /// Whether every value of one type is a value of the other.
@@ -99,8 +98,8 @@ fn before_cast(tensor: &TensorInfo) -> Option<DType> {
             tensor.parts.first()?.dtype
         }
         (Layout::Decoded, Some(decoder)) => decoder.dtype(),
-        (layout, _) if layout.is_dense() => tensor.parts.first()?.dtype,
-        _ => return None,
+        (Layout::Decoded | Layout::Opaque { .. }, _) => return None,
+        _ => tensor.stored_dtype(),
     };
     // True and false in words of 32 bits are no other numbers.
     let is_bool = (from, tensor.dtype) == (DType::U32, DType::BOOL);
