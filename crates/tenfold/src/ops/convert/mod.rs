@@ -177,7 +177,6 @@ impl Conversion {
             tally: Arc::default(),
             ..options.execute.clone()
         };
-        execute(plan, &from, out, &counting)?;
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -186,6 +185,8 @@ impl Conversion {
             digests: options.check,
             execute: &options.execute,
         };
+        options.execute.control.expect(readback.work());
+        execute(plan, &from, out, &counting)?;
         let compared = readback.compare(out, &names, &outputs)?;
         Ok(Report {
             files: compared.files,
