@@ -172,7 +172,7 @@ fn a_huge_tensor_is_shown_as_it_is_read() {
     let dictionary =
         format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({elements},), }}");
     let mut header = b"\x93NUMPY\x01\0\x76\0".to_vec();
-    write!(header, "{dictionary:<117}\n").unwrap();
+    writeln!(header, "{dictionary:<117}").unwrap();
     fs::write(&path, &header).unwrap();
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(header.len() as u64 + elements).unwrap();

@@ -109,6 +109,9 @@ fn parse(text: &str) -> std::result::Result<Vec<(String, Expected)>, (usize, &'s
     }
 }
 
+/// Every tensor by name, with its SHA-256 where it could be read.
+type Tensors = Vec<(String, Option<[u8; 32]>)>;
+
 /// The documents of `tenfold digest --json`: one, or an array of them.
 fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String> {
     let value = ops::parse_value("json", text).map_err(|error| error.message().to_owned())?;
@@ -139,7 +142,7 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
     Ok(files)
 }
 
-fn tensors_of(document: &Metadata) -> std::result::Result<Vec<(String, Option<[u8; 32]>)>, String> {
+fn tensors_of(document: &Metadata) -> std::result::Result<Tensors, String> {
     let tensors = match document.get("tensors") {
         Some(Value::List(tensors)) => tensors.as_slice(),
         Some(Value::Empty(_)) => &[],

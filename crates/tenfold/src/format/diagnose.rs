@@ -75,6 +75,7 @@ const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
     ("file.pickle", 0, b"\x80\x02c", PICKLE),
     ("file.pickle", 0, b"\x80\x02}", PICKLE),
     ("file.pickle", 0, b"\x80\x02]", PICKLE),
+    ("file.pickle", 0, b"\x80\x02\x8a\x0a", PICKLE),
     ("file.pickle", 0, b"\x80\x03c", PICKLE),
     ("file.pickle", 0, b"\x80\x03}", PICKLE),
     ("file.pickle", 0, b"\x80\x04\x95", PICKLE),
