@@ -16,7 +16,7 @@ Examples:
   tenfold convert model.mag model.zt --zstd 3 --checksum crc32c
   tenfold convert model.zt model.zt2 --to ztensor --version 2 -O align=4096
   tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
-  tenfold convert cut.primitiv whole.primitiv --salvage
+  tenfold convert cut.safetensors part.safetensors --salvage   what is whole of a download that did not finish
   tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
   tenfold convert model.zt model.safetensors --shard-size 5GB
   tenfold convert model-0000*.safetensors whole.safetensors
@@ -48,7 +48,7 @@ pub(crate) struct ConvertArgs {
     /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
     #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
     pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
-    /// Write the tensors that are whole in a damaged file, where its format lets them be found
+    /// Write the tensors that are whole in a file that was cut off or damaged: safetensors, GGUF, mag, Burnpack, npz and primitiv
     #[arg(long)]
     pub(crate) salvage: bool,
     /// Write sparse tensors sparsely where the target can, instead of filling in zeros

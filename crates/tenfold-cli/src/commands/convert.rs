@@ -10,6 +10,7 @@ use crate::args::ConvertArgs;
 use crate::commands::globs;
 use crate::commands::write::{Request, target};
 use crate::failure::{Exit, Result};
+use crate::json::Json;
 use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     request.check_output()?;
     let inputs = request.open()?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
+    let (archive, left_out) = request.salvaged(archive)?;
     let archive = match args.dequantize {
         true => ops::dequantize(&archive).map_err(|error| request.about(&error))?,
         false => archive,
@@ -39,7 +41,11 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
         _ => Sparse::AsIs,
     };
     let conversion = prepare(&archive, target, &options).map_err(|error| request.about(&error))?;
-    request.finish(target, conversion, &inputs, &options, &|_| Ok(()), out)
+    let extra = |json: &mut Json<'_>| match args.salvage {
+        true => json.losses("left_out", &left_out),
+        false => Ok(()),
+    };
+    request.finish(target, conversion, &inputs, &options, &extra, out)
 }
 
 /// The last of the `--cast` rules that matches a tensor says which type it gets.
