@@ -1,6 +1,6 @@
 //! Where data begins, and in which order it lies.
 
-use super::super::raw::{Descriptor, TRUNCATED};
+use super::super::raw::Descriptor;
 use super::ALIGN;
 use crate::error::{Error, Result};
 use crate::format::Context;
