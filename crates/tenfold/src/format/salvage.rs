@@ -21,6 +21,8 @@ pub(crate) struct CutOff {
     pub(crate) expected: u64,
     /// What else there is to say of that.
     pub(crate) remark: &'static str,
+    /// What is reported where this is refused, if there is more to say.
+    pub(crate) error: Option<Error>,
     /// The rule that this breaks.
     pub(crate) rule: &'static str,
     /// The rule of the warning in its place.
@@ -31,25 +33,13 @@ impl CutOff {
     /// Where it is wanted, leaves the tensors that are whole, gives the others a defect, and warns; else an error that
     /// says which are whole.
     pub(crate) fn settle(&self, cx: &mut Context<'_>, tensors: &mut [TensorInfo]) -> Result<()> {
-        let error = Error::malformed(self.rule, self.message());
-        let error = error.at_source(self.source, self.file..self.expected);
-        self.settle_or(cx, tensors, error)
-    }
-
-    /// The same with another error, to which is added what is whole.
-    pub(crate) fn settle_or(
-        &self,
-        cx: &mut Context<'_>,
-        tensors: &mut [TensorInfo],
-        error: Error,
-    ) -> Result<()> {
         let (count, whole) = self.whole(tensors);
         if !cx.salvages() {
             let hint = match count {
                 0 => "",
                 _ => HINT,
             };
-            return Err(error.adding(&whole).adding(hint));
+            return Err(self.error().adding(&whole).adding(hint));
         }
         for tensor in tensors {
             self.mark(tensor);
@@ -66,6 +56,13 @@ impl CutOff {
             self.file..self.expected,
             message,
         )
+    }
+
+    fn error(&self) -> Error {
+        self.error.clone().unwrap_or_else(|| {
+            Error::malformed(self.rule, self.message())
+                .at_source(self.source, self.file..self.expected)
+        })
     }
 
     fn message(&self) -> String {

@@ -145,6 +145,7 @@ fn cut_off(cx: &mut Context<'_>, cut: &place::Cut, tensors: &mut [TensorInfo]) -
         file,
         expected: cut.expected,
         remark,
+        error: None,
         rule: TRUNCATED,
         salvaged: "burnpack.salvaged",
     };

@@ -88,10 +88,11 @@ pub(super) fn describe_file(
             file,
             expected: expected.unwrap_or(file),
             remark: "",
+            error: Some(error),
             rule: "gguf.bounds",
             salvaged: "gguf.salvaged",
         };
-        cut.settle_or(cx, &mut tensors, error)?;
+        cut.settle(cx, &mut tensors)?;
     }
     for (rule, at, message) in remarks {
         cx.warn_in(id, rule, at, message)?;

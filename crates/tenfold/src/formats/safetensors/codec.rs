@@ -92,6 +92,7 @@ pub(super) fn describe_file(
             file: source.len(),
             expected,
             remark: "",
+            error: None,
             rule: "safetensors.truncated",
             salvaged: "safetensors.salvaged",
         };

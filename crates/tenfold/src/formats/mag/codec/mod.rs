@@ -106,7 +106,7 @@ fn data_range(base: u64, offset: u64, len: u64) -> Result<Range<u64>> {
     })
 }
 
-/// Data that ends past the end of the file, from where a writer would not have put it.
+/// Data that ends past the end of the file, from where a writer would not have put it: perhaps it is elsewhere.
 fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
     let message = format!(
         "data lies at bytes {}..{}, the file has {file}",
@@ -115,13 +115,14 @@ fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
     Error::malformed("mag.bounds", message)
 }
 
-/// Data that ends past the end of the file, in its proper place: a file that was cut off.
+/// A file that was cut off: data ends past its end.
 fn cut_off(file: u64, expected: u64) -> CutOff {
     CutOff {
         source: SourceId::MAIN,
         file,
         expected,
         remark: "",
+        error: None,
         rule: TRUNCATED,
         salvaged: "mag.salvaged",
     }

@@ -237,16 +237,17 @@ impl Extents {
                 continue;
             }
             if range.end > file {
-                if range.start != place {
-                    return Err(blame(out_of_bounds(&range, file)));
-                }
-                *cut = Some(cut_off(file, expected));
+                let far = range.start != place;
+                cut.get_or_insert_with(|| CutOff {
+                    error: far.then(|| blame(out_of_bounds(&range, file))),
+                    ..cut_off(file, expected)
+                });
             }
             check_place(&range, last, base, version).map_err(blame)?;
             last = range.end;
         }
         if last > file {
-            *cut = Some(cut_off(file, expected));
+            cut.get_or_insert_with(|| cut_off(file, expected));
             return Ok(());
         }
         if file > expected {

@@ -241,11 +241,12 @@ fn check_extents(records: &Records, file: u64, cut: &mut Option<CutOff>) -> Resu
     let mut last = *begin;
     for (range, index) in &sorted {
         if range.end > file {
-            // Where a writer would have put it, the file is cut off; elsewhere, the offset is wrong.
-            if range.start > last.saturating_add(ALIGN) {
-                return Err(blame(out_of_bounds(range, file), *index));
-            }
-            *cut = Some(cut_off(file, expected));
+            // Where a writer would have put it, the file is cut off; elsewhere, the offset may be wrong.
+            let far = range.start > last.saturating_add(ALIGN);
+            cut.get_or_insert_with(|| CutOff {
+                error: far.then(|| blame(out_of_bounds(range, file), *index)),
+                ..cut_off(file, expected)
+            });
         }
         last = last.max(range.end);
     }
