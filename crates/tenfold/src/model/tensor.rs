@@ -308,6 +308,7 @@ impl Codec {
 
 /// Which bytes a checksum covers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub enum Over {
     /// The bytes after decompression.
     Decoded,
@@ -356,6 +357,7 @@ impl fmt::Display for DigestKind {
 
 /// What bytes are said to hash to.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Checksum {
     /// How it is computed.
     pub kind: DigestKind,
@@ -363,6 +365,17 @@ pub struct Checksum {
     pub over: Over,
     /// The value, most significant byte first.
     pub value: Bytes,
+}
+
+impl Checksum {
+    /// What bytes are said to hash to, most significant byte first.
+    pub fn new(kind: DigestKind, over: Over, value: impl Into<Bytes>) -> Self {
+        Self {
+            kind,
+            over,
+            value: value.into(),
+        }
+    }
 }
 
 #[cfg(test)]

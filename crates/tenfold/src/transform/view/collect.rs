@@ -98,7 +98,8 @@ impl View<'_> {
     }
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(feature = "std")]
+#[cfg(test)]
 mod tests {
     use std::collections::HashSet;
     use std::sync::Mutex;
@@ -161,11 +162,11 @@ mod tests {
             // Operations with an option of their own go by that.
             watched.readers.lock().unwrap().clear();
             let archive = archive.with_threads(8);
-            crate::ops::stats(&archive, &{
-                let mut options = crate::ops::StatsOptions::default();
-                options.threads = asked;
-                options
-            });
+            let options = crate::ops::StatsOptions {
+                threads: asked,
+                ..Default::default()
+            };
+            crate::ops::stats(&archive, &options);
             let readers = watched.readers.lock().unwrap().len();
             assert!((1..=asked).contains(&readers), "{readers} of {asked}");
         }
