@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::ops::Range;
 
+use tenfold::format::Loss;
 use tenfold::model::{Metadata, Value};
 use tenfold::ops::Number;
 
@@ -121,6 +123,31 @@ impl<'a> Json<'a> {
             texts
                 .into_iter()
                 .try_for_each(|text| json.entry()?.string(text.as_ref()))
+        })
+    }
+
+    /// An entry that is a range of bytes, its end excluded, or null.
+    pub(crate) fn range(&mut self, key: &str, range: Option<Range<u64>>) -> io::Result<()> {
+        match range {
+            Some(range) => self.key(key)?.array(|json| {
+                json.entry()?.plain(range.start)?;
+                json.entry()?.plain(range.end)
+            }),
+            None => self.key(key)?.null(),
+        }
+    }
+
+    /// An entry that says what is lost.
+    pub(crate) fn losses(&mut self, key: &str, losses: &[Loss]) -> io::Result<()> {
+        self.key(key)?.array(|json| {
+            losses.iter().try_for_each(|loss| {
+                json.line()?.object(|json| {
+                    json.text("tensor", loss.tensor.as_deref())?;
+                    json.text("what", Some(&loss.what))?;
+                    json.text("why", Some(&loss.why))?;
+                    json.text("effect", Some(&loss.effect.to_string()))
+                })
+            })
         })
     }
 

@@ -17,11 +17,21 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) struct Out<'a> {
     writer: &'a mut dyn Write,
     color: bool,
+    written: bool,
 }
 
 impl<'a> Out<'a> {
     pub(crate) fn new(writer: &'a mut dyn Write, color: bool) -> Self {
-        Self { writer, color }
+        Self {
+            writer,
+            color,
+            written: false,
+        }
+    }
+
+    /// Whether nothing has been written yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.written
     }
 
     /// `text` in a style, where there is colour.
@@ -35,6 +45,7 @@ impl<'a> Out<'a> {
 
 impl Write for Out<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written |= !bytes.is_empty();
         self.writer.write(bytes)
     }
 

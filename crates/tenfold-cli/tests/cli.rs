@@ -28,6 +28,7 @@
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -129,38 +130,123 @@ fn an_interrupted_conversion_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let input = directory.path().join("in.zt");
     write_noise(&input, 64 << 20);
-    // Minutes of work, if nobody stopped it.
-    let child = Command::new(BINARY)
-        .args([
-            "convert",
-            "in.zt",
-            "out.zt",
-            "--zstd",
-            "19",
-            "--threads",
-            "1",
-        ])
-        .current_dir(directory.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "tenfold: stopped; nothing was written\n"
-    );
-    let names: Vec<_> = fs::read_dir(directory.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(names, ["in.zt"]);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        // Minutes of work, if nobody stopped it.
+        let child = Command::new(BINARY)
+            .args(["convert", "in.zt", "out.zt", "--zstd", "19"])
+            .args(["--threads", "1", "--json"])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        let killed = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{signal}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "tenfold: stopped; nothing was written\n"
+        );
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["schema"], "tenfold.error/1");
+        assert_eq!(document["kind"], "canceled");
+        let names: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["in.zt"]);
+    }
+}
+
+/// Eight thousand million zeros, which take no room on the disk: to read all of them would take minutes.
+#[test]
+fn a_huge_tensor_is_shown_as_it_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("huge.npy");
+    let elements = 8_000_000_000_u64;
+    let dictionary =
+        format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({elements},), }}");
+    let mut header = b"\x93NUMPY\x01\0\x76\0".to_vec();
+    writeln!(header, "{dictionary:<117}").unwrap();
+    fs::write(&path, &header).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(header.len() as u64 + elements).unwrap();
+    for format in ["text", "csv", "json"] {
+        let mut child = Command::new(BINARY)
+            .args(["show", "huge.npy", "--full", "--format", format])
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut begin = [0; 1000];
+        child.stdout.take().unwrap().read_exact(&mut begin).unwrap();
+        // The pipe is closed now.
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{format}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{format}");
+    }
+}
+
+#[test]
+fn every_json_document_has_a_schema_that_is_documented() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/cli.md")).unwrap();
+    let input = root.join("fixtures/mag/valid/spec_many.mag");
+    let input = input.to_str().unwrap();
+    let lines: &[&[&str]] = &[
+        &["inspect", input],
+        &["verify", input],
+        &["digest", input],
+        &["show", input, "blk.0.w"],
+        &["stats", input],
+        &["diff", input, input],
+        &["formats"],
+        &["formats", "mag"],
+        &["meta", "get", input],
+        &["meta", "set", input, "a=b", "-o", "set.mag"],
+        &["meta", "unset", input, "cfg.1", "-o", "unset.mag"],
+        &["convert", input, "out.zt"],
+        &["convert", input, "out.npz"],
+        &["extract", input, "-t", "blk.0.w", "-o", "one.npy"],
+        &["merge", input, "-o", "merged.zt"],
+        &["split", input, "-o", "parts/", "--parts", "2"],
+        &["rename", input, "-o", "renamed.mag", "--rule", "s/w$/x/"],
+        &["inspect", "nowhere"],
+        &["inspect", "--nonsense"],
+    ];
+    let mut seen = Vec::new();
+    for line in lines {
+        let output = Command::new(BINARY)
+            .args(*line)
+            .arg("--json")
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        let document = serde_json::from_slice(&output.stdout).unwrap();
+        let documents = match document {
+            serde_json::Value::Array(documents) => documents,
+            document => vec![document],
+        };
+        for document in documents {
+            let schema = document["schema"].as_str().unwrap_or_default().to_owned();
+            assert!(
+                page.contains(&schema) && !schema.is_empty(),
+                "{line:?}: {schema}"
+            );
+            seen.push(schema);
+        }
+    }
+    seen.sort();
+    seen.dedup();
+    // Each form has a name of its own.
+    assert_eq!(seen.len(), 15, "{seen:?}");
 }
 
 #[test]
@@ -306,6 +392,7 @@ impl<'a> Case<'a> {
             "NO_COLOR",
             "CLICOLOR",
             "CLICOLOR_FORCE",
+            "FORCE_COLOR",
             "SOURCE_DATE_EPOCH",
         ] {
             command.env_remove(name);

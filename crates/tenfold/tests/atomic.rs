@@ -17,10 +17,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use support::random::common_dtype;
 use support::{file_name, options_for, profiles};
 use tempfile::TempDir;
+use tenfold::format::Compression;
 use tenfold::io::{AtomicOutput, Output};
 use tenfold::ops::prepare;
 use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
@@ -331,6 +333,54 @@ fn work_that_was_stopped_leaves_nothing() {
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
                 assert_eq!(names(dir.path()), [""; 0]);
+            }
+        }
+    }
+}
+
+/// What is counted is counted in what it was measured in: bytes before compression, and before they are spelled out.
+#[test]
+fn progress_ends_where_it_was_expected_to() {
+    for (entry, profile) in profiles() {
+        let dtype = common_dtype(&profile.can);
+        let mut builder = ArchiveBuilder::new();
+        let len = 1_000_000 * dtype.width().unwrap();
+        builder
+            .push("t", dtype, &[1_000_000], Bytes::from(vec![1; len]))
+            .unwrap();
+        let archive = builder.finish();
+        let ways = [
+            ("raw", true),
+            ("zstd", profile.can.zstd),
+            ("text", entry.spec.id == "cc4s"),
+        ];
+        for (way, _) in ways.into_iter().filter(|(_, is_there)| *is_there) {
+            for check in [false, true] {
+                let mut options = options_for(profile);
+                options.check = check;
+                match way {
+                    "zstd" if cfg!(feature = "zstd-write") => {
+                        options.compression = Arc::new(|_| Compression::Zstd(1));
+                    }
+                    "text" => options.options.push(("text".into(), "true".into())),
+                    _ => {}
+                }
+                let control = options.execute.control.clone();
+                let dir = TempDir::new().unwrap();
+                let out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
+                let conversion = prepare(&archive, &entry, &options).unwrap();
+                conversion
+                    .write(&file_name(&entry), Box::new(out.sync(false)))
+                    .unwrap();
+                let (id, done, total) = (entry.spec.id, control.done(), control.total());
+                let passes = if check { 3 } else { 1 };
+                assert!(total >= passes * len as u64, "{id} {way}: {total}");
+                // Padding is found on the way.
+                let padding = done.checked_sub(total);
+                assert!(
+                    padding.is_some_and(|n| n < 16 << 10),
+                    "{id} {way}: {done} of {total}"
+                );
             }
         }
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::parse::format;
+
 pub(super) const FORMATS_EXAMPLES: &str = "\
 Examples:
   tenfold formats                                  every format
@@ -25,7 +27,7 @@ Examples:
 #[derive(Args, Debug)]
 pub(crate) struct FormatsArgs {
     /// Details of this format
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = format)]
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -61,7 +61,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_dense: Option<u64>,
     /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) shard_size: Option<u64>,
     #[command(flatten)]
     pub(crate) checking: Checking,

@@ -52,7 +52,7 @@ pub(crate) struct Files {
 #[derive(Args, Debug)]
 pub(crate) struct Sharding {
     /// Write several files of at most this size, with an index where the format has one: 5GB, 500MB, 2GiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) shard_size: Option<u64>,
 }
 
@@ -84,9 +84,8 @@ pub(crate) struct MergeArgs {
     pub(crate) prefer: Option<PreferArg>,
     #[command(flatten)]
     pub(crate) sharding: Sharding,
-    /// Do not compare the digests of all tensors before the output gets its name
-    #[arg(long)]
-    pub(crate) no_check: bool,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
 }
@@ -111,7 +110,7 @@ pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) reading: Reading,
     /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, alias = "shard-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,
     /// As many files as this, of about the same size
     #[arg(long, value_name = "N")]
@@ -121,9 +120,8 @@ pub(crate) struct SplitArgs {
     pub(crate) by_layer: bool,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Do not compare the digests of all tensors before the output gets its name
-    #[arg(long)]
-    pub(crate) no_check: bool,
+    #[command(flatten)]
+    pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tenfold::model::DType;
 
-use super::parse::dtype;
+use super::parse::{dtype, format};
 
 /// What every reading command takes.
 #[derive(Args, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Inputs {
 #[derive(Args, Debug)]
 pub(crate) struct Reading {
     /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) from: Option<String>,
     /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]

@@ -39,7 +39,7 @@ Examples:
 ";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted.";
+Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted, 143 terminated.";
 
 /// Opens every tensor file: lists, verifies and converts the files that hold weights and scientific tensors.
 #[derive(Debug, Parser)]
@@ -47,7 +47,7 @@ Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensor
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// When to use colour; NO_COLOR turns it off
+    /// When to use colour; NO_COLOR turns it off, FORCE_COLOR on
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// How much a file may ask for: header_bytes, rank, depth, tensor_memory, dense_bytes; may be given several times
@@ -102,6 +102,34 @@ pub(crate) enum Command {
     /// Write manual pages
     #[command(before_help = about::MAN_EXAMPLES)]
     Man(ManArgs),
+}
+
+impl Command {
+    /// Whether standard output is a JSON document.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Command::Inspect(args) => args.inputs.json,
+            Command::Verify(args) => args.inputs.json && !args.quiet,
+            Command::Digest(args) => args.inputs.json,
+            Command::Show(args) => args.json || args.format == ShowFormat::Json,
+            Command::Convert(args) => args.writing.json,
+            Command::Diff(args) => args.json && !args.quiet,
+            Command::Stats(args) => args.inputs.json,
+            Command::Extract(args) => args.writing.json,
+            Command::Merge(args) => args.writing.json,
+            Command::Split(args) => args.writing.json,
+            Command::Rename(args) => args.writing.json,
+            Command::Meta(args) => match &args.command {
+                MetaCommand::Get(args) => args.json,
+                MetaCommand::Set(args) => args.edit.writing.json,
+                MetaCommand::Unset(args) => args.edit.writing.json,
+                MetaCommand::Import(args) => args.edit.writing.json,
+                MetaCommand::Export(_) => false,
+            },
+            Command::Formats(args) => args.json,
+            Command::Completions(_) | Command::Man(_) => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -1,8 +1,10 @@
 //! What the text of an argument means.
 
-use tenfold::model::{BlockSpec, DType, Slice};
+use tenfold::format::Registry;
+use tenfold::model::{BlockSpec, DType, Lanes, Slice};
 
 use super::Slices;
+use crate::near::did_you_mean;
 
 pub(super) fn limit(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text
@@ -26,45 +28,84 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-pub(super) fn dtype(text: &str) -> Result<DType, String> {
-    named_dtype(text).ok_or("a type is expected, such as bf16 or f8_e4m3".into())
+/// The id of a format, by that or by an extension that only its files have.
+pub(super) fn format(text: &str) -> Result<String, String> {
+    let registry = Registry::standard();
+    let found = registry.get(text).map(|entry| entry.spec.id.to_owned());
+    found.map_err(|error| {
+        let specs = registry.entries().iter().map(|entry| entry.spec);
+        let names =
+            specs.flat_map(|spec| [spec.id].into_iter().chain(spec.extensions.iter().copied()));
+        match did_you_mean(names, text) {
+            Some(hint) => format!("there is no such format; {hint}"),
+            None => error.message().to_owned(),
+        }
+    })
 }
+
+pub(super) fn dtype(text: &str) -> Result<DType, String> {
+    named_dtype(text)
+        .ok_or_else(|| wrong_dtype(text, "a type is expected, such as bf16 or f8_e4m3"))
+}
+
+/// What is said of a name that no type has.
+fn wrong_dtype(text: &str, expected: &str) -> String {
+    let ours: Vec<_> = DType::all()
+        .filter(|dtype| matches!(dtype, DType::Number(_, Lanes::Real | Lanes::Complex)))
+        .map(|dtype| dtype.to_string())
+        .collect();
+    let others = OTHER_NAMES.iter().map(|(other, _)| *other);
+    with_hint(
+        ours.iter().map(String::as_str).chain(others),
+        text,
+        expected,
+    )
+}
+
+fn with_hint<'a>(names: impl Iterator<Item = &'a str>, text: &str, expected: &str) -> String {
+    match did_you_mean(names, text) {
+        Some(hint) => format!("{expected}; {hint}"),
+        None => expected.to_owned(),
+    }
+}
+
+/// Names that NumPy, PyTorch and safetensors have for types, and ours.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("bfloat16", "bf16"),
+    ("byte", "u8"),
+    ("complex64", "c64"),
+    ("complex128", "c128"),
+    ("double", "f64"),
+    ("f8_e4m3fn", "f8_e4m3"),
+    ("float", "f32"),
+    ("float8_e4m3fn", "f8_e4m3"),
+    ("float8_e4m3fnuz", "f8_e4m3fnuz"),
+    ("float8_e5m2", "f8_e5m2"),
+    ("float8_e5m2fnuz", "f8_e5m2fnuz"),
+    ("float16", "f16"),
+    ("float32", "f32"),
+    ("float64", "f64"),
+    ("half", "f16"),
+    ("int8", "i8"),
+    ("int16", "i16"),
+    ("int32", "i32"),
+    ("int64", "i64"),
+    ("long", "i64"),
+    ("uint8", "u8"),
+    ("uint16", "u16"),
+    ("uint32", "u32"),
+    ("uint64", "u64"),
+];
 
 /// A type by our name for it, or by that of NumPy, PyTorch or safetensors.
 fn named_dtype(text: &str) -> Option<DType> {
-    const OTHERS: &[(&str, &str)] = &[
-        ("bfloat16", "bf16"),
-        ("byte", "u8"),
-        ("complex64", "c64"),
-        ("complex128", "c128"),
-        ("double", "f64"),
-        ("f8_e4m3fn", "f8_e4m3"),
-        ("float", "f32"),
-        ("float8_e4m3fn", "f8_e4m3"),
-        ("float8_e4m3fnuz", "f8_e4m3fnuz"),
-        ("float8_e5m2", "f8_e5m2"),
-        ("float8_e5m2fnuz", "f8_e5m2fnuz"),
-        ("float16", "f16"),
-        ("float32", "f32"),
-        ("float64", "f64"),
-        ("half", "f16"),
-        ("int8", "i8"),
-        ("int16", "i16"),
-        ("int32", "i32"),
-        ("int64", "i64"),
-        ("long", "i64"),
-        ("uint8", "u8"),
-        ("uint16", "u16"),
-        ("uint32", "u32"),
-        ("uint64", "u64"),
-    ];
     let lower = text.to_ascii_lowercase();
     let prefixes = ["torch.", "numpy.", "np."];
     let plain = prefixes
         .iter()
         .find_map(|prefix| lower.strip_prefix(prefix));
     let plain = plain.unwrap_or(&lower);
-    let other = OTHERS.iter().find(|(other, _)| *other == plain);
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain);
     DType::from_name(text).or_else(|| DType::from_name(other.map_or(plain, |(_, ours)| ours)))
 }
 
@@ -73,7 +114,10 @@ pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
     let (name, glob) = with_glob(text);
     match named_dtype(name) {
         Some(dtype) => Ok((dtype, glob)),
-        None => Err("a type is expected, such as f32, f16, i8 or bf16:*.weight".into()),
+        None => Err(wrong_dtype(
+            name,
+            "a type is expected, such as f32, f16, i8 or bf16:*.weight",
+        )),
     }
 }
 
@@ -81,7 +125,11 @@ pub(super) fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<St
     let (name, glob) = with_glob(text);
     match BlockSpec::from_name(name) {
         Some(spec) => Ok((spec, glob)),
-        None => Err("a type is expected, such as Q8_0 or Q4_0:*.weight".into()),
+        None => Err(with_hint(
+            ["Q8_0", "Q4_0"].into_iter(),
+            name,
+            "a type is expected, such as Q8_0 or Q4_0:*.weight",
+        )),
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct VerifyArgs {
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Also compare the tensors with a list that `tenfold digest` printed
+    /// Also compare the tensors with a list that `tenfold digest` printed, as text or as JSON
     #[arg(long, value_name = "LIST")]
     pub(crate) against: Option<PathBuf>,
     /// Look at the numbers too, and warn of NaN, infinities and tensors of nothing but zeros

@@ -3,13 +3,13 @@
 use clap::{Args, ValueEnum};
 
 use super::Threads;
-use super::parse::{key_value, zstd_rule};
+use super::parse::{format, key_value, zstd_rule};
 
 /// How files are written.
 #[derive(Args, Debug)]
 pub(crate) struct Writing {
     /// Write this format; that of the output's extension unless told otherwise
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) to: Option<String>,
     /// Write this version of the format; one that holds everything unless told otherwise
     #[arg(long, value_name = "V")]
@@ -57,9 +57,19 @@ pub(crate) struct Writing {
 /// Whether contents are compared.
 #[derive(Args, Debug)]
 pub(crate) struct Checking {
-    /// Compare the digests of all tensors before the output gets its name
-    #[arg(long)]
-    pub(crate) check: bool,
+    /// Compare the digests of all tensors before the output gets its name; merge and split do unless told otherwise
+    #[arg(long, overrides_with = "no_check")]
+    check: bool,
+    /// Do not compare them; of both, what comes last counts
+    #[arg(long, overrides_with = "check")]
+    no_check: bool,
+}
+
+impl Checking {
+    /// What was asked for, else `usual`.
+    pub(crate) fn or(&self, usual: bool) -> bool {
+        (usual || self.check) && !self.no_check
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

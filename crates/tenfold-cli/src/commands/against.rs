@@ -3,15 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use tenfold::ops::Expected;
+use tenfold::model::{Metadata, Value};
+use tenfold::ops::{self, Expected};
 
 use crate::failure::{Failure, Result};
-use crate::output::show_path;
+use crate::output::{Clean, show_path};
 
 /// A list of one or several files, by the paths that they had.
 pub(crate) struct Lists {
     path: String,
     files: Vec<(String, Expected)>,
+    /// The names of tensors are as they are shown, not as they are.
+    is_shown: bool,
 }
 
 impl Lists {
@@ -19,12 +22,29 @@ impl Lists {
         let shown = show_path(path);
         let text = fs::read_to_string(path)
             .map_err(|cause| Failure::Message(format!("cannot read {shown}: {cause}")))?;
-        let files = parse(&text).map_err(|(line, why)| {
+        let is_shown = !text.trim_start().starts_with(['{', '[']);
+        let files = match is_shown {
+            true => parse(&text).map_err(|(line, why)| format!("line {line} {why}")),
+            false => parse_json(&text),
+        };
+        let files = files.map_err(|why| {
             Failure::Message(format!(
-                "{shown}: line {line} {why}; a list is what `tenfold digest` prints"
+                "{shown}: {why}; a list is what `tenfold digest` prints, as text or as JSON"
             ))
         })?;
-        Ok(Self { path: shown, files })
+        Ok(Self {
+            path: shown,
+            files,
+            is_shown,
+        })
+    }
+
+    /// The name that a tensor has in the list.
+    pub(crate) fn listed(&self, name: &str) -> String {
+        match self.is_shown {
+            true => Clean(name).to_string(),
+            false => name.to_owned(),
+        }
     }
 
     /// What the list says of a file: under its path, else under its name, else it is the only one.
@@ -86,6 +106,66 @@ fn parse(text: &str) -> std::result::Result<Vec<(String, Expected)>, (usize, &'s
     match open.tensors.is_empty() && !files.is_empty() {
         true => Ok(files),
         false => Err((line, "is not the end of a list")),
+    }
+}
+
+/// Every tensor by name, with its SHA-256 where it could be read.
+type Tensors = Vec<(String, Option<[u8; 32]>)>;
+
+/// The documents of `tenfold digest --json`: one, or an array of them.
+fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String> {
+    let value = ops::parse_value("json", text).map_err(|error| error.message().to_owned())?;
+    let documents = match value {
+        Value::List(documents) => documents,
+        document => vec![document],
+    };
+    let mut files = Vec::new();
+    for document in &documents {
+        let Value::Map(document) = document else {
+            return Err("an object is expected for every file".into());
+        };
+        match document.get("schema") {
+            Some(Value::Str(schema)) if schema == "tenfold.digest/1" => {}
+            // Nothing is known of a file that could not be read.
+            Some(Value::Str(schema)) if schema == "tenfold.error/1" => continue,
+            _ => return Err("the schema is not tenfold.digest/1".into()),
+        }
+        let Some(Value::Str(path)) = document.get("file") else {
+            return Err("a document names no file".into());
+        };
+        let expected = Expected {
+            content: sum_of(document, "content")?,
+            tensors: tensors_of(document)?,
+        };
+        files.push((Clean(path).to_string(), expected));
+    }
+    Ok(files)
+}
+
+fn tensors_of(document: &Metadata) -> std::result::Result<Tensors, String> {
+    let tensors = match document.get("tensors") {
+        Some(Value::List(tensors)) => tensors.as_slice(),
+        Some(Value::Empty(_)) => &[],
+        _ => return Err("a document has no tensors".into()),
+    };
+    let tensors = tensors.iter().map(|tensor| match tensor {
+        Value::Map(tensor) => match tensor.get("name") {
+            Some(Value::Str(name)) => Ok((name.clone(), sum_of(tensor, "sha256")?)),
+            _ => Err("a tensor has no name".into()),
+        },
+        _ => Err("an object is expected for every tensor".into()),
+    });
+    tensors.collect()
+}
+
+fn sum_of(map: &Metadata, key: &str) -> std::result::Result<Option<[u8; 32]>, String> {
+    match map.get(key) {
+        Some(Value::Null) => Ok(None),
+        Some(Value::Str(text)) => match sha256(text) {
+            Some(sum) => Ok(Some(sum)),
+            None => Err(format!("{text:?} is no SHA-256")),
+        },
+        _ => Err(format!("there is no {key}")),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
         max_dense: args.max_dense,
         salvage: args.salvage,
-        check: args.checking.check,
+        check: args.checking.or(false),
         shards: args.shard_size.map(Shards::Size),
         ..Request::new("convert", inputs, &args.reading, output, &args.writing)
     };

@@ -1,19 +1,20 @@
 //! `tenfold extract`: some of the tensors in a new file, or each in its own.
 
 use tenfold::Archive;
-use tenfold::format::Registry;
+use tenfold::format::{Effect, Loss, Registry};
 use tenfold::ops::Shards;
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::Names;
-use crate::commands::write::{Request, target};
-use crate::failure::{Exit, Failure, Result};
-use crate::output::{Out, count};
+use crate::commands::write::{LISTED, Request, target};
+use crate::commands::{Names, tensor_named};
+use crate::failure::{Exit, Result};
+use crate::json::Json;
+use crate::output::{Out, say};
 
 pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        check: args.checking.check,
+        check: args.checking.or(false),
         shards: args.sharding.shard_size.map(Shards::Size),
         ..Request::new(
             "extract",
@@ -30,8 +31,39 @@ pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
     let target = target(&request, Some(&all), &registry)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
     let options = request.options()?;
-    let conversion = request.prepare_rewrite(&archive, target, &options)?;
-    request.finish(target, conversion, &inputs, &options, &|_| Ok(()), out)
+    let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
+    // Tensors were asked for: what the file says of itself is no part of them.
+    let (about_file, losses) =
+        (conversion.losses.into_iter()).partition::<Vec<_>, _>(is_about_file);
+    conversion.losses = losses;
+    if !args.writing.quiet {
+        say_left(&about_file);
+    }
+    let extra = |json: &mut Json<'_>| json.losses("file_metadata", &about_file);
+    request.finish(target, conversion, &inputs, &options, &extra, out)
+}
+
+/// Whether it is about metadata of the file, not of a tensor.
+fn is_about_file(loss: &Loss) -> bool {
+    loss.tensor.is_none() && loss.is_metadata()
+}
+
+fn say_left(losses: &[Loss]) {
+    let (out, changed): (Vec<_>, Vec<_>) =
+        (losses.iter()).partition(|loss| loss.effect > Effect::Changed);
+    changed.iter().take(LISTED).for_each(say);
+    let mut words: Vec<_> = (out.iter().take(LISTED))
+        .map(|loss| loss.what.clone())
+        .collect();
+    if out.len() > LISTED {
+        words.push(format!("and {} more", out.len() - LISTED));
+    }
+    if !words.is_empty() {
+        let words = words.join(", ");
+        say(format_args!(
+            "left out, because it is of the file and not of a tensor: {words}"
+        ));
+    }
 }
 
 /// The tensors that are named, and those that the patterns leave. A name that no tensor has is an error.
@@ -44,13 +76,8 @@ fn select(
     if tensors.is_empty() {
         return request.select(filter, archive);
     }
-    if let Some(missing) = tensors.iter().find(|name| archive.get(name).is_none()) {
-        let input = request.title();
-        let all = count(archive.tensors().len(), "tensor");
-        return Err(Failure::Message(format!(
-            "{}: there is no tensor {missing:?} among {all}; `tenfold ls` lists them, --include takes patterns",
-            input.display()
-        )));
+    for name in tensors {
+        tensor_named(&archive, &request.title(), name)?;
     }
     let names = Names::new(filter)?;
     let patterns = !filter.include.is_empty() || !filter.regex.is_empty();

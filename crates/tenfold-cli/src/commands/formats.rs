@@ -235,6 +235,7 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
 fn write_format_json(entry: &Entry, json: &mut Json<'_>) -> io::Result<()> {
     let spec = entry.spec;
     json.object(|json| {
+        json.text("schema", Some("tenfold.formats/1"))?;
         json.text("id", Some(spec.id))?;
         json.text("name", Some(spec.name))?;
         json.texts("extensions", spec.extensions)?;

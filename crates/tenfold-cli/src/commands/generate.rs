@@ -10,6 +10,7 @@ use tenfold::io::{AtomicOutput, Output};
 
 use crate::args::{Cli, CompletionsArgs, ManArgs, Shell};
 use crate::failure::{Exit, Failure, Result};
+use crate::near::did_you_mean;
 use crate::output::{Out, count, show_path};
 
 pub(crate) fn completions(args: &CompletionsArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -37,7 +38,10 @@ pub(crate) fn man(args: &ManArgs, out: &mut Out<'_>) -> Result<Exit> {
         Some(name) => match command.find_subcommand(name) {
             Some(found) => page(found.clone())?,
             None => {
-                let message = format!("there is no command {name:?}; `tenfold --help` lists them");
+                let names = command.get_subcommands().map(clap::Command::get_name);
+                let hint = did_you_mean(names, name);
+                let hint = hint.unwrap_or_else(|| "`tenfold --help` lists them".into());
+                let message = format!("there is no command {name:?}; {hint}");
                 return Err(Failure::Message(message));
             }
         },

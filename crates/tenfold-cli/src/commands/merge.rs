@@ -16,7 +16,7 @@ use crate::output::{Out, say, show_path};
 pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        check: !args.no_check,
+        check: args.checking.or(true),
         keeps_content: true,
         shards: args.sharding.shard_size.map(Shards::Size),
         ..Request::new(
@@ -49,13 +49,11 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
     }
     let registry = Registry::standard();
     let target = target(&request, Some(&merged.archive), &registry)?;
-    let all = inputs
-        .archives
-        .iter()
-        .map(|archive| archive.tensors().len());
-    let all: usize = all.sum();
-    if all > 0 && merged.archive.tensors().len() == 0 {
-        return Err(request.nothing_left(all));
+    let all = (inputs.archives.iter()).flat_map(|archive| &archive.manifest().tensors);
+    let names = all.map(|info| info.name.as_str());
+    let count = names.clone().count();
+    if count > 0 && merged.archive.tensors().len() == 0 {
+        return Err(request.nothing_left(&args.filter, names, count));
     }
     let options = request.options()?;
     // One version for files of several: any that holds everything.

@@ -24,13 +24,14 @@ use std::sync::OnceLock;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
 use tenfold::io::Limits;
-use tenfold::model::SourceId;
-use tenfold::{Archive, Error, OpenOptions};
+use tenfold::model::{Metadata, SourceId};
+use tenfold::{Archive, Error, ErrorKind, OpenOptions, Tensor};
 
 use crate::args::{Filter, Inputs, Reading};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
-use crate::output::{Out, say};
+use crate::near::did_you_mean;
+use crate::output::{Out, say, show_path};
 
 /// What `--limit` says. Set once before a command runs, because it is about every file that any of them opens.
 static LIMITS: OnceLock<Limits> = OnceLock::new();
@@ -52,18 +53,70 @@ pub(crate) fn limits() -> Limits {
 
 /// Opens a file as its options say.
 pub(crate) fn open(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
-    refuse_stream(path)?;
+    refuse_no_file(path)?;
+    refuse_pattern(path)?;
     opening(reading).limits(limits()).open(path)
 }
 
-/// Says of `-` that streams are neither read nor written; a file of that name is `./-`.
-pub(crate) fn refuse_stream(path: &Path) -> tenfold::Result<()> {
-    match path == Path::new("-") {
-        true => Err(Error::argument(
+/// Says of `-` that streams are neither read nor written (a file of that name is `./-`), and of addresses and patterns
+/// that they are no files.
+pub(crate) fn refuse_no_file(path: &Path) -> tenfold::Result<()> {
+    if path == Path::new("-") {
+        return Err(Error::argument(
             "standard input and output (-) are not supported: name a file; ./- is a file named -",
-        )),
-        false => Ok(()),
+        ));
     }
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let shown = path.to_string_lossy();
+    let is_scheme =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    if shown
+        .split_once("://")
+        .is_some_and(|(scheme, _)| is_scheme(scheme))
+    {
+        let message = format!(
+            "{shown} is an address, and only files are read and written: download it first"
+        );
+        return Err(Error::argument(message));
+    }
+    Ok(())
+}
+
+/// Says of a pattern that it is none of ours, where no file is called so.
+pub(crate) fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
+    let shown = path.to_string_lossy();
+    if !shown.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    let message = format!(
+        "there is no file {shown}: a pattern is replaced by the shell, where files match it and it is not in quotes"
+    );
+    Err(Error::new(ErrorKind::NotFound, "io", message))
+}
+
+/// The tensor of this name, or an error with those that could have been meant.
+pub(crate) fn tensor_named<'a>(
+    archive: &'a Archive,
+    path: &Path,
+    name: &str,
+) -> Result<Tensor<'a>> {
+    archive.get(name).ok_or_else(|| {
+        let file = show_path(path);
+        let names = archive.manifest().tensors.iter();
+        let hint = did_you_mean(names.map(|info| info.name.as_str()), name)
+            .unwrap_or_else(|| format!("`tenfold inspect {file}` lists them"));
+        Failure::not_found(path, format!("{file}: there is no tensor {name:?}; {hint}"))
+    })
+}
+
+/// Says that there is no such key, with those that could have been meant.
+pub(crate) fn no_metadata(path: &Path, metadata: &Metadata, key: &str) -> String {
+    let hint = did_you_mean(metadata.iter().map(|(key, _)| key), key);
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    let file = show_path(path);
+    format!("{file}: there is no metadata {key:?}{hint}")
 }
 
 /// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
@@ -102,13 +155,14 @@ pub(crate) fn for_each_file(
     let mut worst = Exit::Done;
     for path in &inputs.files {
         let exit = match one(path, out) {
-            Err(Failure::Message(message)) => {
+            Ok(exit) => exit,
+            Err(failure) => {
+                let problem = failure.into_problem()?;
                 // What was printed before belongs before the message.
                 out.flush()?;
-                say(message);
+                say(problem.message);
                 Exit::Trouble
             }
-            result => result?,
         };
         worst = worst.max(exit);
     }
@@ -131,19 +185,19 @@ pub(crate) fn json_for_each_file(
             for path in &inputs.files {
                 match one(path, json.line()?) {
                     Ok(exit) => worst = worst.max(exit),
-                    Err(Failure::Message(message)) => {
-                        json.object(|json| {
-                            json.text("file", Some(&path.to_string_lossy()))?;
-                            json.text("error", Some(&message))
-                        })?;
-                        say(message);
-                        worst = Exit::Trouble;
-                    }
                     Err(Failure::Output(cause)) => return Err(cause),
-                    Err(failure) => {
-                        stop = Err(failure);
-                        break;
-                    }
+                    Err(failure) => match failure.into_problem() {
+                        Ok(mut problem) => {
+                            problem.file.get_or_insert_with(|| path.clone());
+                            problem.write_json(json)?;
+                            say(problem.message);
+                            worst = Exit::Trouble;
+                        }
+                        Err(failure) => {
+                            stop = Err(failure);
+                            break;
+                        }
+                    },
                 }
             }
             Ok(())

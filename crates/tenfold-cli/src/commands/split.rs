@@ -34,7 +34,7 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
     let extension = target.spec.extensions.first().unwrap_or(&"bin");
     let output = output(&args.output, &registry, &format!("{stem}.{extension}"));
     let request = Request {
-        check: !args.no_check,
+        check: args.checking.or(true),
         keeps_content: true,
         name: Some(stem),
         output: &output,

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
     if args.inputs.json && !args.quiet {
         return json_for_each_file(&args.inputs, out, |path, json| {
             let checked = check(path)?;
-            checked.write_json(path, json)?;
+            checked.write_json(path, args.strict, json)?;
             Ok(checked.exit(args.strict))
         });
     }
@@ -56,9 +56,9 @@ impl Checked {
                 if args.content {
                     findings.extend(ops::check_numbers(&archive, threads));
                 }
-                if let Some(expected) = expected {
+                if let (Some(lists), Some(expected)) = (lists, expected) {
                     let digests = ops::digest(&archive, threads);
-                    let listed = |name: &str| Clean(name).to_string();
+                    let listed = |name: &str| lists.listed(name);
                     findings.extend(ops::against(&archive, &digests, expected, &listed));
                 }
                 Ok(Self {
@@ -123,7 +123,7 @@ impl Checked {
         }
     }
 
-    fn write_json(&self, path: &Path, json: &mut Json<'_>) -> io::Result<()> {
+    fn write_json(&self, path: &Path, strict: bool, json: &mut Json<'_>) -> io::Result<()> {
         let path = &*path.to_string_lossy();
         json.object(|json| {
             json.text("schema", Some("tenfold.verify/1"))?;
@@ -133,6 +133,7 @@ impl Checked {
                 "version",
                 self.archive.as_ref().map(|archive| archive.version()),
             )?;
+            json.key("sound")?.plain(self.exit(strict) == Exit::Done)?;
             json.key("findings")?.array(|json| {
                 self.findings
                     .iter()
@@ -152,14 +153,7 @@ impl Checked {
             json.text("rule", Some(&finding.rule))?;
             json.text("tensor", finding.tensor.as_deref())?;
             json.text("file", Some(self.file(finding, path)))?;
-            json.key("range")?;
-            match &finding.at {
-                Some((_, range)) => json.array(|json| {
-                    json.entry()?.plain(range.start)?;
-                    json.entry()?.plain(range.end)
-                })?,
-                None => json.null()?,
-            }
+            json.range("range", finding.at.as_ref().map(|(_, range)| range.clone()))?;
             json.text("message", Some(&finding.message))
         })
     }

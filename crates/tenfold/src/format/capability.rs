@@ -112,7 +112,7 @@ impl Loss {
     }
 
     /// Whether it is about metadata.
-    pub(crate) fn is_metadata(&self) -> bool {
+    pub fn is_metadata(&self) -> bool {
         self.what.starts_with("metadata ")
     }
 }
@@ -269,6 +269,9 @@ fn adapt_tensor<'t>(
             };
             if tensor.layout.is_dense() && has_one_order(&tensor.shape) {
                 adapted.to_mut().layout = dense;
+            } else if tensor.layout == Layout::Decoded {
+                // The numbers themselves are what was asked for.
+                densify(adapted.to_mut(), dense);
             } else {
                 lose(
                     format!("layout {}", tensor.layout.name()),

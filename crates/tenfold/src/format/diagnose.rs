@@ -7,6 +7,12 @@ use crate::prelude::*;
 
 /// Bytes that are looked at.
 const HEAD: u64 = 4096;
+/// Bytes at the end that the end record of a zip archive is in, with the longest remark, and some of its directory.
+const TAIL: u64 = 128 << 10;
+const ZIP: &[u8] = b"PK\x03\x04";
+const ZIP_END: &[u8] = b"PK\x05\x06";
+/// In the name of the member that PyTorch's archives begin with.
+const TORCH_MEMBER: &[u8] = b"/data.pkl";
 /// Bytes that are shown; a file of any format has more.
 const SHOWN: usize = 8;
 
@@ -20,12 +26,6 @@ const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
         0,
         b"\x1f\x8b",
         "a gzip file; decompress it first (gunzip)",
-    ),
-    (
-        "file.zip",
-        0,
-        b"PK\x03\x04",
-        "a zip archive; unpack it first (unzip)",
     ),
     ("file.zip", 0, b"PK\x05\x06", "an empty zip archive"),
     (
@@ -89,7 +89,17 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
         Ok(head) => head,
         Err(error) => return error,
     };
+    if head.starts_with(ZIP) {
+        return zip_archive(source, &head, registry);
+    }
     if let Some(error) = something_else(&head) {
+        return error;
+    }
+    let expected = name.and_then(|name| registry.by_extension(name));
+    if let Some(entry) = expected.filter(|entry| entry.spec.magic.is_empty())
+        && entry.spec.reads.is_empty()
+        && let Err(error) = entry.codec()
+    {
         return error;
     }
     let shown: Vec<_> = head
@@ -98,7 +108,6 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let shown = shown.join(" ");
-    let expected = name.and_then(|name| registry.by_extension(name));
     let expected = expected.map(|entry| entry.spec.name);
     let message = match (head.len() < SHOWN, expected) {
         (true, expected) => format!(
@@ -127,7 +136,39 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 /// What a file is that is of no format and yet known, in the words of an error.
 #[cfg(any(feature = "gguf", feature = "safetensors"))]
 pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
-    something_else(&source.read(0..source.len().min(HEAD)).ok()?)
+    let head = source.read(0..source.len().min(HEAD)).ok()?;
+    match head.starts_with(ZIP) {
+        true => Some(zip_archive(source, &head, &Registry::standard())),
+        false => something_else(&head),
+    }
+}
+
+/// A zip archive that is no `.npz`: PyTorch's, any other, or the beginning of one.
+fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
+    let len = source.len();
+    let tail = match source.read(len.saturating_sub(TAIL)..len) {
+        Ok(tail) => tail,
+        Err(error) => return error,
+    };
+    let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    let is_torch = has(head, TORCH_MEMBER) || has(&tail, TORCH_MEMBER);
+    let ends = has(&tail, ZIP_END);
+    if let Some(entry) = registry.get("torch").ok().filter(|_| is_torch && ends)
+        && let Err(error) = entry.codec()
+    {
+        return error;
+    }
+    let what = match (ends, is_torch) {
+        (true, _) => "a zip archive; unpack it first (unzip)",
+        (false, true) => {
+            "the beginning of a PyTorch checkpoint, whose end is missing: a download or a copy that did not finish?"
+        }
+        (false, false) => {
+            "the beginning of a zip archive, as .npz files and PyTorch checkpoints are, and its end is missing: a download or \
+             a copy that did not finish?"
+        }
+    };
+    refuse("file.zip", format!("this is {what}"), 0..ZIP.len() as u64)
 }
 
 fn something_else(head: &[u8]) -> Option<Error> {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Confidence, Format, Spec, diagnose};
-use crate::formats::FORMATS;
+use crate::formats::{FORMATS, known};
 use crate::io::Source;
 use crate::prelude::*;
 
@@ -37,14 +37,23 @@ impl Entry {
     pub fn codec(&self) -> Result<&'static dyn Format> {
         self.codec.ok_or_else(|| {
             let Spec { id, name, .. } = self.spec;
-            let message = if self.spec.reads.is_empty() {
-                format!("this is a {name} file, which this version does not read yet")
-            } else {
-                format!("this is a {name} file, which is not built in; enable feature `{id}`")
+            let message = match known::advice(id) {
+                Some((what, advice)) => {
+                    format!("this is {what}, which this version does not read yet; {advice}")
+                }
+                None => {
+                    format!("this is a {name} file, which is not built in; enable feature `{id}`")
+                }
             };
             Error::unsupported("not-built-in", message).in_format(id)
         })
     }
+}
+
+fn has_extension(spec: &Spec, extension: &str) -> bool {
+    let extension = extension.strip_prefix('.').unwrap_or(extension);
+    let mut known = spec.extensions.iter();
+    known.any(|known| known.eq_ignore_ascii_case(extension))
 }
 
 /// The formats to choose from: a value, never a global.
@@ -82,18 +91,21 @@ impl Registry {
         &self.entries
     }
 
-    /// The format with this id.
+    /// The format with this id, or the only one whose files have this extension.
     pub fn get(&self, id: &str) -> Result<&Entry> {
-        self.entries
-            .iter()
-            .find(|entry| entry.spec.id == id)
-            .ok_or_else(|| {
+        let by_id = self.entries.iter().find(|entry| entry.spec.id == id);
+        let has_extension = |entry: &&Entry| has_extension(entry.spec, id);
+        let mut by_extension = self.entries.iter().filter(has_extension);
+        match (by_id, by_extension.next(), by_extension.next()) {
+            (Some(entry), ..) | (None, Some(entry), None) => Ok(entry),
+            _ => {
                 let known: Vec<_> = self.entries.iter().map(|entry| entry.spec.id).collect();
-                Error::argument(format!(
+                Err(Error::argument(format!(
                     "there is no format {id:?}; known are {}",
                     known.join(", ")
-                ))
-            })
+                )))
+            }
+        }
     }
 
     /// The format that files with this name usually have.
@@ -102,13 +114,9 @@ impl Registry {
             return Some(entry);
         }
         let (_, extension) = name.rsplit_once('.')?;
-        self.entries.iter().find(|entry| {
-            entry
-                .spec
-                .extensions
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(extension))
-        })
+        self.entries
+            .iter()
+            .find(|entry| has_extension(entry.spec, extension))
     }
 
     /// The format that a file is, by its content. An equal confidence of two is settled by the file's name.

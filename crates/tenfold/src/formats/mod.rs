@@ -3,7 +3,7 @@
 pub mod burnpack;
 pub mod cc4s;
 pub mod gguf;
-mod known;
+pub(crate) mod known;
 pub mod mag;
 pub mod npy;
 pub mod npz;
@@ -27,4 +27,6 @@ pub static FORMATS: &[Entry] = &[
     npy::ENTRY,
     npz::ENTRY,
     known::HDF5,
+    known::ONNX,
+    known::TORCH,
 ];

@@ -4,7 +4,7 @@ use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{ExecuteOptions, Format, Registry};
 use crate::io::{Output, Siblings, Source};
-use crate::model::TensorInfo;
+use crate::model::{Layout, TensorInfo};
 #[cfg(feature = "digest")]
 use crate::ops::digest::digest_watched;
 use crate::prelude::*;
@@ -25,6 +25,20 @@ pub(super) struct Readback<'r> {
 }
 
 impl Readback<'_> {
+    /// The bytes that will be hashed: those that were to be written, and those that were.
+    pub(super) fn work(&self) -> u64 {
+        let hashed = |tensor: &TensorInfo| match (&tensor.layout, tensor.dense_len()) {
+            (Layout::Opaque { .. }, _) | (_, None) => {
+                tensor.parts.iter().map(|part| part.payload.len()).sum()
+            }
+            (_, Some(len)) => len,
+        };
+        match cfg!(feature = "digest") && self.digests {
+            true => 2 * self.expected.iter().map(hashed).sum::<u64>(),
+            false => 0,
+        }
+    }
+
     /// Opens what was written and compares it with what should have been.
     pub(super) fn compare(
         &self,

@@ -10,6 +10,7 @@ use tenfold::{Archive, Error};
 
 use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
 use crate::commands::write::{LISTED, Request, target};
+use crate::commands::{no_metadata, tensor_named};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, short_value};
 use crate::output::{Out, say};
@@ -26,8 +27,15 @@ pub(super) fn set(args: &MetaSet, out: &mut Out<'_>) -> Result<Exit> {
 }
 
 pub(super) fn unset(args: &MetaUnset, out: &mut Out<'_>) -> Result<Exit> {
-    rewrite(&args.file, &args.edit, out, |_| {
-        Ok(args.keys.iter().cloned().map(Edit::Unset).collect())
+    rewrite(&args.file, &args.edit, out, |context| {
+        let unset = |key: &String| match context.before.get(key) {
+            Some(_) => Ok(Edit::Unset(key.clone())),
+            None => {
+                let message = no_metadata(context.file, context.before, key);
+                Err(Failure::not_found(context.file, message))
+            }
+        };
+        args.keys.iter().map(unset).collect()
     })
 }
 
@@ -79,11 +87,11 @@ fn rewrite(
     edits: impl FnOnce(&Context<'_>) -> Result<Vec<Edit>>,
 ) -> Result<Exit> {
     let request = Request {
-        check: edit.checking.check,
+        check: edit.checking.or(false),
         in_place: true,
         keeps_content: true,
         ..Request::new(
-            "meta",
+            "meta-edit",
             std::slice::from_ref(file),
             &edit.reading,
             &edit.output,
@@ -101,8 +109,12 @@ fn rewrite(
     let before = match tensor {
         None => archive.metadata(),
         Some(name) => {
-            let tensor = archive.tensor(name).map_err(|error| about(&error))?;
-            &tensor.info().metadata
+            tensor_named(&archive, file, name)?;
+            let mut tensors = archive.manifest().tensors.iter();
+            match tensors.find(|info| info.name == name) {
+                Some(info) => &info.metadata,
+                None => archive.metadata(),
+            }
         }
     };
     let context = Context {

@@ -11,7 +11,7 @@ use tenfold::model::{Metadata, Value};
 use tenfold::ops;
 
 use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Reading};
-use crate::commands::open;
+use crate::commands::{no_metadata, open, tensor_named};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, short_value};
 use crate::output::{Clean, Out, Table, say};
@@ -32,7 +32,7 @@ fn read(path: &Path, reading: &Reading, tensor: Option<&str>) -> Result<(Archive
     let archive = open(path, reading).map_err(about)?;
     let metadata = match tensor {
         None => archive.load_metadata().map_err(about)?,
-        Some(name) => archive.tensor(name).map_err(about)?.info().metadata.clone(),
+        Some(name) => tensor_named(&archive, path, name)?.info().metadata.clone(),
     };
     Ok((archive, metadata))
 }
@@ -45,8 +45,7 @@ fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
         match metadata.get(key) {
             Some(value) => found.push(key, value.clone()),
             None => {
-                let path = args.file.display();
-                say(format_args!("{path}: there is no metadata {key:?}"));
+                say(no_metadata(&args.file, &metadata, key));
                 exit = Exit::Findings;
             }
         }

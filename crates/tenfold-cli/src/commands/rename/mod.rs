@@ -20,7 +20,7 @@ use rules::Rule;
 pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     let files = &args.files;
     let request = Request {
-        check: args.checking.check,
+        check: args.checking.or(false),
         shards: args.sharding.shard_size.map(Shards::Size),
         ..Request::new(
             "rename",

@@ -18,6 +18,12 @@ const THRESHOLD: u64 = 1000;
 
 const EDGE: u64 = 3;
 
+/// More elements are not read twice, to learn how to line them up and to show them: what is shown would come late.
+const HUGE: u64 = 1 << 20;
+
+/// Elements that line up then.
+const STRETCH: usize = 1 << 14;
+
 impl Shown<'_> {
     pub(super) fn write_text(&self, out: &mut Out<'_>) -> Result<()> {
         let info = self.tensor.info();
@@ -31,11 +37,14 @@ impl Shown<'_> {
         let Some(mut formatter) = Formatter::new(sliced.dtype()) else {
             return Err(self.no_numbers());
         };
-        // Learned before anything is written, so that an error comes alone.
-        for_each(self.args, &sliced, |element| {
-            formatter.learn(element);
-            Ok(())
-        })?;
+        let is_huge = sliced.elements().is_none_or(|elements| elements > HUGE);
+        if !is_huge {
+            // Learned before anything is written, so that an error comes alone.
+            for_each(self.args, &sliced, |element| {
+                formatter.learn(element);
+                Ok(())
+            })?;
+        }
         let slice = match self.slices {
             [] => String::new(),
             slices => format!("[{}]", join(slices)),
@@ -64,10 +73,40 @@ impl Shown<'_> {
             .map(|(shown, all)| (shown < all).then_some(EDGE))
             .collect();
         let mut grid = Grid::new(out, shape, gaps);
-        for_each(self.args, &sliced, |element| {
-            grid.push(&formatter.format(element))
-        })?;
+        match is_huge {
+            true => self.write_stretches(&sliced, &mut grid)?,
+            false => for_each(self.args, &sliced, |element| {
+                grid.push(&formatter.format(element))
+            })?,
+        }
         Ok(grid.finish()?)
+    }
+
+    /// Elements that line up as far as a stretch of them goes, each written when it was read.
+    fn write_stretches(&self, sliced: &Sliced<'_>, grid: &mut Grid<'_>) -> Result<()> {
+        let lanes = lanes(sliced.dtype());
+        let mut stretch = Vec::new();
+        let mut put = |stretch: &mut Vec<Number>| {
+            let Some(mut formatter) = Formatter::new(sliced.dtype()) else {
+                return Ok(());
+            };
+            stretch
+                .chunks(lanes)
+                .for_each(|element| formatter.learn(element));
+            stretch
+                .chunks(lanes)
+                .try_for_each(|element| grid.push(&formatter.format(element)))?;
+            stretch.clear();
+            Ok(())
+        };
+        for_each(self.args, sliced, |element| {
+            stretch.extend_from_slice(element);
+            match stretch.len() >= STRETCH * lanes {
+                true => put(&mut stretch),
+                false => Ok(()),
+            }
+        })?;
+        Ok(put(&mut stretch)?)
     }
 
     pub(super) fn write_csv(&self, out: &mut Out<'_>) -> Result<()> {
@@ -220,16 +259,21 @@ fn join(slices: &[Slice]) -> String {
     words.join(", ")
 }
 
+/// Numbers of an element.
+fn lanes(dtype: DType) -> usize {
+    match dtype {
+        DType::Number(_, lanes) => lanes.count() as usize,
+        _ => 1,
+    }
+}
+
 /// Gives the elements one after the other.
 fn for_each(
     args: &ShowArgs,
     sliced: &Sliced<'_>,
     mut each: impl FnMut(&[Number]) -> io::Result<()>,
 ) -> Result<()> {
-    let lanes = match sliced.dtype() {
-        DType::Number(_, lanes) => lanes.count() as usize,
-        _ => 1,
-    };
+    let lanes = lanes(sliced.dtype());
     let mut left = sliced.elements();
     let mut element = Vec::new();
     let mut failed = None;

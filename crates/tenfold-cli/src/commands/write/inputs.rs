@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tenfold::Archive;
 use tenfold::format::Severity;
 use tenfold::model::SourceId;
+use tenfold::{Archive, ErrorKind};
 
 use super::{Request, output};
-use crate::commands::{limits, opening, refuse_stream};
+use crate::commands::{limits, opening, refuse_no_file, refuse_pattern};
 use crate::failure::{Failure, Result};
 use crate::output::{Clean, say, show_path};
 
@@ -45,7 +45,12 @@ impl Inputs {
 
     /// All of them as one archive; where they disagree about metadata, the first counts.
     pub(crate) fn joined(&self) -> Result<Archive> {
-        Ok(tenfold::ops::join(&self.archives, true)?)
+        tenfold::ops::join(&self.archives, true).map_err(|error| match error.kind() {
+            ErrorKind::Argument => Failure::from(
+                error.adding("; `tenfold merge --prefer first` or `last` takes one of both"),
+            ),
+            _ => error.into(),
+        })
     }
 }
 
@@ -77,7 +82,8 @@ impl Request<'_> {
 
     /// The file, or what is whole of it: then the reason why that is not everything is said.
     fn open_one(&self, input: &Path) -> tenfold::Result<Archive> {
-        refuse_stream(input)?;
+        refuse_no_file(input)?;
+        refuse_pattern(input)?;
         let mut limits = limits();
         if let Some(bytes) = self.max_dense {
             limits = limits.with_dense_bytes(bytes);

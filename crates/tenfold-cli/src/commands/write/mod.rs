@@ -8,7 +8,6 @@ mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tenfold::format::{Control, Effect, Entry, Registry};
@@ -19,8 +18,10 @@ use tenfold::{Archive, Error};
 use crate::args::{Filter, Reading, Writing};
 use crate::commands::{Names, globs};
 use crate::failure::{Exit, Failure, Result};
+use crate::near::did_you_mean;
 use crate::output::{Out, count, say};
 use crate::progress::Progress;
+use crate::signal;
 
 use inputs::Inputs;
 pub(crate) use output::is_directory;
@@ -97,7 +98,8 @@ impl<'a> Request<'a> {
         let selected = self.narrow(filter, &archive)?;
         let (all, left) = (archive.tensors().len(), selected.tensors().len());
         if left == 0 && all > 0 {
-            return Err(self.nothing_left(all));
+            let names = archive.manifest().tensors.iter().map(|info| &*info.name);
+            return Err(self.nothing_left(filter, names, all));
         }
         for (_, pattern) in &self.writing.zstd {
             self.check_pattern("--zstd", pattern.as_ref(), &selected)?;
@@ -136,11 +138,21 @@ impl<'a> Request<'a> {
         }
     }
 
-    pub(crate) fn nothing_left(&self, all: usize) -> Failure {
+    /// That no tensor is left, and whose name could have been meant by what was to be included.
+    pub(crate) fn nothing_left<'n>(
+        &self,
+        filter: &Filter,
+        names: impl Iterator<Item = &'n str> + Clone,
+        all: usize,
+    ) -> Failure {
         let (input, all) = (self.title(), count(all, "tensor"));
         let input = input.display();
+        let mut plain =
+            (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
+        let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         Failure::Message(format!(
-            "{input}: --include and --exclude leave none of {all}"
+            "{input}: --include and --exclude leave none of {all}{hint}"
         ))
     }
 
@@ -226,7 +238,7 @@ impl<'a> Request<'a> {
         if losses.len() > LISTED && listed {
             say(format_args!("and {} more", losses.len() - LISTED));
         }
-        refusal.map_err(|error| self.about(&error))
+        refusal.map_err(|error| self.about(&error).with_losses(losses))
     }
 
     fn write(
@@ -236,7 +248,7 @@ impl<'a> Request<'a> {
         control: &Arc<Control>,
     ) -> Result<Report> {
         // First, so that whatever is there when the signal comes is removed.
-        cancel_on_signal(control.clone())?;
+        signal::cancel(control.clone())?;
         let output = match is_directory(self.output) {
             true => AtomicOutput::directory(self.output)?,
             false => AtomicOutput::file(self.output)?.force(self.writing.force),
@@ -261,17 +273,4 @@ pub(crate) fn target<'r>(
     registry: &'r Registry,
 ) -> Result<&'r Entry> {
     output::target(request, input.and_then(Archive::format), registry)
-}
-
-/// Lets Ctrl-C and its like stop the work: it ends between two pieces, and its output is gone.
-fn cancel_on_signal(control: Arc<Control>) -> Result<()> {
-    let asked = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            // Asked twice: what is done between pieces, such as waiting for the disk, takes too long.
-            std::process::exit(Exit::Canceled as i32);
-        }
-        control.cancel();
-    })
-    .map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))
 }

@@ -8,7 +8,7 @@ use tenfold::model::SourceId;
 use tenfold::ops::Conversion;
 
 use super::Request;
-use crate::commands::refuse_stream;
+use crate::commands::refuse_no_file;
 use crate::failure::{Failure, Result};
 
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
@@ -64,7 +64,7 @@ impl Request<'_> {
     /// Says so before any work is done; the output itself looks again before it takes the name.
     pub(crate) fn check_output(&self) -> Result<()> {
         let output = self.output;
-        refuse_stream(output)?;
+        refuse_no_file(output)?;
         let shown = output.display();
         for input in self.inputs {
             self.refuse_input(input, output)?;
@@ -103,8 +103,9 @@ impl Request<'_> {
         conversion: &Conversion,
         inputs: &[PathBuf],
     ) -> Result<Vec<PathBuf>> {
+        let is_new = is_directory(self.output) && self.shards.is_none();
         let replaces = self.writing.force && !is_directory(self.output);
-        if self.shards.is_none() && !replaces {
+        if self.shards.is_none() && !replaces && !is_new {
             return Ok(Vec::new());
         }
         let directory = match is_directory(self.output) {
@@ -112,6 +113,10 @@ impl Request<'_> {
             false => self.output.parent().unwrap_or(Path::new("")),
         };
         let names = conversion.file_names(&self.file_name(target))?;
+        if is_new {
+            // There is nothing yet that could be in the way.
+            return Ok(Vec::new());
+        }
         let paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
         for path in &paths {
             for input in inputs {

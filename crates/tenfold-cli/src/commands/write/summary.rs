@@ -140,11 +140,7 @@ impl Summary<'_> {
             json.text("version", Some(self.version))?;
             json.text("because", self.because.as_deref())?;
             json.text("read_by", Some(self.read_by))?;
-            json.key("losses")?.array(|json| {
-                self.losses
-                    .iter()
-                    .try_for_each(|loss| write_loss(loss, json.line()?))
-            })?;
+            json.losses("losses", &self.losses)?;
             (self.extra)(json)?;
             json.key("dry_run")?.plain(writing.dry_run)?;
             json.key("checked")?.plain(*check && report.is_some())?;
@@ -188,13 +184,4 @@ fn write_counts(casts: &CastCounts, json: &mut Json<'_>) -> io::Result<()> {
 /// Bytes of all files that were written.
 fn bytes(report: &Report) -> u64 {
     report.files.iter().map(|(_, len)| len).sum()
-}
-
-fn write_loss(loss: &Loss, json: &mut Json<'_>) -> io::Result<()> {
-    json.object(|json| {
-        json.text("tensor", loss.tensor.as_deref())?;
-        json.text("what", Some(&loss.what))?;
-        json.text("why", Some(&loss.why))?;
-        json.text("effect", Some(&loss.effect.to_string()))
-    })
 }

@@ -117,9 +117,15 @@ struct Writer<'w, 's> {
 
 impl Writer<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(bytes)?;
+        self.options.control.advance(bytes.len() as u64)
+    }
+
+    /// Writes bytes that are counted otherwise.
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.target.write(self.at, bytes)?;
         self.at += bytes.len() as u64;
-        self.options.control.advance(bytes.len() as u64)
+        Ok(())
     }
 
     /// Writes `left` times the same byte.
@@ -165,7 +171,9 @@ impl Writer<'_, '_> {
                 as_u32(piece.stored.len() as u64)?,
                 as_u32(piece.decoded_len)?,
             ));
-            self.put(&piece.stored)
+            self.write(&piece.stored)?;
+            // What goes in is known beforehand, what comes out is not.
+            self.options.control.advance(piece.decoded_len)
         };
         // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
         let wanted = match codec {
@@ -248,7 +256,7 @@ impl Writer<'_, '_> {
         if !sum.wants_decoded() {
             sum.update(&end);
         }
-        self.put(&end)?;
+        self.write(&end)?;
         Ok(Written {
             index: 0,
             part: 0,

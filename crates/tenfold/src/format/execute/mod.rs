@@ -54,12 +54,8 @@ pub fn execute(
     options: &ExecuteOptions,
 ) -> Result<()> {
     let from = &from.with_threads(options.threads);
-    for file in &plan.files {
-        for segment in &file.segments {
-            options
-                .control
-                .expect(known_len(segment, from, 0)?.unwrap_or(0));
-        }
+    for segment in plan.files.iter().flat_map(|file| &file.segments) {
+        options.control.expect(work(segment, from)?);
     }
     let mut files = plan.files;
     // The file that names the others comes last.
@@ -84,7 +80,7 @@ fn write_file(
     }
     // Where all lengths are known, the disk is asked for the room beforehand.
     let mut sink = out.create(&file.name, known)?;
-    let mut target = Target::new(&mut *sink);
+    let mut target = Target::new(&mut *sink, &file.name);
     let mut segments = file.segments;
     let is_late = |segment: &Segment| matches!(segment, Segment::Late { .. });
     let mut promised = Vec::new();
@@ -155,12 +151,10 @@ fn late_as_bytes(
         .get(..end.unwrap_or(segments.len()))
         .unwrap_or_default();
     for segment in run {
-        options
-            .control
-            .expect(known_len(segment, from, 0)?.unwrap_or(0));
+        options.control.expect(work(segment, from)?);
     }
     let mut nowhere = Nowhere;
-    let mut target = Target::new(&mut nowhere);
+    let mut target = Target::new(&mut nowhere, "");
     let mut progress = Progress::default();
     // What is cast now is cast again when it is written, and counted then.
     let uncounted = ExecuteOptions {
@@ -248,6 +242,20 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
             None
         }
     })
+}
+
+/// How much of the work a segment is: its bytes, and of one that is compressed or spelled out those that go in, because
+/// how many come out is known only then.
+fn work(segment: &Segment, from: &Archive) -> Result<u64> {
+    match segment {
+        Segment::Tensor {
+            index, part, want, ..
+        } => wanted_len(tensor(from, *index)?, *part, want),
+        Segment::Text { index, form, .. } => {
+            wanted_len(tensor(from, *index)?, 0, &Want::Dense(form.clone()))
+        }
+        other => Ok(known_len(other, from, 0)?.unwrap_or(0)),
+    }
 }
 
 /// Bytes from `at` to the next multiple of `to`.

@@ -1,12 +1,11 @@
 //! Writes segments at their places, in parallel.
 
-use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::format::execute::target::{copy, write_at};
+use crate::format::execute::target::{NamedFile, copy, write_at};
 use crate::format::execute::{Digesting, ExecuteOptions, Progress, known_len, tensor};
 use crate::format::{Segment, Written};
 use crate::model::{Checksum, Layout, Payload, TensorInfo};
@@ -45,7 +44,7 @@ enum Large {
 pub(super) fn write(
     run: &[Segment],
     from: &Archive,
-    file: &File,
+    file: NamedFile<'_>,
     at: u64,
     progress: &mut Progress,
     options: &ExecuteOptions,
@@ -91,7 +90,7 @@ struct Job<'j> {
     /// Where each segment begins, and where the last one ends.
     places: &'j [u64],
     from: &'j Archive,
-    file: &'j File,
+    file: NamedFile<'j>,
     options: &'j ExecuteOptions,
 }
 

@@ -14,19 +14,24 @@ use crate::transform::Input;
 /// A file, written at any place, or a stream, written in order.
 pub(super) struct Target<'s> {
     sink: &'s mut dyn Sink,
+    /// For messages.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))]
+    name: &'s str,
     /// How far a stream has come.
     at: u64,
 }
 
 impl<'s> Target<'s> {
-    pub(super) fn new(sink: &'s mut dyn Sink) -> Self {
-        Self { sink, at: 0 }
+    pub(super) fn new(sink: &'s mut dyn Sink, name: &'s str) -> Self {
+        Self { sink, name, at: 0 }
     }
 
     /// The file, if it is one.
     #[cfg(feature = "std")]
-    pub(super) fn file(&self) -> Option<&File> {
-        self.sink.as_file()
+    pub(super) fn file(&self) -> Option<NamedFile<'_>> {
+        let file = self.sink.as_file()?;
+        let name = self.name;
+        Some(NamedFile { file, name })
     }
 
     /// Whether it can be written at any place.
@@ -59,17 +64,32 @@ impl<'s> Target<'s> {
         #[cfg(feature = "std")]
         if let Some(file) = self.file() {
             return crate::io::fault::point("length")
-                .and_then(|()| file.set_len(len))
-                .map_err(|cause| Error::io("cannot set the length", cause));
+                .and_then(|()| file.file.set_len(len))
+                .map_err(|cause| file.cannot("set the length of", cause));
         }
         let _ = len;
         Ok(())
     }
 }
 
+/// A file that is written, and its name for messages.
 #[cfg(feature = "std")]
-pub(super) fn write_at(file: &File, at: u64, bytes: &[u8]) -> Result<()> {
-    crate::io::write_all_at(file, bytes, at).map_err(|cause| Error::io("cannot write", cause))
+#[derive(Clone, Copy)]
+pub(super) struct NamedFile<'f> {
+    file: &'f File,
+    name: &'f str,
+}
+
+#[cfg(feature = "std")]
+impl NamedFile<'_> {
+    fn cannot(self, what: &str, cause: std::io::Error) -> Error {
+        Error::io(format_args!("cannot {what} {}", self.name), cause)
+    }
+}
+
+#[cfg(feature = "std")]
+pub(super) fn write_at(to: NamedFile<'_>, at: u64, bytes: &[u8]) -> Result<()> {
+    crate::io::write_all_at(to.file, bytes, at).map_err(|cause| to.cannot("write", cause))
 }
 
 /// Bytes that the kernel is asked to move at once: between two of these the work can be stopped.
@@ -83,7 +103,7 @@ pub(super) fn copy(
     input: &Input<'_>,
     from: u64,
     len: u64,
-    file: &File,
+    file: NamedFile<'_>,
     at: u64,
     buffer: &mut Vec<u8>,
     control: &Control,
@@ -124,7 +144,7 @@ fn kernel_copy(
     input: &Input<'_>,
     from: u64,
     len: u64,
-    file: &File,
+    file: NamedFile<'_>,
     at: u64,
 ) -> Result<Option<u64>> {
     use rustix::io::Errno;
@@ -137,8 +157,14 @@ fn kernel_copy(
     let mut from_at = range.start + from;
     let mut to_at = at;
     let len = crate::transform::as_size(len)?;
-    crate::io::fault::point("copy").map_err(|cause| Error::io("cannot copy", cause))?;
-    match rustix::fs::copy_file_range(from_file, Some(&mut from_at), file, Some(&mut to_at), len) {
+    crate::io::fault::point("copy").map_err(|cause| file.cannot("write", cause))?;
+    match rustix::fs::copy_file_range(
+        from_file,
+        Some(&mut from_at),
+        file.file,
+        Some(&mut to_at),
+        len,
+    ) {
         // Some file systems move nothing and say so: then the bytes are read, if they are there.
         Ok(0) => match from_file.metadata() {
             Ok(now) if now.len() > range.start + from => Ok(None),
@@ -157,11 +183,11 @@ fn kernel_copy(
             | Errno::PERM
             | Errno::BADF,
         ) => Ok(None),
-        Err(errno) => Err(Error::io("cannot copy", errno.into())),
+        Err(errno) => Err(file.cannot("write", errno.into())),
     }
 }
 
 #[cfg(all(feature = "std", not(target_os = "linux")))]
-fn kernel_copy(_: &Input<'_>, _: u64, _: u64, _: &File, _: u64) -> Result<Option<u64>> {
+fn kernel_copy(_: &Input<'_>, _: u64, _: u64, _: NamedFile<'_>, _: u64) -> Result<Option<u64>> {
     Ok(None)
 }

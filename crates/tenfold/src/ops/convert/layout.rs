@@ -1,6 +1,6 @@
 //! Which files there will be: one, one for every tensor, shards with an index, or numbered ones.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Format, Plan, PlanOptions, Segment, Written};
 use crate::model::{Manifest, SourceId, TensorInfo};
 use crate::ops::convert::ConvertOptions;
@@ -58,6 +58,9 @@ fn separate(
         let mut options = options.clone();
         options.file_name = name;
         let mut plan = format.plan(&what, &options)?;
+        plan.files
+            .iter()
+            .try_for_each(|file| check_name(&file.name))?;
         let places: Arc<[usize]> = places.into();
         for segment in plan.files.iter_mut().flat_map(|file| &mut file.segments) {
             renumber(segment, &places);
@@ -66,6 +69,22 @@ fn separate(
         all.files.extend(plan.files);
     }
     Ok((all, opened))
+}
+
+/// What file systems take as a name.
+fn check_name(name: &str) -> Result<()> {
+    /// Of the common systems, in bytes.
+    const LONGEST: usize = 255;
+    match name.len() {
+        0..=LONGEST => Ok(()),
+        len => {
+            let start: String = name.chars().take(40).collect();
+            Err(Error::argument(format!(
+                "the file {start}… would have a name of {len} bytes, and file systems take at most {LONGEST}; rename the tensor \
+                 first (`tenfold rename`), or write a format that holds all of them in one file"
+            )))
+        }
+    }
 }
 
 fn main_name(plan: &Plan) -> String {

@@ -185,7 +185,6 @@ impl Conversion {
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self.plan(adapted, plan_options)?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
-        execute(plan, &from, out, &counting)?;
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -194,6 +193,8 @@ impl Conversion {
             digests: options.check,
             execute: &options.execute,
         };
+        options.execute.control.expect(readback.work());
+        execute(plan, &from, out, &counting)?;
         let compared = readback.compare(out, &names, &outputs)?;
         let mut casts = self.counted;
         casts += counting.tally.counts();

@@ -98,8 +98,8 @@ impl View<'_> {
     }
 }
 
-#[cfg(feature = "std")]
 #[cfg(test)]
+#[cfg(feature = "std")]
 mod tests {
     use std::collections::HashSet;
     use std::sync::Mutex;
