@@ -79,9 +79,7 @@ impl Float {
             }
             // It came from there.
             #[allow(clippy::cast_possible_truncation)]
-            Scalar::F16 | Scalar::BF16 | Scalar::F32 => {
-                even(&format!("{:e}", value as f32), value as f32)
-            }
+            Scalar::F32 => even(&format!("{:e}", value as f32), value as f32),
             // So few that they are all short: types of 8 bits and less are always shown as exactly what they are.
             _ => even(&format!("{value:e}"), value),
         }
