@@ -194,7 +194,7 @@ impl<'a> View<'a> {
                 scatter.read_into(at, out);
                 Ok(())
             }
-            Body::Decoded(decoded) => decoded.read_into(at, out),
+            Body::Decoded(decoded) => decoded.read_into(at, out, self.tally),
             Body::Pack(pack) => pack.read_into(at, out),
             Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {

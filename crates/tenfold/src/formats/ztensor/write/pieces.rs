@@ -158,6 +158,7 @@ impl Maker<'_> {
                 unchanged
                     && self.compression == Compression::Keep
                     && target.has(*codec)
+                    && !self.must_decode(stored)
                     && !target.canonical
                     && !big
                     && len > 0
@@ -250,11 +251,24 @@ impl Maker<'_> {
             (Compression::Zstd(level), _) => Some(level),
             (Compression::Keep, Payload::Encoded { codec, .. }) => {
                 // A build that cannot compress can still take over what it need not change.
-                (self.target.has(*codec) || cfg!(feature = "zstd-write")).then_some(LEVEL)
+                let passes = self.target.has(*codec) && !self.must_decode(stored);
+                (passes || cfg!(feature = "zstd-write")).then_some(LEVEL)
             }
             _ => None,
         };
         level.filter(|_| len > 0 && !self.target.canonical)
+    }
+
+    /// Whether compressed data cannot be passed on as it is, because a checksum of the decoded bytes is asked for that is
+    /// not there yet.
+    fn must_decode(&self, stored: &Part) -> bool {
+        match self.target.checksums {
+            Checksums::With(kind) if self.target.over() == Over::Decoded => {
+                let there = |sum: &Checksum| sum.kind == kind && sum.over == Over::Decoded;
+                !stored.checksum.as_ref().is_some_and(there)
+            }
+            _ => false,
+        }
     }
 
     /// A checksum to carry over, or one to compute.
@@ -265,13 +279,15 @@ impl Maker<'_> {
         keeps: bool,
         dtype: DType,
     ) -> (Option<Checksum>, Option<DigestKind>) {
+        let raw = matches!(stored.payload, Payload::Raw { .. });
+        let over = self.target.over();
         let old = match (self.target.checksums, &stored.checksum) {
+            // Compressed data that is kept though it has to be of the decoded bytes: it is there already.
+            (Checksums::With(_), Some(old)) if keeps && !raw && over == Over::Decoded => old,
             (Checksums::With(kind), _) => return (None, Some(kind)),
             (Checksums::Keep, Some(old)) if self.target.kinds.contains(&old.kind) => old,
             _ => return (None, None),
         };
-        let raw = matches!(stored.payload, Payload::Raw { .. });
-        let over = self.target.over();
         let same = match over {
             Over::Stored => keeps && (raw || old.over == Over::Stored),
             Over::Decoded => unchanged && (raw || old.over == Over::Decoded),
