@@ -39,7 +39,14 @@ const STEPS: &[Step] = &[
         run: |project| {
             test(
                 project,
-                &["--release", "--package", "tenfold", "--test", "hostile"],
+                &[
+                    "--profile",
+                    "release-test",
+                    "--package",
+                    "tenfold",
+                    "--test",
+                    "hostile",
+                ],
             )
         },
     },

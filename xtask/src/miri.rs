@@ -23,6 +23,7 @@ const LEFT_OUT: &[&str] = &[
     "any_damage_is_an_error",
     "every_level_and_kind_of_frame",
     "every_width_and_rank_is_turned",
+    "long_rows_are_written_in_tiles",
     "rows_longer_than_a_piece",
     "tall_and_wide_ones",
 ];

@@ -29,6 +29,8 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
+#[cfg(feature = "std")]
+mod threads;
 // Nothing but documentation.
 #[cfg(any(doc, doctest))]
 pub mod tour;

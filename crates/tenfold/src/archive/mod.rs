@@ -40,7 +40,10 @@ use names::NameIndex;
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Archive(Arc<Inner>);
+pub struct Archive(Arc<Inner>, Threads);
+
+/// How many threads work on one large tensor; 0 is one for every core.
+type Threads = usize;
 
 struct Inner {
     spec: Option<&'static Spec>,
@@ -96,7 +99,7 @@ impl Archive {
         limits: Limits,
     ) -> Self {
         let by_name = NameIndex::new(&manifest.tensors);
-        Self(Arc::new(Inner {
+        let inner = Inner {
             spec,
             manifest,
             sources,
@@ -104,7 +107,8 @@ impl Archive {
             findings,
             limits,
             by_name,
-        }))
+        };
+        Self(Arc::new(inner), 0)
     }
 
     /// The format, unless the tensors are in no file yet.
@@ -214,6 +218,13 @@ impl Archive {
         &self.0.limits
     }
 
+    /// The same, with at most so many threads that make one large tensor in memory; 0 is one for every core, which is so
+    /// unless told otherwise. What has an option for threads, as conversions have, takes that instead.
+    #[must_use]
+    pub fn with_threads(&self, threads: usize) -> Self {
+        Self(self.0.clone(), threads)
+    }
+
     /// The tensors for which `keep` is true, with the same metadata.
     #[must_use]
     pub fn select(&self, keep: impl Fn(&TensorInfo) -> bool) -> Self {
@@ -259,14 +270,9 @@ impl Archive {
             limits,
             ..
         } = &*self.0;
-        Self::assemble(
-            *spec,
-            manifest,
-            sources.clone(),
-            names.clone(),
-            findings.clone(),
-            *limits,
-        )
+        let (sources, names) = (sources.clone(), names.clone());
+        Self::assemble(*spec, manifest, sources, names, findings.clone(), *limits)
+            .with_threads(self.1)
     }
 
     /// Whether it consists of several files, and one of them has this name.
@@ -320,6 +326,7 @@ impl Archive {
             sources: &self.0.sources,
             limits: &self.0.limits,
             tally: None,
+            threads: self.1,
         }
     }
 }

@@ -15,11 +15,12 @@ pub(super) struct NameIndex {
 impl NameIndex {
     pub(super) fn new(tensors: &[TensorInfo]) -> Self {
         let hasher = DefaultHashBuilder::default();
-        let hash =
-            |place: &usize| hasher.hash_one(tensors.get(*place).map(|tensor| tensor.name.as_str()));
+        let hash = |tensor: &TensorInfo| hasher.hash_one(tensor.name.as_str());
         let mut places = HashTable::with_capacity(tensors.len());
-        for place in 0..tensors.len() {
-            places.insert_unique(hash(&place), place, hash);
+        for (place, tensor) in tensors.iter().enumerate() {
+            places.insert_unique(hash(tensor), place, |&other| {
+                tensors.get(other).map_or(0, hash)
+            });
         }
         Self { hasher, places }
     }
@@ -30,6 +31,6 @@ impl NameIndex {
                 .get(*place)
                 .is_some_and(|tensor| tensor.name == name)
         };
-        tensors.get(*self.places.find(self.hasher.hash_one(Some(name)), is_it)?)
+        tensors.get(*self.places.find(self.hasher.hash_one(name), is_it)?)
     }
 }

@@ -210,7 +210,7 @@ fn adapt_tensor<'t>(
             Effect::Impossible,
         );
     }
-    if !(can.layout)(&tensor.layout) {
+    if !(can.layout)(&tensor.layout) || !tensor.casts_as_stored() {
         let layout = format!("layout {}", tensor.layout.name());
         if matches!(tensor.layout, Layout::Opaque { .. }) {
             lose(layout, "it cannot be held".into(), Effect::Impossible);

@@ -1,5 +1,6 @@
 //! Metadata: named values in file order, with the widths that the file gave them.
 
+use alloc::borrow::Cow;
 use core::fmt;
 
 use bytes::Bytes;
@@ -220,7 +221,8 @@ pub struct Metadata(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
-    key: String,
+    /// Borrowed where it is a word of the program's own: most tensors of a file have the same few.
+    key: Cow<'static, str>,
     value: Value,
     is_fact: bool,
 }
@@ -231,18 +233,28 @@ impl Metadata {
         Self(Vec::new())
     }
 
+    /// One value, under a key of the program's own. Takes no more room than that: a vector that grows to its first entry
+    /// has room for four.
+    pub(crate) fn one(key: &'static str, value: Value) -> Self {
+        Self(vec![Entry {
+            key: Cow::Borrowed(key),
+            value,
+            is_fact: false,
+        }])
+    }
+
     /// Adds a value at the end. The caller makes sure that the key is new.
     pub fn push(&mut self, key: impl Into<String>, value: Value) {
-        self.add(key.into(), value, false);
+        self.add(Cow::Owned(key.into()), value, false);
     }
 
     /// Adds a value that type, layout or place say already, in the file's own words: shown, and never carried to another
     /// file, which has words of its own for it.
     pub fn push_fact(&mut self, key: impl Into<String>, value: Value) {
-        self.add(key.into(), value, true);
+        self.add(Cow::Owned(key.into()), value, true);
     }
 
-    fn add(&mut self, key: String, value: Value, is_fact: bool) {
+    fn add(&mut self, key: Cow<'static, str>, value: Value, is_fact: bool) {
         self.0.push(Entry {
             key,
             value,
@@ -260,9 +272,7 @@ impl Metadata {
 
     /// Keys and values in file order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.0
-            .iter()
-            .map(|entry| (entry.key.as_str(), &entry.value))
+        self.0.iter().map(|entry| (&*entry.key, &entry.value))
     }
 
     /// The number of values.
@@ -305,7 +315,7 @@ impl Metadata {
 
     /// Keys, values and whether they are facts, in file order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
-        (self.0.iter()).map(|entry| (entry.key.as_str(), &entry.value, entry.is_fact))
+        (self.0.iter()).map(|entry| (&*entry.key, &entry.value, entry.is_fact))
     }
 
     /// The value at a place.
@@ -324,18 +334,19 @@ impl Metadata {
     pub(crate) fn filter_map(&self, mut keep: impl FnMut(&str, &Value) -> Option<Value>) -> Self {
         (self.0.iter())
             .filter(|entry| !entry.is_fact)
-            .filter_map(|entry| Some((entry.key.clone(), keep(&entry.key, &entry.value)?)))
+            .filter_map(|entry| Some((entry.key.to_string(), keep(&entry.key, &entry.value)?)))
             .collect()
     }
 }
 
 impl FromIterator<(String, Value)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
-        let mut metadata = Self::new();
-        for (key, value) in entries {
-            metadata.push(key, value);
-        }
-        metadata
+        let entries = entries.into_iter().map(|(key, value)| Entry {
+            key: Cow::Owned(key),
+            value,
+            is_fact: false,
+        });
+        Self(entries.collect())
     }
 }
 

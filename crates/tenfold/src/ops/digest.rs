@@ -32,6 +32,7 @@ pub fn digest(archive: &Archive, threads: usize) -> Digests {
 
 /// The same, watched and stopped by another thread.
 pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Digests {
+    let archive = archive.with_threads(options.threads);
     let tensors: Vec<_> = archive.tensors().collect();
     let sums = parallel::map(tensors.len(), options.threads, |index| {
         match tensors.get(index) {

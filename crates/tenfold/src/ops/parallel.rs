@@ -12,10 +12,7 @@ pub(super) fn map<T: Send>(
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    let threads = match threads {
-        0 => std::thread::available_parallelism().map_or(1, core::num::NonZero::get),
-        n => n,
-    };
+    let threads = crate::threads::thread_count(threads);
     if threads == 1 || count < 2 {
         return (0..count).map(work).collect();
     }

@@ -63,10 +63,7 @@ mod parallel {
 
     /// The outcomes of jobs 0 to `count`, in that order. 0 `threads` is one for every core.
     pub(in crate::ops) fn run<W: Work>(work: &W, count: usize, threads: usize) -> Vec<W::Outcome> {
-        let threads = match threads {
-            0 => std::thread::available_parallelism().map_or(1, core::num::NonZero::get),
-            n => n,
-        };
+        let threads = crate::threads::thread_count(threads);
         if threads == 1 {
             return super::run_alone(work, count);
         }

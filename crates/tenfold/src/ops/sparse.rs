@@ -3,10 +3,13 @@
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::{Effect, ExecuteOptions, Form, Loss, Profile, Spec};
-use crate::model::{DType, Endian, Layout, Manifest, PairIndex, Part, Payload, Role, TensorInfo};
+use crate::model::{
+    DType, Endian, Layout, Manifest, Operation, PairIndex, Part, Payload, Role, TensorInfo,
+    has_zero, is_ieee,
+};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{Scatter, View};
+use crate::transform::{Data, Scatter, Tally, View, cast_elements};
 
 /// What becomes of sparse tensors, and of those that could be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -21,7 +24,8 @@ pub enum Sparse {
     All,
 }
 
-/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists.
+/// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists. What is
+/// cast on the way is counted in the options' tally.
 pub(super) fn list_entries(
     from: &Archive,
     candidates: Vec<&'static Profile>,
@@ -49,7 +53,7 @@ pub(super) fn list_entries(
     if !all && !from.manifest().tensors.iter().any(is_sparse) {
         return Ok((from.clone(), candidates));
     }
-    let listed = list(from, profile, listing, all, options.threads)?;
+    let listed = list(from, profile, listing, all, options)?;
     let fitting = candidates
         .into_iter()
         .filter(|other| Listing::of(other) == Some(listing));
@@ -121,22 +125,30 @@ impl Listing {
     }
 }
 
-/// Lists the entries of sparse tensors whose layout `profile` does not have, and if `all` also those of dense tensors.
+/// Lists the entries of sparse tensors whose layout `profile` does not have, or that are not cast in it, and if `all` also
+/// those of dense tensors.
 fn list(
     archive: &Archive,
     profile: &Profile,
     listing: Listing,
     all: bool,
-    threads: usize,
+    options: &ExecuteOptions,
 ) -> Result<Archive> {
     let tensors = &archive.manifest().tensors;
-    let listed = parallel::map(tensors.len(), threads, |n| {
+    let listed = parallel::map(tensors.len(), options.threads, |n| {
         let Some(tensor) = tensors.get(n) else {
             return Err(Error::argument("no such tensor"));
         };
         let changes = match tensor.layout {
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
-                !(profile.can.layout)(&tensor.layout)
+                let is_cast = tensor.stored_dtype() != tensor.dtype;
+                let is_listable = tensor.dtype.width().is_some()
+                    && has_zero(tensor.stored_dtype())
+                    && has_zero(tensor.dtype);
+                match (profile.can.layout)(&tensor.layout) {
+                    true => is_listable && !tensor.casts_as_stored(),
+                    false => is_listable || !is_cast,
+                }
             }
             Layout::RowMajor | Layout::ColumnMajor | Layout::Packed(_) => {
                 all && tensor.dtype.width().is_some()
@@ -148,7 +160,7 @@ fn list(
         if !changes || is_scalar || tensor.defect.is_some() {
             return Ok(tensor.clone());
         }
-        Entries::collect(archive, tensor, listing)
+        Entries::collect(archive.data().counted(&options.tally), tensor, listing)
             .and_then(|entries| entries.describe(tensor, listing))
             .map_err(|error| error.in_tensor(&tensor.name))
     });
@@ -157,11 +169,12 @@ fn list(
     Ok(archive.with_manifest(manifest))
 }
 
-/// A tensor whose records are sorted, without those that are 0, and with values in a byte order.
+/// A tensor whose records are sorted, without those that are 0 and stand for nothing else, and with values of its type in a byte order.
 pub(super) fn sort_pairs(
     archive: &Archive,
     tensor: &TensorInfo,
     endian: Endian,
+    tally: &Tally,
 ) -> Result<TensorInfo> {
     let Layout::Pairs {
         index: PairIndex::ColumnMajor,
@@ -171,16 +184,24 @@ pub(super) fn sort_pairs(
     else {
         return Ok(tensor.clone());
     };
-    let form = Form {
-        endian,
-        ..Listing::Pairs.form(tensor.dtype)
-    };
-    let scatter = Scatter::load(archive.data(), tensor.readable()?, &form)?;
-    scatter.check_orbits()?;
-    let mut entries = Entries::default();
-    for (place, value) in scatter.entries() {
-        entries.push(place, value);
+    if !tensor.casts_as_stored() {
+        // It is written densely.
+        return Ok(tensor.clone());
     }
+    let data = archive.data().counted(tally);
+    let form = Listing::Pairs.form(tensor.stored_dtype());
+    let scatter = Scatter::load(data, tensor.readable()?, &form)?;
+    scatter.check_orbits()?;
+    let mut values = Vec::new();
+    for (_, value) in scatter.entries() {
+        values.extend_from_slice(value);
+    }
+    let places = scatter.entries().map(|(place, _)| place);
+    // Negated, a zero that is stored is -0, and one that is not is 0.
+    let negates = orbits.iter().any(|by| by.operation != Operation::Same);
+    let keeps_zeros =
+        negates && matches!(tensor.dtype, DType::Number(scalar, _) if is_ieee(scalar));
+    let entries = Entries::cast(data, tensor, (endian, keeps_zeros), places, values)?;
     let mut sorted = entries.describe(tensor, Listing::Pairs)?;
     if let Layout::Pairs { orbits: kept, .. } = &mut sorted.layout {
         kept.clone_from(orbits);
@@ -191,7 +212,7 @@ pub(super) fn sort_pairs(
     Ok(sorted)
 }
 
-/// Entries that are not 0, by place.
+/// Entries by place.
 #[derive(Default)]
 struct Entries {
     places: Vec<u64>,
@@ -199,22 +220,20 @@ struct Entries {
 }
 
 impl Entries {
-    fn collect(archive: &Archive, tensor: &TensorInfo, listing: Listing) -> Result<Self> {
-        let data = archive.data();
-        let form = listing.form(tensor.dtype);
+    fn collect(data: Data<'_>, tensor: &TensorInfo, listing: Listing) -> Result<Self> {
         let mut entries = Self::default();
         if !matches!(
             tensor.layout,
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
         ) {
             let width = tensor.dtype.width().unwrap_or(1);
-            let view = View::dense(data, tensor, &form)?;
+            let view = View::dense(data, tensor, &listing.form(tensor.dtype))?;
             let mut pieces = view.pieces()?;
             let mut piece = Vec::new();
             let mut place = 0;
             while pieces.next(&mut piece)? {
                 for value in piece.chunks_exact(width) {
-                    entries.push(place, value);
+                    entries.push(place, value, false);
                     place += 1;
                 }
                 let held = entries.places.len() as u64 * (8 + width as u64);
@@ -226,19 +245,43 @@ impl Entries {
             }
             return Ok(entries);
         }
+        let form = listing.form(tensor.stored_dtype());
         let mut scatter = Scatter::load(data, tensor, &form)?;
         scatter.complete()?;
+        let mut values = Vec::new();
         let mut turned = Vec::new();
-        for n in 0..scatter.entries().len() {
-            if let Some(place) = scatter.entry(n, &mut turned) {
-                entries.push(place, &turned);
-            }
+        let places = (0..scatter.entries().len()).filter_map(|n| {
+            let place = scatter.entry(n, &mut turned)?;
+            values.extend_from_slice(&turned);
+            Some(place)
+        });
+        let places: Vec<_> = places.collect();
+        Self::cast(data, tensor, (Endian::Little, false), places, values)
+    }
+
+    /// From little-endian values as they are stored, to some byte order, with or without those that are 0.
+    fn cast(
+        data: Data<'_>,
+        tensor: &TensorInfo,
+        (endian, keeps_zeros): (Endian, bool),
+        places: impl IntoIterator<Item = u64>,
+        mut values: Vec<u8>,
+    ) -> Result<Self> {
+        let width = tensor.dtype.width().ok_or_else(|| {
+            let message = format!("sparse elements of {}", tensor.dtype);
+            Error::unsupported("sparse", message)
+        })?;
+        let from = (tensor.stored_dtype(), Endian::Little);
+        cast_elements(from, (tensor.dtype, endian), &mut values, data.tally)?;
+        let mut entries = Self::default();
+        for (place, value) in places.into_iter().zip(values.chunks_exact(width)) {
+            entries.push(place, value, keeps_zeros);
         }
         Ok(entries)
     }
 
-    fn push(&mut self, place: u64, value: &[u8]) {
-        if value.iter().any(|&byte| byte != 0) {
+    fn push(&mut self, place: u64, value: &[u8], keeps_zeros: bool) {
+        if keeps_zeros || value.iter().any(|&byte| byte != 0) {
             self.places.push(place);
             self.values.extend_from_slice(value);
         }

@@ -21,6 +21,7 @@ pub struct Surveyed {
 
 /// Reads the tensors as far as `what` asks for, and describes what was found.
 pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Result<Surveyed> {
+    let archive = &archive.with_threads(options.threads);
     if what.rising_columns {
         check_columns(archive, &options.control)?;
     }
@@ -30,7 +31,7 @@ pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Res
     };
     if let Some(endian) = what.pairs {
         let sort = |archive: &Archive, tensor: &TensorInfo| {
-            sparse::sort_pairs(archive, tensor, endian(tensor.dtype))
+            sparse::sort_pairs(archive, tensor, endian(tensor.dtype), &options.tally)
         };
         surveyed.archive = each(&surveyed.archive, options, sort)?;
     }
@@ -172,7 +173,7 @@ fn check_columns(archive: &Archive, control: &Control) -> Result<()> {
             continue;
         }
         control.advance(0)?;
-        let form = Form::canonical(info.dtype);
+        let form = Form::canonical(info.stored_dtype());
         let scatter = Scatter::load(archive.data(), info, &form);
         if !scatter.map_err(|error| tensor.blame(error))?.is_sorted() {
             let message =

@@ -15,6 +15,8 @@ pub(crate) struct Data<'a> {
     pub(crate) limits: &'a Limits,
     /// Where casts are counted, if they are.
     pub(crate) tally: Option<&'a Tally>,
+    /// How many threads make one tensor; 0 is one for every core.
+    pub(crate) threads: usize,
 }
 
 impl<'a> Data<'a> {

@@ -60,6 +60,21 @@ pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {
     ElementMap::new(from, Endian::Little, to, Endian::Little).map(drop)
 }
 
+/// Turns elements of one type and byte order into those of another.
+pub(crate) fn cast_elements(
+    from: (DType, Endian),
+    to: (DType, Endian),
+    elements: &mut Vec<u8>,
+    tally: Option<&Tally>,
+) -> Result<()> {
+    ElementMap::new(from.0, from.1, to.0, to.1)?.apply(elements, tally)
+}
+
+/// Bytes of elements after a cast.
+pub(crate) fn cast_len(from: DType, to: DType, len: u64) -> Result<u64> {
+    ElementMap::new(from, Endian::Little, to, Endian::Little)?.output_len(len)
+}
+
 /// A size that no file can have.
 fn overflow(what: &str) -> Error {
     Error::malformed("overflow", format!("{what} does not fit 64 bits"))

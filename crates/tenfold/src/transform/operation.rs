@@ -1,7 +1,7 @@
 //! What symmetries do to the bytes of elements.
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Operation, Scalar};
+use crate::model::{DType, Endian, Operation, Scalar, is_ieee};
 
 /// An operation on elements of one type in one byte order.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl Apply {
             Operation::Conjugate => all & !1,
             Operation::NegateConjugate => 1,
         };
-        let is_float = is_float(scalar);
+        let is_float = is_ieee(scalar);
         if negated != 0 && !is_float && !is_signed(scalar) {
             return Err(Error::unsupported("symmetry", format_no_negative(dtype)));
         }
@@ -97,13 +97,6 @@ impl Apply {
 
 fn format_no_negative(dtype: DType) -> crate::prelude::String {
     crate::prelude::format!("elements of {dtype} cannot be negated")
-}
-
-fn is_float(scalar: Scalar) -> bool {
-    matches!(
-        scalar,
-        Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64 | Scalar::F128
-    )
 }
 
 fn is_signed(scalar: Scalar) -> bool {

@@ -17,6 +17,7 @@ use crate::transform::{Data, Input, PIECE, Scatter, View, as_size};
 /// Finds elements of a tensor by their indices.
 pub(crate) struct Random<'a> {
     shape: Vec<u64>,
+    /// Bytes of an element before the map.
     width: usize,
     map: ElementMap,
     place: Place<'a>,
@@ -36,7 +37,7 @@ enum Place<'a> {
 
 impl<'a> Random<'a> {
     pub(crate) fn new(data: Data<'a>, tensor: &TensorInfo) -> Result<Self> {
-        let width = tensor.dtype.width().ok_or_else(|| {
+        let mut width = tensor.dtype.width().ok_or_else(|| {
             let message = format!("{} has no elements that can be read alone", tensor.dtype);
             Error::unsupported("element", message)
         })?;
@@ -57,17 +58,20 @@ impl<'a> Random<'a> {
                 let unpack = Unpack::new(data, tensor, symmetry, true)?;
                 let (dtype, endian) = unpack.stored_as();
                 map = ElementMap::new(dtype, endian, form.dtype, form.endian)?;
+                width = dtype.width().unwrap_or(width);
                 Place::Packed(unpack)
             }
             (Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }, _) => {
+                let dtype = tensor.stored_dtype();
+                width = dtype.width().unwrap_or(width);
                 match Records::new(data, tensor)? {
                     Some(records) => {
-                        let values = (tensor.dtype, records.endian);
-                        map = ElementMap::new(values.0, values.1, form.dtype, form.endian)?;
+                        map = ElementMap::new(dtype, records.endian, form.dtype, form.endian)?;
                         Place::Records(records)
                     }
                     None => {
-                        let mut scatter = Scatter::load(data, tensor, &form)?;
+                        map = ElementMap::new(dtype, form.endian, form.dtype, form.endian)?;
+                        let mut scatter = Scatter::load(data, tensor, &Form::canonical(dtype))?;
                         scatter.complete()?;
                         Place::Entries(scatter, rows)
                     }
@@ -169,10 +173,7 @@ impl<'a> Records<'a> {
         };
         let record = (numbers * 8 + values.dtype.width().unwrap_or(0)) as u64;
         let whole = nnz.checked_mul(record) == Some(values.payload.len());
-        if !whole
-            || values.dtype != tensor.dtype
-            || matches!(values.payload, Payload::Encoded { .. })
-        {
+        if !whole || matches!(values.payload, Payload::Encoded { .. }) {
             return Ok(None);
         }
         let strides = strides(&tensor.shape, *index == PairIndex::ColumnMajor);
@@ -184,7 +185,7 @@ impl<'a> Records<'a> {
             record,
             endian: values.endian,
             index: *index,
-            orbits: Orbits::new(orbits, tensor.dtype, &tensor.shape, &strides)?,
+            orbits: Orbits::new(orbits, values.dtype, &tensor.shape, &strides)?,
             strides,
             apply: Operation::ALL.map(apply).into(),
             most: as_size(data.limits.tensor_memory)? / 16,

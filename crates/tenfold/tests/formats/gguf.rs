@@ -271,6 +271,30 @@ fn numbers(count: u16) -> Bytes {
 }
 
 #[test]
+fn operations_that_would_be_passed_over_are_refused() {
+    let q8 = |archive: &Archive| ops::quantize(archive, |_| BlockSpec::from_name("Q8_0"));
+    let rule = |refused: tenfold::Result<Archive>| refused.map(drop).unwrap_err().rule().to_owned();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("x", DType::F32, &[32], Bytes::from(vec![0; 128]))
+        .unwrap();
+    let blocks = q8(&builder.finish()).unwrap();
+    assert_eq!(rule(ops::dequantize(&blocks)), "file.dequantize");
+    assert_eq!(rule(q8(&blocks)), "file.quantize");
+
+    let stored = Archive::open(fixture("valid/quant_legacy.gguf")).unwrap();
+    let numbers = ops::dequantize(&stored).unwrap();
+    let halves = ops::cast(&numbers, |_| Some(DType::F16)).unwrap();
+    assert_eq!(rule(q8(&halves)), "file.quantize");
+    let again = ops::dequantize(&halves).unwrap();
+    assert!(
+        again
+            .tensors()
+            .all(|tensor| tensor.info().dtype == DType::F16)
+    );
+}
+
+#[test]
 fn quantizing_what_was_dequantized_gives_the_same_blocks() {
     let mut seen = 0;
     for name in ["quant_legacy", "quant_3d"] {

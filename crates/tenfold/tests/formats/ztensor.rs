@@ -431,6 +431,41 @@ fn sparse_tensors_stay_sparse_where_they_can() {
 }
 
 #[test]
+fn damaged_entries_are_not_listed_again() {
+    let mut with_sums = options("1.2", &[]);
+    with_sums.checksums = Checksums::With(DigestKind::Sha256);
+    let mut bytes = write(&open("v12_py_sparse_signed_indices"), &with_sums).unwrap();
+    let archive = Archive::from_bytes(bytes.clone()).unwrap();
+    let name = archive.tensors().next().unwrap().name().to_owned();
+    let values = archive
+        .get(&name)
+        .unwrap()
+        .info()
+        .part(&Role::Values)
+        .unwrap()
+        .clone();
+    let (_, range) = values.payload.stored().unwrap();
+    bytes[usize::try_from(range.start).unwrap()] ^= 1;
+    let damaged = Archive::from_bytes(bytes)
+        .unwrap()
+        .select(|tensor| tensor.name == name);
+    let registry = Registry::standard();
+    for sparse in [ops::Sparse::AsIs, ops::Sparse::Keep, ops::Sparse::All] {
+        let mut options = ConvertOptions::default();
+        options.sparse = sparse;
+        let conversion = ops::prepare(&damaged, registry.get("tens").unwrap(), &options).unwrap();
+        let error = conversion
+            .write("x.tens", Box::new(MemoryOutput::new()))
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.tensor()),
+            (ErrorKind::Mismatch, Some(name.as_str())),
+            "{sparse:?}"
+        );
+    }
+}
+
+#[test]
 fn unsorted_rows_are_not_written_to_2_which_forbids_them() {
     let number =
         |values: &[u64]| -> Bytes { values.iter().flat_map(|n| n.to_le_bytes()).collect() };
@@ -629,6 +664,22 @@ fn shards_are_found_beside_their_file_and_missed_one_by_one() {
         .collect();
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].rule, "ztensor.checksum");
+
+    // No tensor's own checksum covers what is damaged: it is not passed on all the same, unless that is wanted, or the
+    // shard is not.
+    let refused = write(&damaged, &options("2", &[])).unwrap_err();
+    assert_eq!(refused.rule(), "ztensor.checksum");
+    assert!(
+        refused
+            .message()
+            .starts_with("shard \"00002-of-00002\": sha256: stored"),
+        "{refused}"
+    );
+    let mut unverified = options("2", &[]);
+    unverified.verify = false;
+    assert!(write(&damaged, &unverified).is_ok());
+    let others = damaged.select(|tensor| tensor.name != "layer.1" && tensor.name != "tied");
+    assert!(write(&others, &options("2", &[])).is_ok());
 
     // Without a directory there are no shards, and still a list.
     let alone = Archive::from_bytes(fs::read(fixture("v2_shards")).unwrap()).unwrap();

@@ -46,7 +46,7 @@ pub(super) fn write(
     options: &ExecuteOptions,
 ) -> Result<u64> {
     #[cfg(feature = "std")]
-    let threads = super::pool::thread_count(options.threads);
+    let threads = crate::threads::thread_count(options.threads);
     #[cfg(not(feature = "std"))]
     let threads = 1;
     let mut writer = Writer {

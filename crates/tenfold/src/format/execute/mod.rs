@@ -22,7 +22,7 @@ use crate::format::{FilePlan, Plan, Segment, Want, Written};
 use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Tally, Triangle};
+use crate::transform::{Tally, Triangle, cast_len};
 
 use target::Target;
 
@@ -53,6 +53,7 @@ pub fn execute(
     out: &mut dyn Output,
     options: &ExecuteOptions,
 ) -> Result<()> {
+    let from = &from.with_threads(options.threads);
     for segment in plan.files.iter().flat_map(|file| &file.segments) {
         options.control.expect(work(segment, from)?);
     }
@@ -155,7 +156,12 @@ fn late_as_bytes(
     let mut nowhere = Nowhere;
     let mut target = Target::new(&mut nowhere, "");
     let mut progress = Progress::default();
-    in_order::write(run, from, &mut target, 0, &mut progress, options)?;
+    // What is cast now is cast again when it is written, and counted then.
+    let uncounted = ExecuteOptions {
+        tally: Arc::default(),
+        ..options.clone()
+    };
+    in_order::write(run, from, &mut target, 0, &mut progress, &uncounted)?;
     let mut places = progress.late.iter();
     let make = |segment: Segment| {
         if !matches!(segment, Segment::Late { .. }) {
@@ -287,18 +293,8 @@ fn wanted_len(tensor: &TensorInfo, part: usize, want: &Want) -> Result<u64> {
         }
         Want::Part { dtype, .. } => {
             let part = part()?;
-            let from_width = part.dtype.swap_width() as u64;
-            let to_width = if part.dtype == *dtype {
-                from_width
-            } else {
-                dtype.swap_width() as u64
-            };
-            match part.dtype == *dtype {
-                true => Ok(part.payload.len()),
-                false => (part.payload.len() / from_width)
-                    .checked_mul(to_width)
-                    .ok_or_else(overflow),
-            }
+            cast_len(part.dtype, *dtype, part.payload.len())
+                .map_err(|error| error.in_tensor(&tensor.name))
         }
         Want::Stored => {
             let payload = &part()?.payload;

@@ -6,15 +6,6 @@ use crate::error::Result;
 #[cfg(feature = "std")]
 use crate::prelude::*;
 
-/// How many threads to use when `asked` for.
-#[cfg(feature = "std")]
-pub(crate) fn thread_count(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, core::num::NonZero::get),
-        n => n,
-    }
-}
-
 /// Jobs go in, results come out in the same order. At most two jobs for each thread are under way.
 ///
 /// Every worker has a line of its own, and jobs are dealt out in turn: so are the results collected.

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::format::execute::pool::thread_count;
 use crate::format::execute::target::{NamedFile, copy, write_at};
 use crate::format::execute::{Digesting, ExecuteOptions, Progress, known_len, tensor};
 use crate::format::{Segment, Written};
 use crate::model::{Checksum, Layout, Payload, TensorInfo};
 use crate::prelude::*;
+use crate::threads::thread_count;
 use crate::transform::{Input, PIECE, View, as_size};
 
 /// Segments up to this length are gathered in memory and written together.

@@ -3,7 +3,7 @@
 mod place;
 
 use super::dequantize::QFloat;
-use super::raw::{Descriptor, Header, Root, StoredType, TRUNCATED};
+use super::raw::{Descriptor, Header, Root, StoredType, TRUNCATED, Tensors};
 use super::scheme::Arrangement;
 use super::{
     BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_SCHEME, FLEX32, MAX_RANK, Mode, PARAM_ID, QFLOAT,
@@ -13,9 +13,11 @@ use crate::error::{Error, Result};
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
 use crate::model::{
-    DType, Endian, Layout, Manifest, Part, Payload, Role, TensorInfo, Value, element_count,
+    DType, Endian, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value,
+    element_count,
 };
 use crate::prelude::*;
+use place::Place;
 
 /// What data is aligned to since Burn 0.20.
 const ALIGN: u64 = 256;
@@ -39,13 +41,23 @@ impl Format for Burnpack {
             return Err(error.raised_by("header_bytes"));
         }
         let cbor = r.take(size, "metadata")?;
-        let (root, end) = Root::parse(&cbor, Header::LEN)?;
         let header_end = r.pos();
+        let expected = header_end.next_multiple_of(ALIGN);
+        let mut found = Found {
+            cx,
+            expected,
+            tensors: Vec::new(),
+            places: Vec::new(),
+        };
+        let (root, end) = Root::parse_into(&mut found, &cbor, Header::LEN)?;
+        let Found {
+            mut tensors,
+            places,
+            ..
+        } = found;
         check_rest(cx, &cbor, end..header_end)?;
-        for tensor in &root.tensors {
-            check_shape(cx, tensor).map_err(|error| error.in_tensor(&tensor.name))?;
-        }
-        let start = place::data_start(cx, &root, header_end)?;
+        let placed: Vec<_> = tensors.iter().zip(&places).collect();
+        let start = place::data_start(cx, &placed, root.scalars.is_some(), header_end)?;
         let mut manifest = Manifest::new(VERSION);
         manifest.region(0..header_end, "header");
         manifest.metadata = root.metadata;
@@ -57,10 +69,14 @@ impl Format for Burnpack {
             }
             manifest.metadata.push(SCALARS, Value::Map(scalars));
         }
-        manifest.tensors.reserve_exact(root.tensors.len());
-        for tensor in root.tensors {
-            manifest.tensors.push(to_tensor(cx, tensor, start)?);
+        if start != expected {
+            for (tensor, place) in tensors.iter_mut().zip(&places) {
+                for part in &mut tensor.parts {
+                    part.payload = Payload::main(place.range(start));
+                }
+            }
         }
+        manifest.tensors = tensors.into();
         Ok(manifest)
     }
 
@@ -165,44 +181,59 @@ fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
     Ok(())
 }
 
-fn to_tensor(cx: &mut Context<'_>, from: Descriptor, start: u64) -> Result<TensorInfo> {
-    let Descriptor {
-        name,
-        dtype,
-        shape,
-        data_offsets,
-        param_id,
-        at,
-    } = from;
-    let range = start + data_offsets.start..start + data_offsets.end;
-    let len = range.end - range.start;
-    let payload = Payload::main(range);
-    let ours = match dtype {
-        StoredType::Bool | StoredType::BoolStore(_) => DType::BOOL,
-        _ => dtype.number().unwrap_or(QFLOAT),
-    };
-    let mut tensor = TensorInfo::new(name, ours, shape, Layout::RowMajor);
-    let stored = dtype.number().unwrap_or(QFLOAT);
-    tensor.parts = vec![Part::new(Role::Values, stored, payload)];
-    if let Some(id) = param_id {
-        // Exactly one: a vector that grows to its first entry has room for four.
-        tensor.metadata = [(PARAM_ID.to_owned(), Value::U64(id))]
-            .into_iter()
-            .collect();
+/// The tensors that were found so far.
+struct Found<'c, 's> {
+    cx: &'c mut Context<'s>,
+    /// Where data begins, nearly always. Where that turns out to be wrong, the tensors are moved.
+    expected: u64,
+    tensors: Vec<TensorInfo>,
+    places: Vec<Place>,
+}
+
+impl Tensors for Found<'_, '_> {
+    fn reserve(&mut self, count: usize) {
+        self.tensors.reserve_exact(count);
+        self.places.reserve_exact(count);
     }
-    match dtype {
-        StoredType::BoolStore(store) => tensor.metadata.push(BOOL_STORE, Value::Str(store.into())),
-        StoredType::Flex32 => tensor.metadata.push(BURN_DTYPE, Value::Str(FLEX32.into())),
-        StoredType::Quantized(scheme) | StoredType::QuantizedOlder(scheme) => {
-            tensor.layout = Layout::Opaque {
-                scheme: QFLOAT_NAME.into(),
-            };
-            tensor.metadata.push(BURN_SCHEME, scheme.to_value());
-            tensor.decoder = decoder(cx, &scheme, &tensor, len, at)?;
+
+    fn take(&mut self, from: Descriptor) -> Result<()> {
+        let place = Place::new(&from, self.expected)
+            .and_then(|place| check_shape(self.cx, &from).map(|()| place))
+            .map_err(|error| error.in_tensor(&from.name))?;
+        let ours = match from.dtype {
+            StoredType::Bool | StoredType::BoolStore(_) => DType::BOOL,
+            _ => from.dtype.number().unwrap_or(QFLOAT),
+        };
+        let stored = from.dtype.number().unwrap_or(QFLOAT);
+        let data = place.range(self.expected);
+        let len = data.end - data.start;
+        // In its place at once: moving so many large structs takes longer than reading them.
+        let tensor = TensorInfo::new(from.name, ours, from.shape, Layout::RowMajor);
+        self.tensors.push(tensor);
+        self.places.push(place);
+        let Some(tensor) = self.tensors.last_mut() else {
+            return Ok(());
+        };
+        tensor.parts = vec![Part::new(Role::Values, stored, Payload::main(data))];
+        if let Some(id) = from.param_id {
+            tensor.metadata = Metadata::one(PARAM_ID, Value::U64(id));
         }
-        StoredType::Bool | StoredType::Number(_) => {}
+        match from.dtype {
+            StoredType::BoolStore(store) => {
+                tensor.metadata.push(BOOL_STORE, Value::Str(store.into()));
+            }
+            StoredType::Flex32 => tensor.metadata.push(BURN_DTYPE, Value::Str(FLEX32.into())),
+            StoredType::Quantized(scheme) | StoredType::QuantizedOlder(scheme) => {
+                tensor.layout = Layout::Opaque {
+                    scheme: QFLOAT_NAME.into(),
+                };
+                tensor.metadata.push(BURN_SCHEME, scheme.to_value());
+                tensor.decoder = decoder(self.cx, &scheme, tensor, len, from.at)?;
+            }
+            StoredType::Bool | StoredType::Number(_) => {}
+        }
+        Ok(())
     }
-    Ok(tensor)
 }
 
 /// What turns codes into numbers, where the bytes are as many as the scheme says.

@@ -1,11 +1,13 @@
 //! What is in a `.bpk` file, as it is on disk: `parse` and `encode` of every structure side by side.
 
+use alloc::borrow::Cow;
+
 use super::{BOOL_STORES, FLEX32, MAGIC, MAX_TENSORS, NUMBERS, Scheme};
 use crate::error::{Error, Result};
 use crate::io::Reader;
 use crate::model::{DType, Metadata, Value};
 use crate::prelude::*;
-use crate::wire::cbor::{Decoder, Encoder, Rules};
+use crate::wire::cbor::{Decoder, Encoder, Key, Rules};
 
 /// The rule under which missing bytes are reported.
 pub(super) const TRUNCATED: &str = "burnpack.truncated";
@@ -107,38 +109,68 @@ pub struct Descriptor {
     pub at: Range<u64>,
 }
 
+/// Takes the tensors of the map one by one: there may be many.
+pub(super) trait Tensors {
+    /// So many will come, as far as there is room for them in the file.
+    fn reserve(&mut self, count: usize);
+
+    /// The next one.
+    fn take(&mut self, tensor: Descriptor) -> Result<()>;
+}
+
+impl Tensors for Vec<Descriptor> {
+    fn reserve(&mut self, count: usize) {
+        self.reserve_exact(count);
+    }
+
+    fn take(&mut self, tensor: Descriptor) -> Result<()> {
+        self.push(tensor);
+        Ok(())
+    }
+}
+
 impl Root {
     /// In the order in which they are written.
     const KEYS: [&str; 3] = ["tensors", "metadata", "scalars"];
 
     /// Reads the map, which is at `base` of its file, and says where it ends.
     pub fn parse(cbor: &[u8], base: u64) -> Result<(Self, u64)> {
+        let mut tensors = Vec::new();
+        let (root, end) = Self::parse_into(&mut tensors, cbor, base)?;
+        Ok((Self { tensors, ..root }, end))
+    }
+
+    /// The same, with the tensors given to `tensors`.
+    pub(super) fn parse_into(
+        tensors: &mut impl Tensors,
+        cbor: &[u8],
+        base: u64,
+    ) -> Result<(Self, u64)> {
         let mut cbor = Decoder::new(cbor, base, &RULES, MAX_DEPTH).lenient();
         let mut root = Self::default();
-        let mut has_tensors = false;
-        cbor.known_map("the metadata", &Self::KEYS, |cbor, key| match key {
-            0 => {
-                has_tensors = true;
-                root.tensors.reserve(cbor.room(Descriptor::MIN));
+        let mut count = None;
+        cbor.fields("the metadata", &Self::KEYS, |cbor, key| match key {
+            Key::Field(0) => {
+                let count = count.insert(0);
+                tensors.reserve(cbor.room(Descriptor::MIN));
                 cbor.map("tensors", |cbor, name| {
-                    if root.tensors.len() as u64 == MAX_TENSORS {
+                    if *count == MAX_TENSORS {
                         let message =
                             format!("more than {MAX_TENSORS} tensors, which no reader takes");
                         return Err(
                             Error::limit("burnpack.limit", message).at(cbor.pos()..cbor.pos() + 1)
                         );
                     }
-                    root.tensors
-                        .push(Descriptor::parse(cbor, name.into_owned())?);
-                    Ok(())
+                    *count += 1;
+                    tensors.take(Descriptor::parse(cbor, name)?)
                 })
             }
-            1 => cbor.map("metadata", |cbor, key| {
+            Key::Field(1) => cbor.map("metadata", |cbor, key| {
                 let value = cbor.text(&format!("metadata {key:?}"))?;
                 root.metadata.push(key, Value::Str(value.into_owned()));
                 Ok(())
             }),
-            _ => {
+            Key::Field(_) => {
                 let mut scalars = Metadata::new();
                 cbor.map("scalars", |cbor, key| {
                     let value = parse_scalar(cbor, &key)?;
@@ -148,11 +180,12 @@ impl Root {
                 root.scalars = Some(scalars);
                 Ok(())
             }
+            Key::Other(_) => cbor.skip(),
         })?;
         let end = cbor.pos();
-        match has_tensors {
-            true => Ok((root, end)),
-            false => Err(missing("the metadata", "tensors").at(base..end)),
+        match count {
+            Some(_) => Ok((root, end)),
+            None => Err(missing("the metadata", "tensors").at(base..end)),
         }
     }
 
@@ -186,38 +219,36 @@ impl Root {
 }
 
 impl Descriptor {
-    fn parse(cbor: &mut Decoder<'_>, name: String) -> Result<Self> {
+    fn parse(cbor: &mut Decoder<'_>, name: Cow<'_, str>) -> Result<Self> {
         let from = cbor.pos();
-        match Self::parse_fields(cbor, from) {
-            Ok(descriptor) => Ok(Self { name, ..descriptor }),
-            Err(error) => Err(error.in_tensor(&name)),
-        }
-    }
-
-    fn parse_fields(cbor: &mut Decoder<'_>, from: u64) -> Result<Self> {
         let mut dtype = None;
         let mut shape = None;
         let mut data_offsets = None;
         let mut param_id = None;
-        cbor.known_map("the description", &Self::KEYS, |cbor, key| {
+        let parsed = cbor.fields("the description", &Self::KEYS, |cbor, key| {
             match key {
-                0 => dtype = Some(StoredType::parse(cbor)?),
-                1 => shape = Some(numbers(cbor, "shape")?),
-                2 => data_offsets = Some(parse_offsets(cbor)?),
-                _ if cbor.take_null()? => {}
-                _ => param_id = Some(cbor.unsigned("param_id")?),
+                Key::Field(0) => dtype = Some(StoredType::parse(cbor)?),
+                Key::Field(1) => shape = Some(numbers(cbor, "shape")?),
+                Key::Field(2) => data_offsets = Some(parse_offsets(cbor)?),
+                Key::Field(_) if cbor.take_null()? => {}
+                Key::Field(_) => param_id = Some(cbor.unsigned("param_id")?),
+                Key::Other(_) => cbor.skip()?,
             }
             Ok(())
-        })?;
+        });
+        parsed.map_err(|error| error.in_tensor(&name))?;
         let at = from..cbor.pos();
-        let need = |field| missing("the description", field).at(at.clone());
+        let need = |field| {
+            let error = missing("the description", field).at(at.clone());
+            error.in_tensor(&name)
+        };
         Ok(Self {
-            name: String::new(),
             dtype: dtype.ok_or_else(|| need("dtype"))?,
             shape: shape.ok_or_else(|| need("shape"))?,
             data_offsets: data_offsets.ok_or_else(|| need("data_offsets"))?,
             param_id,
             at,
+            name: name.into_owned(),
         })
     }
 
@@ -374,7 +405,7 @@ fn parse_offsets(cbor: &mut Decoder<'_>) -> Result<Range<u64>> {
 }
 
 fn numbers(cbor: &mut Decoder<'_>, field: &str) -> Result<Vec<u64>> {
-    let mut numbers = Vec::new();
+    let mut numbers = Vec::with_capacity(cbor.room(1));
     cbor.array(field, |cbor| {
         numbers.push(cbor.unsigned(field)?);
         Ok(())

@@ -36,7 +36,8 @@ pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
         }
     };
     Ok(Survey {
-        pairs: Some(pairs),
+        // Version 0.9 has no pairs.
+        pairs: (options.version != V09).then_some(pairs),
         pack,
         ..Survey::default()
     })

@@ -12,7 +12,7 @@ use crate::model::{
     Role, SealedRange, SourceId, TensorInfo,
 };
 use crate::prelude::*;
-use crate::wire::cbor::{Decoder, Encoder};
+use crate::wire::cbor::{Decoder, Encoder, Key};
 
 pub(super) const MAGIC: &[u8] = b"ZTEN0001";
 pub(super) const ALIGN: u64 = 64;
@@ -36,24 +36,37 @@ pub(super) struct Entry<'b> {
 }
 
 impl<'b> Entry<'b> {
+    /// In the order in which the released packages write them.
+    const KEYS: [&'static str; 9] = [
+        "name",
+        "offset",
+        "size",
+        "dtype",
+        "layout",
+        "shape",
+        "encoding",
+        "data_endianness",
+        "checksum",
+    ];
+
     fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<(Self, Range<u64>)> {
         let from = cbor.pos();
         let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
         let (mut layout, mut shape, mut encoding) = (None, None, None);
         let (mut data_endianness, mut checksum) = (None, None);
         let mut custom = Metadata::new();
-        cbor.map("an entry of the index", |cbor, key| {
-            match &*key {
-                "name" => name = Some(cbor.text("name")?),
-                "offset" => offset = Some(cbor.unsigned("offset")?),
-                "size" => size = Some(cbor.unsigned("size")?),
-                "dtype" => dtype = Some(cbor.text("dtype")?),
-                "layout" => layout = Some(cbor.text("layout")?),
-                "shape" => shape = Some(read::shape(cbor, cx)?),
-                "encoding" => encoding = Some(cbor.text("encoding")?),
-                "data_endianness" => data_endianness = Some(cbor.text("data_endianness")?),
-                "checksum" => checksum = Some(cbor.text("checksum")?),
-                _ => custom.push(key, cbor.value()?),
+        cbor.fields("an entry of the index", &Self::KEYS, |cbor, key| {
+            match key {
+                Key::Field(0) => name = Some(cbor.text("name")?),
+                Key::Field(1) => offset = Some(cbor.unsigned("offset")?),
+                Key::Field(2) => size = Some(cbor.unsigned("size")?),
+                Key::Field(3) => dtype = Some(cbor.text("dtype")?),
+                Key::Field(4) => layout = Some(cbor.text("layout")?),
+                Key::Field(5) => shape = Some(read::shape(cbor, cx)?),
+                Key::Field(6) => encoding = Some(cbor.text("encoding")?),
+                Key::Field(7) => data_endianness = Some(cbor.text("data_endianness")?),
+                Key::Field(_) => checksum = Some(cbor.text("checksum")?),
+                Key::Other(key) => custom.push(key, cbor.value()?),
             }
             Ok(())
         })?;
@@ -73,7 +86,7 @@ impl<'b> Entry<'b> {
         Ok((entry, at))
     }
 
-    /// In the order in which the released packages write it.
+    /// Writes the fields in the order of the released packages.
     pub(super) fn encode(&self, cbor: &mut Encoder) {
         let optional = [
             ("layout", &self.layout),
@@ -133,13 +146,12 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let mut cbor = Decoder::new(&index, start, &read::RULES, DEPTH_1);
     let room = cbor.room(MIN_ENTRY);
     let mut blobs = Vec::new();
-    let mut known = LookupMap::default();
-    manifest.tensors.reserve(room);
+    let mut names = Names::default();
+    let mut tensors = Vec::with_capacity(room);
     blobs.reserve(room);
-    known.reserve(room);
     cbor.array("the index", |cbor| {
         let (entry, at) = Entry::parse(cbor, cx)?;
-        if known.insert(entry.name.clone(), ()).is_some() {
+        if !names.is_new(entry.name.clone()) {
             let message = format!("there are two tensors {:?}", entry.name);
             return Err(Error::malformed("ztensor.duplicate", message).at(at));
         }
@@ -157,12 +169,35 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
             at,
         }
         .tensor(entry)?;
-        manifest.tensors.push(tensor);
+        tensors.push(tensor);
         Ok(())
     })?;
+    manifest.tensors = tensors.into();
     cbor.finish()?;
     read::check_overlaps(blobs)?;
     Ok(manifest)
+}
+
+/// The names so far. Most writers sort them, and then the last one is enough to know that the next is new.
+#[derive(Default)]
+struct Names<'b> {
+    rising: Vec<Cow<'b, str>>,
+    others: LookupMap<Cow<'b, str>, ()>,
+}
+
+impl<'b> Names<'b> {
+    /// Takes a name in, and says whether it is new.
+    fn is_new(&mut self, name: Cow<'b, str>) -> bool {
+        if self.others.is_empty() {
+            if self.rising.last().is_none_or(|last| *last < name) {
+                self.rising.push(name);
+                return true;
+            }
+            let rising = self.rising.drain(..);
+            self.others = rising.map(|name| (name, ())).collect();
+        }
+        self.others.insert(name, ()).is_none()
+    }
 }
 
 /// What an entry is turned into a tensor with.

@@ -36,7 +36,8 @@ pub struct ConvertOptions {
     pub options: Vec<(String, String)>,
     /// The worst that may happen to metadata.
     pub allow: Effect,
-    /// Whether the checksums of the source are compared first: damaged data is not passed on.
+    /// Whether the checksums of the source are compared first, those of tensors and of ranges that hold some: damaged data
+    /// is not passed on.
     pub verify: bool,
     /// Whether the content of what was written is compared before it is made visible.
     pub check: bool,
@@ -91,6 +92,10 @@ pub struct Conversion {
     pub losses: Vec<Loss>,
     /// What casts and quantization change about values. That was asked for and is not refused.
     pub casts: Vec<Loss>,
+    /// What was cast already, where entries had to be listed.
+    counted: CastCounts,
+    /// What is read, before entries were listed.
+    source: Archive,
     from: Archive,
     adapted: Manifest,
     format: &'static dyn Format,
@@ -152,8 +157,11 @@ impl Conversion {
     fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
         let options = &self.options;
         if options.verify {
-            compare_checksums(&self.from, &options.execute).map_err(|error| {
+            compare_checksums(&self.source, &options.execute).map_err(|error| {
                 match error.kind() {
+                    ErrorKind::Mismatch if error.tensor().is_none() => {
+                        error.adding("; write it as it is with --no-verify")
+                    }
                     ErrorKind::Mismatch => error.adding(
                         "; leave the tensor out with --exclude, or write it as it is with --no-verify",
                     ),
@@ -163,7 +171,11 @@ impl Conversion {
         }
         let plan_options = self.plan_options(file_name);
         let wanted = self.format.survey(&plan_options)?;
-        let surveyed = survey(&self.from, &wanted, &options.execute)?;
+        let counting = ExecuteOptions {
+            tally: Arc::default(),
+            ..options.execute.clone()
+        };
+        let surveyed = survey(&self.from, &wanted, &counting)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
         // The survey changes what parts are, and what they are said to hash to: what is planned must say the same.
         let surveyed = match wanted.is_nothing() {
@@ -173,10 +185,6 @@ impl Conversion {
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self.plan(adapted, plan_options)?;
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
-        let counting = ExecuteOptions {
-            tally: Arc::default(),
-            ..options.execute.clone()
-        };
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -188,12 +196,14 @@ impl Conversion {
         options.execute.control.expect(readback.work());
         execute(plan, &from, out, &counting)?;
         let compared = readback.compare(out, &names, &outputs)?;
+        let mut casts = self.counted;
+        casts += counting.tally.counts();
         Ok(Report {
             files: compared.files,
             tensors: adapted.tensors.len(),
             content: compared.content,
             notes,
-            casts: counting.tally.counts(),
+            casts,
         })
     }
 

@@ -5,7 +5,8 @@ use super::{Conversion, ConvertOptions};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::{
-    Checksums, Compression, Effect, Entry, Format, Loss, PlanOptions, Profile, Spec, adapt,
+    Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, PlanOptions, Profile,
+    Spec, adapt,
 };
 use crate::model::{Kept, Manifest};
 use crate::ops::cast::cast_losses;
@@ -18,14 +19,17 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     let format = to.codec()?;
     let spec = format.spec();
     check_options(spec, options)?;
-    let (from, candidates) = sparse::list_entries(
-        &from.loaded()?,
-        candidates(spec, options)?,
-        spec,
-        options.sparse,
-        &options.execute,
-    )?;
+    let candidates = candidates(spec, options)?;
+    let from = from.loaded()?.with_threads(options.execute.threads);
     let (from, arranged) = arrange(&from, format, options)?;
+    let casts = cast_losses(from.manifest());
+    let counting = ExecuteOptions {
+        tally: Arc::default(),
+        ..options.execute.clone()
+    };
+    let source = from.clone();
+    let (from, candidates) =
+        sparse::list_entries(&from, candidates, spec, options.sparse, &counting)?;
     let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options) else {
         return Err(Error::unsupported(
             "read-only",
@@ -38,7 +42,9 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         profile,
         because: why_not_first(&from, spec, profile, &losses, options),
         losses,
-        casts: cast_losses(from.manifest()),
+        casts,
+        counted: counting.tally.counts(),
+        source,
         from,
         adapted,
         format,

@@ -4,7 +4,7 @@ use super::Conversion;
 use super::prepare::{adapt_to, arrange, severity};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Effect, Loss};
-use crate::model::{DType, TensorInfo};
+use crate::model::{DType, Layout, TensorInfo};
 use crate::prelude::*;
 
 impl Conversion {
@@ -57,7 +57,7 @@ impl Conversion {
         let tensor = self.adapted.tensors.iter().find(named);
         tensor.is_some_and(|tensor| {
             matches!(tensor.dtype, DType::Number(..))
-                && tensor.layout.is_dense()
+                && !matches!(tensor.layout, Layout::Opaque { .. })
                 && loss.what == format!("dtype {}", tensor.dtype)
         })
     }

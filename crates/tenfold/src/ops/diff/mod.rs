@@ -124,6 +124,7 @@ pub enum ChangeKind {
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 pub fn diff(a: &Archive, b: &Archive, options: &DiffOptions) -> Result<Diff> {
+    let [a, b] = &[a, b].map(|archive| archive.with_threads(options.threads));
     let matched = names::pair(a, b);
     let mut diff = Diff {
         changes: Vec::new(),

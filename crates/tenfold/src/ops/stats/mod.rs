@@ -98,6 +98,7 @@ pub struct ArchiveStats {
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 pub fn stats(archive: &Archive, options: &StatsOptions) -> ArchiveStats {
+    let archive = &archive.with_threads(options.threads);
     let tensors: Vec<_> = archive.tensors().collect();
     for tensor in &tensors {
         options.control.expect(stored_len(tensor));

@@ -85,6 +85,7 @@ fn check(dtype: DType, shape: &[u64], layout: &Layout, rows: &[u64]) {
         sources: &[],
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     let want = Want::Dense(Form {
         dtype,
@@ -159,6 +160,7 @@ fn elements_below_a_byte_have_no_other_order() {
         sources: &[],
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     let info = tensor(DType::F4_E2M1, &[4, 4], &Layout::ColumnMajor);
     let want = Want::Dense(Form::canonical(info.dtype));
@@ -194,6 +196,7 @@ fn from_file(dtype: DType, shape: &[u64], read: impl Fn(&View<'_>, &[u8]) -> Vec
         sources: &sources,
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     let view = View::new(data, &info, 0, &Want::Dense(Form::canonical(dtype))).unwrap();
     assert!(read(&view, &expected) == expected, "{dtype} {shape:?}");

@@ -32,7 +32,13 @@ pub(crate) fn quantizer(tensor: &TensorInfo, spec: &'static BlockSpec) -> Result
         return Err(Error::unsupported("quantize", message));
     }
     let from = match &tensor.decoder {
-        Some(decoder) if !tensor.layout.is_dense() => From::Decoder(decoder.clone()),
+        Some(decoder) if !tensor.layout.is_dense() => match decoder.dtype() {
+            DType::F32 => From::Decoder(decoder.clone()),
+            other => {
+                let message = format!("its decoder gives {other}, f32 is needed");
+                return Err(Error::unsupported("quantize", message));
+            }
+        },
         _ => {
             let part = tensor.parts.first();
             From::Part(number_map(part.filter(|_| tensor.layout.is_dense()))?)

@@ -9,8 +9,9 @@ mod places;
 
 use crate::error::{Error, Result};
 use crate::format::Form;
-use crate::model::{Axis, DType, Lanes, Layout, Part, Role, Selection, Steps, TensorInfo};
+use crate::model::{Axis, DType, Endian, Lanes, Layout, Part, Role, Selection, Steps, TensorInfo};
 use crate::prelude::*;
+use crate::transform::elements::ElementMap;
 use crate::transform::{Data, PIECE, Scatter, View, as_size, overflow};
 
 use entries::Entries;
@@ -26,6 +27,11 @@ pub(crate) struct Cut<'a> {
     /// Units in the result: elements, or the numbers that they consist of where these are less than a byte.
     units: u64,
     bits: u64,
+    /// What becomes of the elements in the end, and of which type they are then.
+    map: ElementMap,
+    dtype: DType,
+    /// Units of an element, and numbers of a unit.
+    of: (u64, u64),
 }
 
 enum Body<'a> {
@@ -47,16 +53,18 @@ impl<'a> Cut<'a> {
         dtype: DType,
         mut selection: Selection,
     ) -> Result<Self> {
-        let DType::Number(scalar, lanes) = dtype else {
+        let stored = tensor.stored_dtype();
+        let (DType::Number(scalar, lanes), DType::Number(..)) = (stored, dtype) else {
             let message = format!("{dtype} has no elements that can be read alone");
             return Err(Error::unsupported("slice", message));
         };
         let mut shape = tensor.shape.clone();
-        let bits = match dtype.width() {
-            Some(width) => width as u64 * 8,
-            None => scalar.bits().into(),
+        let numbers = u64::from(lanes.count());
+        let (bits, of) = match stored.width() {
+            Some(width) => (width as u64 * 8, (1, numbers)),
+            None => (scalar.bits().into(), (numbers, 1)),
         };
-        if dtype.width().is_none() && lanes != Lanes::Real {
+        if stored.width().is_none() && lanes != Lanes::Real {
             // The numbers of an element as a dimension of their own.
             shape.push(lanes.count().into());
             selection.axes.push(Axis {
@@ -72,17 +80,20 @@ impl<'a> Cut<'a> {
         let units = selection
             .elements()
             .ok_or_else(|| overflow("the number of elements"))?;
-        let body = Body::new(data, tensor, dtype, &shape, selection)?;
-        Ok(Self { body, units, bits })
+        Ok(Self {
+            body: Body::new(data, tensor, stored, &shape, selection)?,
+            units,
+            bits,
+            map: ElementMap::new(stored, Endian::Little, dtype, Endian::Little)?,
+            dtype,
+            of,
+        })
     }
 
     /// Bytes of the result.
     pub(crate) fn len(&self) -> Result<u64> {
-        let whole = (self.units / 8).checked_mul(self.bits);
-        let rest = (self.units % 8 * self.bits).div_ceil(8);
-        whole
-            .and_then(|whole| whole.checked_add(rest))
-            .ok_or_else(|| overflow("the size of the slice"))
+        let len = self.dtype.bytes_for(self.units / self.of.0);
+        len.ok_or_else(|| overflow("the size of the slice"))
     }
 
     /// Gives the result piece by piece; every piece but the last ends with a whole byte and a whole element.
@@ -99,12 +110,29 @@ impl<'a> Cut<'a> {
         while from < self.units {
             let range = from..self.units.min(from + batch);
             from = range.end;
+            let units = range.end - range.start;
             self.body.read(range, &mut work, self.bits, &mut out)?;
             if self.bits < 8 {
                 pack(&mut out, self.bits);
             }
+            self.cast(units, &mut out)?;
             put(&out)?;
         }
+        Ok(())
+    }
+
+    /// Turns some units, in as many bytes as they need, into what they are wanted as.
+    fn cast(&self, units: u64, out: &mut Vec<u8>) -> Result<()> {
+        if self.map.is_in_place() {
+            self.map.apply_in_place(out);
+            return Ok(());
+        }
+        let len = self.dtype.bytes_for(units / self.of.0);
+        let len = as_size(len.ok_or_else(|| overflow("the size of the slice"))?)?;
+        let mut wanted = vec![0; len];
+        self.map
+            .cast_into(units * self.of.1, out, &mut wanted, None)?;
+        *out = wanted;
         Ok(())
     }
 }

@@ -123,6 +123,7 @@ fn read(info: &TensorInfo, form: &Form) -> Result<Vec<u8>> {
         sources: &[],
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     View::new(data, info, 0, &Want::Dense(form.clone()))?.collect(u64::MAX)
 }
@@ -211,6 +212,7 @@ fn rows_give_the_dense_matrix_also_with_columns_that_do_not_rise() {
         sources: &[],
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();
     assert!(!scatter.is_sorted());
@@ -263,6 +265,7 @@ fn any_stretch_of_the_dense_matrix_can_be_read() {
         sources: &[],
         limits: &limits,
         tally: None,
+        threads: 0,
     };
     let info = pairs_of(ENTRIES, true);
     let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();

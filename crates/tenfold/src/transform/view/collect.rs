@@ -61,29 +61,32 @@ impl View<'_> {
 
     /// Everything in one place, made by several threads.
     fn fill(&self, all: &mut [u8]) -> Result<()> {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
         use std::sync::{Mutex, PoisonError};
         let piece = self.piece();
+        let pieces = as_size(self.len.div_ceil(piece))?;
         let places = all
             .chunks_mut(as_size(piece)?)
             .zip((0..).step_by(as_size(piece)?));
         let places = Mutex::new(places);
         let failed = Mutex::new(None);
+        let stopped = AtomicBool::new(false);
         let work = || {
             // The lock is held only to take the next place.
             while let Some((place, at)) = {
                 let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-                places.next()
+                places.next().filter(|_| !stopped.load(Relaxed))
             } {
                 if let Err(error) = self.read_into(at, place) {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                     failed.get_or_insert(error);
+                    stopped.store(true, Relaxed);
                     return;
                 }
             }
         };
-        let threads = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
         std::thread::scope(|scope| {
-            for _ in 1..threads {
+            for _ in 1..crate::threads::thread_count(self.threads).min(pieces) {
                 scope.spawn(work);
             }
             work();
@@ -92,5 +95,94 @@ impl View<'_> {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "std")]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+    use std::thread::{self, ThreadId};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::io::Source;
+    use crate::model::DType;
+    use crate::{Archive, ArchiveBuilder};
+
+    /// Zeros, of which it is noted who reads how many.
+    #[derive(Default)]
+    struct Watched {
+        len: u64,
+        readers: Mutex<HashSet<ThreadId>>,
+        read: Mutex<u64>,
+        /// The first bytes cannot be read; whoever reads others takes its time.
+        broken: bool,
+    }
+
+    impl Source for Arc<Watched> {
+        fn len(&self) -> u64 {
+            self.len
+        }
+
+        fn read(&self, range: Range<u64>) -> Result<Bytes> {
+            self.readers.lock().unwrap().insert(thread::current().id());
+            if self.broken && range.start == 0 {
+                return Err(Error::mismatch("test", "broken"));
+            }
+            if self.broken {
+                thread::sleep(Duration::from_millis(20));
+            }
+            *self.read.lock().unwrap() += range.end - range.start;
+            Ok(vec![0; as_size(range.end - range.start)?].into())
+        }
+    }
+
+    fn cast(watched: &Arc<Watched>) -> Archive {
+        let mut builder = ArchiveBuilder::new();
+        let shape = [watched.len / 4];
+        builder
+            .push("t", DType::F32, &shape, watched.clone())
+            .unwrap();
+        crate::ops::cast(&builder.finish(), |_| Some(DType::F64)).unwrap()
+    }
+
+    #[test]
+    fn no_more_threads_make_a_tensor_than_were_asked_for() {
+        for asked in [1, 3] {
+            let watched = Arc::new(Watched {
+                len: 10 * PIECE as u64,
+                ..Watched::default()
+            });
+            let archive = cast(&watched).with_threads(asked);
+            archive.tensor("t").unwrap().canonical().unwrap();
+            let readers = watched.readers.lock().unwrap().len();
+            assert!((1..=asked).contains(&readers), "{readers} of {asked}");
+            // Operations with an option of their own go by that.
+            watched.readers.lock().unwrap().clear();
+            let archive = archive.with_threads(8);
+            let options = crate::ops::StatsOptions {
+                threads: asked,
+                ..Default::default()
+            };
+            crate::ops::stats(&archive, &options);
+            let readers = watched.readers.lock().unwrap().len();
+            assert!((1..=asked).contains(&readers), "{readers} of {asked}");
+        }
+    }
+
+    #[test]
+    fn a_piece_that_fails_stops_the_others() {
+        let watched = Arc::new(Watched {
+            len: 10 * PIECE as u64,
+            broken: true,
+            ..Watched::default()
+        });
+        let archive = cast(&watched).with_threads(4);
+        let error = archive.tensor("t").unwrap().canonical().unwrap_err();
+        assert_eq!(error.rule(), "file.test");
+        let read = *watched.read.lock().unwrap();
+        assert!(read <= watched.len / 4, "{read} of {}", watched.len);
     }
 }

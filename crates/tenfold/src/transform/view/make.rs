@@ -25,7 +25,11 @@ impl<'a> View<'a> {
             Want::Dense(form) => Self::dense(data, tensor, form),
             Want::Packed { symmetry, endian } => Self::packed(data, tensor, symmetry, *endian),
             Want::Part { dtype, endian } => {
-                Self::part(data, nth_part(tensor, part)?, *dtype, *endian)
+                let part = nth_part(tensor, part)?;
+                match part.role {
+                    Role::Values => Self::values(data, part, *dtype, *endian),
+                    _ => Self::part(data, part, *dtype, *endian),
+                }
             }
             Want::Stored => Self::stored(data, nth_part(tensor, part)?),
         };
@@ -60,27 +64,38 @@ impl<'a> View<'a> {
     ) -> Result<Self> {
         if let (Layout::Packed(by), [part]) = (&tensor.layout, tensor.parts.as_slice())
             && **by == *symmetry
+            && tensor.casts_as_stored()
         {
-            return Self::part(data, part, tensor.dtype, endian);
+            return Self::values(data, part, tensor.dtype, endian);
         }
+        // Packed as they are stored where elements have bytes of their own, so that only those which are kept are cast.
+        let stored = match tensor.stored_dtype() {
+            dtype if dtype.width().is_some() => dtype,
+            _ => tensor.dtype,
+        };
         let form = Form {
-            dtype: tensor.dtype,
+            dtype: stored,
             layout: Layout::ColumnMajor,
             endian,
         };
         let mut dense = Self::dense(data, tensor, &form)?;
-        if !dense.is_random() {
-            // It cannot be entered in the middle: held whole.
+        if !dense.is_random() || stored != tensor.stored_dtype() {
+            // It cannot be entered in the middle, or would be cast again with every stretch: held whole.
             let whole = dense.collect(data.limits.tensor_memory)?;
             dense = Self::plain(data, Body::Direct(Input::Memory(whole.into())), dense.len);
         }
-        let width = tensor
-            .dtype
+        let width = stored
             .width()
-            .ok_or_else(|| Error::unsupported("packed", format!("packed {}", tensor.dtype)))?;
+            .ok_or_else(|| Error::unsupported("packed", format!("packed {stored}")))?;
         let pack = Pack::new(dense, &tensor.shape, symmetry, width)?;
         let len = pack.len();
-        Ok(Self::plain(data, Body::Pack(pack), len))
+        let map = ElementMap::new(stored, endian, tensor.dtype, endian)?;
+        Ok(Self {
+            len: map.output_len(len)?,
+            numbers: map.numbers_in(len),
+            map,
+            ..Self::plain(data, Body::Pack(pack), len)
+        })
     }
 
     /// Bytes that are wanted as they are.
@@ -92,6 +107,7 @@ impl<'a> View<'a> {
             stored_len: len,
             numbers: len,
             tally: data.tally,
+            threads: data.threads,
         }
     }
 
@@ -118,7 +134,18 @@ impl<'a> View<'a> {
     /// One part, decoded, with numbers of another type or byte order. A number that does not fit is an error.
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
+        // Indices are no numbers that were asked to be cast.
+        let data = Data {
+            tally: None,
+            ..data
+        };
         Self::mapped(data, part, map.strict())
+    }
+
+    /// The elements of a part, cast.
+    fn values(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
+        let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
+        Self::mapped(data, part, map)
     }
 
     pub(in crate::transform) fn mapped(
@@ -230,10 +257,15 @@ impl<'a, 't> Dense<'a, 't> {
             );
             return Err(Error::limit("dense", message).raised_by("dense_bytes"));
         }
-        let mut scatter = Scatter::load(self.data, self.tensor, form)?;
+        // Symmetries are about the elements as they are stored: they are cast when they are in their places.
+        let stored = Form {
+            dtype: self.tensor.stored_dtype(),
+            ..form.clone()
+        };
+        let mut scatter = Scatter::load(self.data, self.tensor, &stored)?;
         scatter.complete()?;
-        let map = self.map(form.dtype, form.endian)?;
-        self.view(Body::Scatter(scatter), map, form.dtype)
+        let map = self.map(stored.dtype, stored.endian)?;
+        self.view(Body::Scatter(scatter), map, stored.dtype)
     }
 
     /// Packed by a symmetry.
@@ -273,6 +305,7 @@ impl<'a, 't> Dense<'a, 't> {
             stored_len: stored_len.ok_or_else(|| overflow("the size of a tensor"))?,
             numbers: numbers(stored, self.elements)?,
             tally: self.data.tally,
+            threads: self.data.threads,
         })
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct View<'a> {
     numbers: u64,
     /// Where casts are counted.
     tally: Option<&'a Tally>,
+    /// How many threads make all of it; 0 is one for every core.
+    threads: usize,
 }
 
 /// Where the elements come from, before they are mapped.
@@ -131,7 +133,8 @@ impl<'a> View<'a> {
         // Little enough at a time that it is still in the cache when it is cast.
         let step = match self.fine_step() {
             Some(step) => step * (CACHED / step).max(1),
-            None => piece.stored_len().max(1),
+            // The last piece may end within a unit.
+            None => self.map.whole(piece.stored_len().max(1)),
         };
         let mut scratch = Vec::new();
         for (place, out) in (at..)

@@ -15,15 +15,23 @@ pub(super) type Each<'a, 'b> =
 const FEW_KEYS: usize = 16;
 
 impl<'b> Decoder<'b> {
-    /// The entries of a map that is known to begin here: the place of a key, and the key itself if it is text.
-    pub(super) fn entries(&mut self, each: &mut Each<'_, 'b>) -> Result<()> {
-        let mut left = self.run(|inner| inner.map())?;
+    /// The head of a map: how many entries it has, if it says so.
+    pub(super) fn map_len(&mut self, field: &str) -> Result<Option<u64>> {
+        // The innermost map that is permitted is left to the general way.
+        if self.depth < self.max_depth
+            && let Some(len) = self.short_argument(0xa0)
+        {
+            return Ok(Some(len.into()));
+        }
+        self.expect(Kind::Map, field)?;
+        self.run(|inner| inner.map())
+    }
+
+    /// The entries of a map whose head has been read: the place of a key, and the key itself if it is text.
+    pub(super) fn entries(&mut self, mut left: Option<u64>, each: &mut Each<'_, 'b>) -> Result<()> {
         self.depth += 1;
         let first_key = self.keys.len();
-        let mut known = KnownKeys {
-            marks: 0,
-            order: KeyOrder::Rising,
-        };
+        let mut known = KnownKeys::default();
         let mut previous = None;
         while self.more(&mut left) {
             self.pass_tags()?;
@@ -67,7 +75,7 @@ impl<'b> Decoder<'b> {
         Ok(this)
     }
 
-    fn check_new(
+    pub(super) fn check_new(
         &mut self,
         key: Cow<'b, str>,
         first_key: usize,
@@ -91,8 +99,7 @@ impl<'b> Decoder<'b> {
         };
         known.marks |= mark;
         if !is_new {
-            let message = format!("the key {key:?} is there twice");
-            return Err(Error::malformed(self.rules.duplicate, message).at(at..self.pos()));
+            return Err(self.duplicate(&key, at));
         }
         if !matches!(order, KeyOrder::Many(_)) {
             self.keys.push(key);
@@ -102,15 +109,18 @@ impl<'b> Decoder<'b> {
 }
 
 /// The keys of a map so far.
-struct KnownKeys<'b> {
+#[derive(Default)]
+pub(super) struct KnownKeys<'b> {
     /// A bit for each, by [`mark`]: most new keys are found to be new by it.
     marks: u64,
     /// How others are found to be new.
     order: KeyOrder<'b>,
 }
 
+#[derive(Default)]
 enum KeyOrder<'b> {
     /// Each was greater than the one before it.
+    #[default]
     Rising,
     /// One by one.
     Few,

@@ -5,6 +5,7 @@
 
 mod encode;
 mod entries;
+mod fields;
 mod head;
 #[cfg(feature = "burnpack")]
 mod lenient;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 pub(crate) use encode::{Encoder, key_order};
+pub(crate) use fields::Key;
 use head::Kind;
 
 /// The rules of a format under which its CBOR is refused.
@@ -159,13 +161,10 @@ impl<'b> Decoder<'b> {
         field: &str,
         mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
     ) -> Result<()> {
-        self.expect(Kind::Map, field)?;
-        self.entries(&mut |cbor, at, key| match key {
+        let len = self.map_len(field)?;
+        self.entries(len, &mut |cbor, at, key| match key {
             Some(key) => entry(cbor, key),
-            None => {
-                let message = format!("{field} has a key that is not text");
-                Err(Error::malformed(cbor.rules.schema, message).at(at..cbor.pos()))
-            }
+            None => Err(cbor.not_text(field, at)),
         })
     }
 
@@ -175,8 +174,8 @@ impl<'b> Decoder<'b> {
         field: &str,
         mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
     ) -> Result<()> {
-        self.expect(Kind::Map, field)?;
-        self.entries(&mut |cbor, _, key| match key {
+        let len = self.map_len(field)?;
+        self.entries(len, &mut |cbor, _, key| match key {
             Some(key) => entry(cbor, key),
             None => cbor.skip(),
         })
@@ -187,7 +186,10 @@ impl<'b> Decoder<'b> {
         match self.head()? {
             Kind::Array => self.array("", Self::skip),
             Kind::Map if self.lenient => self.skip_entries(),
-            Kind::Map => self.entries(&mut |cbor, _, _| cbor.skip()),
+            Kind::Map => {
+                let len = self.map_len("")?;
+                self.entries(len, &mut |cbor, _, _| cbor.skip())
+            }
             Kind::Tag if self.lenient => {
                 self.run(|inner| inner.tag())?;
                 self.depth += 1;

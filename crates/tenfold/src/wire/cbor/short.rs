@@ -34,14 +34,19 @@ impl<'b> Decoder<'b> {
         Ok(bytes.into())
     }
 
-    /// Text of less than 24 bytes, which nearly all keys and values are: without the general way.
+    /// Text of less than 256 bytes, which nearly all keys and values are: without the general way.
     pub(super) fn short_text(&mut self) -> Option<&'b str> {
-        let first = self.peek().filter(|first| (0x60..=0x77).contains(first))?;
+        let at = self.inner.position();
+        let (from, len) = match *self.inner.input().get(at..)? {
+            [first @ 0x60..=0x77, ..] => (at + 1, first - 0x60),
+            // A shorter one is not deterministic, which the general way finds out.
+            [0x78, len @ 24..=0xff, ..] => (at + 2, len),
+            _ => return None,
+        };
         if self.depth > self.max_depth {
             return None;
         }
-        let from = self.inner.position() + 1;
-        let end = from + usize::from(first - 0x60);
+        let end = from + usize::from(len);
         let text = core::str::from_utf8(self.inner.input().get(from..end)?).ok()?;
         self.inner.set_position(end);
         Some(text)
@@ -57,15 +62,20 @@ impl<'b> Decoder<'b> {
         Some(number)
     }
 
-    /// An unsigned number of one byte or more. Without the general way.
+    /// An unsigned number of one byte or more behind the first one. Without the general way.
     pub(super) fn long_unsigned(&mut self) -> Option<u64> {
-        let first = self.peek().filter(|first| (0x18..=0x1b).contains(first))?;
         if self.deterministic || self.depth > self.max_depth {
             return None;
         }
-        let len = 1 << (first - 0x18);
-        let number = self.argument(len)?;
-        self.inner.set_position(self.inner.position() + 1 + len);
+        let at = self.inner.position();
+        let (number, len) = match *self.inner.input().get(at..)? {
+            [0x18, a, ..] => (a.into(), 1),
+            [0x19, a, b, ..] => (u16::from_be_bytes([a, b]).into(), 2),
+            [0x1a, a, b, c, d, ..] => (u32::from_be_bytes([a, b, c, d]).into(), 4),
+            [0x1b, a, b, c, d, e, f, g, h, ..] => (u64::from_be_bytes([a, b, c, d, e, f, g, h]), 8),
+            _ => return None,
+        };
+        self.inner.set_position(at + 1 + len);
         Some(number)
     }
 }

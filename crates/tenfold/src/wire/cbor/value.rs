@@ -45,7 +45,8 @@ impl Decoder<'_> {
     fn map_value(&mut self, from: usize) -> Result<Value> {
         let mut map = Metadata::new();
         let mut all_text = true;
-        self.entries(&mut |cbor, _, key| {
+        let len = self.map_len("")?;
+        self.entries(len, &mut |cbor, _, key| {
             let value = cbor.value()?;
             match key {
                 Some(key) => map.push(key, value),

@@ -1,34 +1,68 @@
 //! Where data begins, and in which order it lies.
 
-use super::super::raw::{Descriptor, Root, TRUNCATED};
+use super::super::raw::{Descriptor, TRUNCATED};
 use super::ALIGN;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::{Payload, TensorInfo};
 use crate::prelude::*;
 
+/// Where the data of a tensor is said to be.
+pub(super) struct Place {
+    /// The bytes, from the beginning of the data.
+    offsets: Range<u64>,
+    /// The type is a map, which no release writes whose data follows the CBOR at once.
+    has_map: bool,
+    /// Where the description is in the file.
+    at: Range<u64>,
+}
+
+impl Place {
+    /// The place of a tensor, in a file whose data begins at `start` or before.
+    pub(super) fn new(tensor: &Descriptor, start: u64) -> Result<Self> {
+        let offsets = tensor.data_offsets.clone();
+        if start.checked_add(offsets.end).is_none() {
+            let message = format!(
+                "data ends at offset {}, past any end of a file",
+                offsets.end
+            );
+            return Err(Error::malformed("burnpack.overflow", message).at(tensor.at.clone()));
+        }
+        Ok(Self {
+            offsets,
+            has_map: tensor.dtype.is_map(),
+            at: tensor.at.clone(),
+        })
+    }
+
+    /// The bytes in a file whose data begins at `start`.
+    pub(super) fn range(&self, start: u64) -> Range<u64> {
+        start + self.offsets.start..start + self.offsets.end
+    }
+}
+
+/// A tensor, and where its data is.
+pub(super) type Placed<'a> = (&'a TensorInfo, &'a Place);
+
 /// Where the data begins. Nothing in the file says it; its size does.
 ///
 /// Burn 0.19 puts data right behind the metadata and packs it, later releases begin it and every tensor at multiples of
 /// 256. Both end the file with the last tensor.
-pub(super) fn data_start(cx: &mut Context<'_>, root: &Root, header_end: u64) -> Result<u64> {
+pub(super) fn data_start(
+    cx: &mut Context<'_>,
+    placed: &[Placed<'_>],
+    has_scalars: bool,
+    header_end: u64,
+) -> Result<u64> {
     let file = cx.source().len();
     let aligned = header_end.next_multiple_of(ALIGN);
-    let Some(last) = root
-        .tensors
-        .iter()
-        .max_by_key(|tensor| tensor.data_offsets.end)
-    else {
+    let Some(end) = placed.iter().map(|(_, place)| place.offsets.end).max() else {
         return Ok(header_end);
     };
-    let end = last.data_offsets.end;
-    let Some(aligned_end) = aligned.checked_add(end) else {
-        let message = format!("data ends at offset {end}, past any end of a file");
-        let error = Error::malformed("burnpack.overflow", message).at(last.at.clone());
-        return Err(error.in_tensor(&last.name));
-    };
-    let by_place = sorted(&root.tensors);
+    let mut by_place = placed.to_vec();
+    by_place.sort_by_key(|(_, place)| (place.offsets.start, place.offsets.end));
     check_overlap(&by_place)?;
+    let aligned_end = aligned + end;
     let packed_end = header_end + end;
     if file >= aligned_end {
         let message = match header_end == aligned {
@@ -54,7 +88,7 @@ pub(super) fn data_start(cx: &mut Context<'_>, root: &Root, header_end: u64) -> 
         }
         return Ok(aligned);
     }
-    if file == packed_end && is_packed(root, &by_place) {
+    if file == packed_end && !has_scalars && is_packed(&by_place) {
         let message = format!(
             "data begins at byte {header_end}, right behind the metadata, as Burn 0.19 has it; later releases read wrong \
              values or refuse the file, and converting it makes it readable"
@@ -63,79 +97,70 @@ pub(super) fn data_start(cx: &mut Context<'_>, root: &Root, header_end: u64) -> 
         check_gaps(cx, &by_place, header_end, 1)?;
         return Ok(header_end);
     }
-    Err(cut_off(&root.tensors, file, aligned, aligned_end))
+    Err(cut_off(placed, file, aligned, aligned_end))
 }
 
 /// Whether a file of the right size for it is packed, and not an aligned one that lost its end.
-fn is_packed(root: &Root, by_place: &[&Descriptor]) -> bool {
-    if root.scalars.is_some() || root.tensors.iter().any(|tensor| tensor.dtype.is_map()) {
+fn is_packed(by_place: &[Placed<'_>]) -> bool {
+    if by_place.iter().any(|(_, place)| place.has_map) {
         return false;
     }
-    let unaligned = |tensor: &&Descriptor| !tensor.data_offsets.start.is_multiple_of(ALIGN);
-    if by_place.iter().any(unaligned) {
+    if by_place.iter().any(is_unaligned) {
         return true;
     }
     let mut end = 0;
-    by_place.iter().all(|tensor| {
-        let follows = tensor.data_offsets.start == end;
-        end = tensor.data_offsets.end;
+    by_place.iter().all(|(_, place)| {
+        let follows = place.offsets.start == end;
+        end = place.offsets.end;
         follows
     })
 }
 
-fn sorted(tensors: &[Descriptor]) -> Vec<&Descriptor> {
-    let mut by_place: Vec<_> = tensors.iter().collect();
-    by_place.sort_by_key(|tensor| (tensor.data_offsets.start, tensor.data_offsets.end));
-    by_place
+fn is_unaligned((_, place): &Placed<'_>) -> bool {
+    !place.offsets.start.is_multiple_of(ALIGN)
 }
 
-fn check_overlap(by_place: &[&Descriptor]) -> Result<()> {
-    let mut before: Option<&Descriptor> = None;
-    for tensor in by_place
-        .iter()
-        .filter(|tensor| !tensor.data_offsets.is_empty())
-    {
-        if let Some(before) =
-            before.filter(|before| before.data_offsets.end > tensor.data_offsets.start)
+fn check_overlap(by_place: &[Placed<'_>]) -> Result<()> {
+    let mut before: Option<&Placed<'_>> = None;
+    for tensor in (by_place.iter()).filter(|(_, place)| !place.offsets.is_empty()) {
+        let (TensorInfo { name, .. }, Place { offsets, at, .. }) = tensor;
+        if let Some((other, before)) =
+            before.filter(|(_, before)| before.offsets.end > offsets.start)
         {
             let message = format!(
-                "data at offsets {:?} overlaps that of {:?} at {:?}",
-                tensor.data_offsets, before.name, before.data_offsets
+                "data at offsets {offsets:?} overlaps that of {:?} at {:?}",
+                other.name, before.offsets
             );
-            let error = Error::malformed("burnpack.overlap", message).at(tensor.at.clone());
-            return Err(error.in_tensor(&tensor.name));
+            let error = Error::malformed("burnpack.overlap", message).at(at.clone());
+            return Err(error.in_tensor(name));
         }
         before = Some(tensor);
     }
     Ok(())
 }
 
-fn check_alignment(cx: &mut Context<'_>, by_place: &[&Descriptor]) -> Result<()> {
-    let mut unaligned = by_place
-        .iter()
-        .filter(|tensor| !tensor.data_offsets.start.is_multiple_of(ALIGN));
-    let Some(first) = unaligned.next() else {
+fn check_alignment(cx: &mut Context<'_>, by_place: &[Placed<'_>]) -> Result<()> {
+    let mut unaligned = by_place.iter().filter(|placed| is_unaligned(placed));
+    let Some((TensorInfo { name, .. }, first)) = unaligned.next() else {
         return Ok(());
     };
     let message = format!(
-        "{} tensors do not begin at a multiple of {ALIGN}; the first is {:?}, at offset {}",
+        "{} tensors do not begin at a multiple of {ALIGN}; the first is {name:?}, at offset {}",
         1 + unaligned.count(),
-        first.name,
-        first.data_offsets.start
+        first.offsets.start
     );
     cx.warn("burnpack.alignment", first.at.clone(), message)
 }
 
 /// Bytes between tensors that are more than padding.
-fn check_gaps(cx: &mut Context<'_>, by_place: &[&Descriptor], base: u64, align: u64) -> Result<()> {
+fn check_gaps(cx: &mut Context<'_>, by_place: &[Placed<'_>], base: u64, align: u64) -> Result<()> {
     let mut end = 0u64;
-    for tensor in by_place {
-        let Range { start, end: next } = tensor.data_offsets;
+    for (TensorInfo { name, .. }, place) in by_place {
+        let Range { start, end: next } = place.offsets;
         if start > end.next_multiple_of(align) {
             let message = format!(
-                "{} bytes before tensor {:?} belong to none",
-                start - end,
-                tensor.name
+                "{} bytes before tensor {name:?} belong to none",
+                start - end
             );
             cx.warn("burnpack.gap", base + end..base + start, message)?;
         }
@@ -145,12 +170,12 @@ fn check_gaps(cx: &mut Context<'_>, by_place: &[&Descriptor], base: u64, align: 
 }
 
 /// A file that lost its end: which tensors are whole, if its data is aligned.
-fn cut_off(tensors: &[Descriptor], file: u64, start: u64, expected: u64) -> Error {
+fn cut_off(tensors: &[Placed<'_>], file: u64, start: u64, expected: u64) -> Error {
     const SHOWN: usize = 3;
     let complete: Vec<_> = tensors
         .iter()
-        .filter(|tensor| start.saturating_add(tensor.data_offsets.end) <= file)
-        .map(|tensor| format!("{:?}", tensor.name))
+        .filter(|(_, place)| start.saturating_add(place.offsets.end) <= file)
+        .map(|(tensor, _)| format!("{:?}", tensor.name))
         .collect();
     let mut message = format!(
         "truncated: the file has {file} bytes, its tensors need {expected}; {} of {} tensors are complete",

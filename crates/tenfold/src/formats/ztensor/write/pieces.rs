@@ -14,6 +14,7 @@ use crate::model::{
     TensorInfo, Value,
 };
 use crate::prelude::*;
+use crate::transform::cast_len;
 
 /// A tensor to be written.
 pub(super) struct Object {
@@ -60,8 +61,17 @@ enum Identity {
     Stored(u32, Range<u64>),
     /// The same stored bytes, changed in the same way.
     Changed(Box<Change>),
-    /// Bytes with the same SHA-256, and what their numbers are turned into.
-    Content(Bytes, u64, Option<DType>),
+    /// Bytes with the same SHA-256 and so many in the end, and what becomes of them, where they do not stay as they are.
+    Content(Bytes, u64, Option<Box<Recast>>),
+}
+
+/// Little-endian numbers, and what becomes of them.
+#[derive(Clone, Eq, Hash, PartialEq)]
+struct Recast {
+    from: DType,
+    to: DType,
+    /// The arrangement, where it changes.
+    arrangement: Option<(Layout, Vec<u64>)>,
 }
 
 /// Stored bytes, and what becomes of them.
@@ -185,14 +195,11 @@ impl Maker<'_> {
         })?;
         let len = match dense {
             true => info.dense_len(),
-            false => dtype.bytes_for(stored.payload.len() / stored.dtype.swap_width() as u64),
+            // Parts of opaque layouts may be of any length.
+            false if dtype == stored.dtype => Some(stored.payload.len()),
+            false => Some(cast_len(stored.dtype, dtype, stored.payload.len())?),
         };
-        // Parts of opaque layouts may be of any length.
-        let len = if dtype == stored.dtype && !dense {
-            stored.payload.len()
-        } else {
-            len.unwrap_or(0)
-        };
+        let len = len.unwrap_or(0);
 
         let level = self.level(stored, len);
         let big = target.big && level.is_none() && dtype.swap_width() > 1;
@@ -207,6 +214,7 @@ impl Maker<'_> {
                 unchanged
                     && self.compression == Compression::Keep
                     && target.has(*codec)
+                    && !self.must_decode(stored)
                     && !target.canonical
                     && !big
                     && len > 0
@@ -261,10 +269,13 @@ impl Maker<'_> {
         }
     }
 
-    /// The type of a part: that of the source, but for indices, about which the generations have rules.
+    /// The type of a part: that of the source, but for values, which have the tensor's, and for indices, about which the
+    /// generations have rules.
     fn part_dtype(&self, stored: &Part) -> DType {
-        if !matches!(stored.role, Role::Coords | Role::Indices | Role::Indptr) {
-            return stored.dtype;
+        match (&stored.role, &self.info.layout) {
+            (Role::Coords | Role::Indices | Role::Indptr, _) => {}
+            (Role::Values, Layout::Coo { .. } | Layout::Csr { .. }) => return self.info.dtype,
+            _ => return stored.dtype,
         }
         let mut indices = self
             .info
@@ -296,11 +307,24 @@ impl Maker<'_> {
             (Compression::Zstd(level), _) => Some(level),
             (Compression::Keep, Payload::Encoded { codec, .. }) => {
                 // A build that cannot compress can still take over what it need not change.
-                (self.target.has(*codec) || cfg!(feature = "zstd-write")).then_some(LEVEL)
+                let passes = self.target.has(*codec) && !self.must_decode(stored);
+                (passes || cfg!(feature = "zstd-write")).then_some(LEVEL)
             }
             _ => None,
         };
         level.filter(|_| len > 0 && !self.target.canonical)
+    }
+
+    /// Whether compressed data cannot be passed on as it is, because a checksum of the decoded bytes is asked for that is
+    /// not there yet.
+    fn must_decode(&self, stored: &Part) -> bool {
+        match self.target.checksums {
+            Checksums::With(kind) if self.target.over() == Over::Decoded => {
+                let there = |sum: &Checksum| sum.kind == kind && sum.over == Over::Decoded;
+                !stored.checksum.as_ref().is_some_and(there)
+            }
+            _ => false,
+        }
     }
 
     /// A checksum to carry over, or one to compute.
@@ -311,13 +335,15 @@ impl Maker<'_> {
         keeps: bool,
         dtype: DType,
     ) -> (Option<Checksum>, Option<DigestKind>) {
+        let raw = matches!(stored.payload, Payload::Raw { .. });
+        let over = self.target.over();
         let old = match (self.target.checksums, &stored.checksum) {
+            // Compressed data that is kept though it has to be of the decoded bytes: it is there already.
+            (Checksums::With(_), Some(old)) if keeps && !raw && over == Over::Decoded => old,
             (Checksums::With(kind), _) => return (None, Some(kind)),
             (Checksums::Keep, Some(old)) if self.target.kinds.contains(&old.kind) => old,
             _ => return (None, None),
         };
-        let raw = matches!(stored.payload, Payload::Raw { .. });
-        let over = self.target.over();
         let same = match over {
             Over::Stored => keeps && (raw || old.over == Over::Stored),
             Over::Decoded => unchanged && (raw || old.over == Over::Decoded),
@@ -351,11 +377,19 @@ impl Maker<'_> {
                 .checksum
                 .as_ref()
                 .filter(|sum| sum.kind == DigestKind::Sha256)?;
-            let cast = match want {
-                Want::Part { dtype, .. } if *dtype != stored.dtype => Some(*dtype),
-                _ => None,
+            let to = match want {
+                Want::Part { dtype, .. } => *dtype,
+                Want::Dense(form) => form.dtype,
+                Want::Stored | Want::Packed { .. } => stored.dtype,
             };
-            return Some(Identity::Content(sum.value.clone(), len, cast));
+            let recast = Recast {
+                from: stored.dtype,
+                to,
+                arrangement: self.arrangement(),
+            };
+            let changes = to != stored.dtype || recast.arrangement.is_some();
+            let recast = changes.then(|| Box::new(recast));
+            return Some(Identity::Content(sum.value.clone(), len, recast));
         }
         let (source, range) = stored.payload.stored()?;
         let to = match want {
@@ -368,13 +402,18 @@ impl Maker<'_> {
             Payload::Encoded { codec, .. } => Some(codec),
             _ => None,
         };
-        let rearranged = self.info.layout == Layout::ColumnMajor;
         Some(Identity::Changed(Box::new(Change {
             stored: (source.0, range, packed),
             from: (stored.dtype, stored.endian),
-            arrangement: rearranged.then(|| (self.info.layout.clone(), self.info.shape.clone())),
+            arrangement: self.arrangement(),
             to,
         })))
+    }
+
+    /// How elements are arranged that get another order.
+    fn arrangement(&self) -> Option<(Layout, Vec<u64>)> {
+        let rearranged = self.info.layout == Layout::ColumnMajor;
+        rearranged.then(|| (self.info.layout.clone(), self.info.shape.clone()))
     }
 }
 

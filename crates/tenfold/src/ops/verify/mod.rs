@@ -1,22 +1,28 @@
 //! Verification: reading with the warnings shown, and every checksum computed.
 
+mod checksums;
+
+pub(super) use checksums::compare_checksums;
+
 use crate::archive::{Archive, Tensor};
-use crate::digest::{Hasher, hex};
+use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{ExecuteOptions, Finding, Form, Severity};
-use crate::model::{Checksum, DType, Layout, Over, Part, Payload, Role, SourceId};
+use crate::format::{Finding, Form, Severity};
+use crate::model::{DType, Layout, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{
-    Input, PIECE, Scatter, View, as_size, check_bools, check_content, check_symmetry,
-    diagonal_violation,
+    Scatter, View, check_bools, check_content, check_symmetry, diagonal_violation,
 };
+
+use checksums::{Sum, compare_checksum, compare_seal};
 
 /// Everything that is worth telling about a file: what describing it noticed, what its checksums and its content say, and
 /// bytes that belong to nothing. Uses `threads` threads; 0 is one for every core.
 ///
 /// The file is sound when no finding is an error.
 pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
+    let archive = &archive.with_threads(threads);
     let mut findings = archive.findings().to_vec();
     let id = archive.format().map_or("file", |spec| spec.id);
     let tensors: Vec<_> = archive.tensors().collect();
@@ -32,11 +38,7 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         counts.add(&one.counts);
     }
     for sealed in &archive.manifest().sealed {
-        let payload = Payload::Raw {
-            source: sealed.source,
-            range: sealed.range.clone(),
-        };
-        if let Err(error) = compare_checksum(archive, &payload, &sealed.checksum) {
+        if let Err(error) = compare_seal(archive, sealed) {
             findings.push(Finding::from(&error.in_format(id)));
         }
     }
@@ -50,51 +52,6 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         ..Finding::from(&Error::malformed("checked", message).in_format(id))
     });
     findings
-}
-
-/// Compares the checksums of tensors, where they have some. The first that is wrong is the error.
-pub(super) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
-    let has_sum = |tensor: &Tensor<'_>| {
-        let info = tensor.info();
-        info.defect.is_none() && info.parts.iter().any(|part| part.checksum.is_some())
-    };
-    let tensors: Vec<_> = archive.tensors().filter(has_sum).collect();
-    let compared = parallel::map(tensors.len(), options.threads, |place| {
-        options.control.advance(0)?;
-        let Some(tensor) = tensors.get(place) else {
-            return Ok(());
-        };
-        let mut parts = tensor.info().parts.iter();
-        let compared = parts.try_for_each(|part| match &part.checksum {
-            Some(checksum) => compare_checksum(archive, &part.payload, checksum),
-            None => Ok(()),
-        });
-        compared.map_err(|error| tensor.blame(error))
-    });
-    compared.into_iter().collect()
-}
-
-/// Reads bytes to their end, and compares what they hash to.
-fn compare_checksum(archive: &Archive, payload: &Payload, checksum: &Checksum) -> Result<()> {
-    let mut sum = Sum::new(Some(checksum), checksum.over);
-    match checksum.over {
-        Over::Stored => {
-            let input = archive.data().input(payload)?;
-            read_all(&input, |piece| Sum::update(&mut sum, piece))?;
-        }
-        Over::Decoded => {
-            let view = View::decoded(archive.data(), payload)?;
-            let mut pieces = view.pieces()?;
-            let mut piece = Vec::new();
-            while pieces.next(&mut piece)? {
-                Sum::update(&mut sum, &piece);
-            }
-        }
-    }
-    Sum::compare(sum).map_err(|error| match payload.stored() {
-        Some((source, range)) => error.at_source(source, range),
-        None => error,
-    })
 }
 
 /// What was checked.
@@ -246,7 +203,7 @@ impl Checked {
         let data = archive.data();
         match info.layout {
             Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
-                let scatter = Scatter::load(data, info, &Form::canonical(info.dtype))?;
+                let scatter = Scatter::load(data, info, &Form::canonical(info.stored_dtype()))?;
                 for message in scatter.check_orbits()? {
                     self.warn(tensor, Error::malformed("symmetry", message));
                 }
@@ -294,63 +251,6 @@ impl Checked {
         }
         Ok(())
     }
-}
-
-/// A checksum that is being computed, with what it should be.
-struct Sum<'c> {
-    hasher: Hasher,
-    expected: &'c Checksum,
-}
-
-impl<'c> Sum<'c> {
-    /// `None` where there is nothing to compare, or the kind is not part of this build.
-    fn new(expected: Option<&'c Checksum>, over: Over) -> Option<Self> {
-        let expected = expected.filter(|checksum| checksum.over == over)?;
-        Some(Self {
-            hasher: Hasher::new(expected.kind)?,
-            expected,
-        })
-    }
-
-    fn update(sum: &mut Option<Self>, bytes: &[u8]) {
-        if let Some(sum) = sum {
-            sum.hasher.update(bytes);
-        }
-    }
-
-    fn compare(sum: Option<Self>) -> Result<()> {
-        let Some(Self { hasher, expected }) = sum else {
-            return Ok(());
-        };
-        let computed = hasher.finish();
-        if computed == expected.value {
-            return Ok(());
-        }
-        let message = format!(
-            "{}: stored {}, computed {}",
-            expected.kind,
-            hex(&expected.value),
-            hex(&computed)
-        );
-        Err(Error::mismatch("checksum", message))
-    }
-}
-
-fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
-    let mut buffer = Vec::new();
-    let mut at = 0;
-    while at < input.len() {
-        let n = (input.len() - at).min(PIECE as u64 / 4);
-        if input.is_memory() {
-            take(&input.read(at, n)?);
-        } else {
-            buffer.resize(as_size(n)?, 0);
-            input.read_into(at, &mut buffer)?;
-            take(&buffer);
-        }
-        at += n;
-    }
-    Ok(())
 }
 
 /// Padding up to this length is looked at.

@@ -1,0 +1,223 @@
+//! What bytes hash to, compared with what the file says.
+
+use crate::archive::{Archive, Tensor};
+use crate::digest::{Hasher, hex};
+use crate::error::{Error, Result};
+use crate::format::ExecuteOptions;
+use crate::model::{Checksum, Over, Part, Payload, SealedRange, SourceId};
+use crate::ops::parallel;
+use crate::prelude::*;
+use crate::transform::{Input, PIECE, View, as_size};
+
+/// Compares the checksums of tensors and of the ranges that these lie in, where there are some. The first that is wrong is
+/// the error, that of a tensor before that of a range.
+pub(in crate::ops) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
+    let id = archive.format().map_or("file", |spec| spec.id);
+    let seals = Seals::of(archive);
+    let compared = parallel::map(seals.sealed.len(), options.threads, |place| {
+        options.control.advance(0)?;
+        match seals.sealed.get(place) {
+            Some(sealed) => compare_seal(archive, sealed).map_err(|error| error.in_format(id)),
+            None => Ok(()),
+        }
+    });
+    match compared.into_iter().collect::<Result<()>>() {
+        // Bytes that are what they were when they were sealed need not be hashed again.
+        Ok(()) => compare_tensors(archive, options, &seals),
+        // Which tensor it is helps more, where that is known.
+        Err(error) => compare_tensors(archive, options, &Seals::default()).and(Err(error)),
+    }
+}
+
+/// Compares the checksums of tensors, except of stored bytes that were sealed.
+fn compare_tensors(archive: &Archive, options: &ExecuteOptions, seals: &Seals<'_>) -> Result<()> {
+    let is_open = |part: &&Part| part.checksum.is_some() && !seals.cover(part);
+    let has_sum = |tensor: &Tensor<'_>| {
+        let info = tensor.info();
+        info.defect.is_none() && info.parts.iter().any(|part| is_open(&part))
+    };
+    let tensors: Vec<_> = archive.tensors().filter(has_sum).collect();
+    let compared = parallel::map(tensors.len(), options.threads, |place| {
+        options.control.advance(0)?;
+        let Some(tensor) = tensors.get(place) else {
+            return Ok(());
+        };
+        let mut parts = tensor.info().parts.iter().filter(is_open);
+        let compared = parts.try_for_each(|part| match &part.checksum {
+            Some(checksum) => compare_checksum(archive, &part.payload, checksum),
+            None => Ok(()),
+        });
+        compared.map_err(|error| tensor.blame(error))
+    });
+    compared.into_iter().collect()
+}
+
+/// Sealed ranges that hold data of tensors, or what is kept of a file.
+#[derive(Default)]
+struct Seals<'m> {
+    sealed: Vec<&'m SealedRange>,
+    ranges: Ranges,
+}
+
+impl<'m> Seals<'m> {
+    fn of(archive: &'m Archive) -> Self {
+        let manifest = archive.manifest();
+        let tensors = manifest.tensors.iter();
+        let parts = tensors.flat_map(|tensor| tensor.parts.iter());
+        let kept = manifest.kept.iter();
+        let needed = Ranges::new(
+            (parts.filter_map(|part| part.payload.stored()))
+                .chain(kept.map(|kept| (kept.source, kept.range.clone()))),
+        );
+        let known = |sealed: &&SealedRange| Hasher::new(sealed.checksum.kind).is_some();
+        let is_needed = |sealed: &&SealedRange| needed.overlap(sealed.source, &sealed.range);
+        let sealed = manifest.sealed.iter().filter(known).filter(is_needed);
+        let sealed: Vec<_> = sealed.collect();
+        let ranges = sealed.iter();
+        let ranges = Ranges::new(ranges.map(|sealed| (sealed.source, sealed.range.clone())));
+        Self { sealed, ranges }
+    }
+
+    /// Whether the checksum of a part says nothing that a seal does not say.
+    fn cover(&self, part: &Part) -> bool {
+        let is_stored = matches!(part.payload, Payload::Raw { .. })
+            || (part.checksum.as_ref()).is_some_and(|sum| sum.over == Over::Stored);
+        let covers = |(source, range)| self.ranges.cover(source, &range);
+        is_stored && part.payload.stored().is_some_and(covers)
+    }
+}
+
+/// Ranges of files that do not touch each other, in order.
+#[derive(Default)]
+struct Ranges(Vec<(SourceId, Range<u64>)>);
+
+impl Ranges {
+    fn new(ranges: impl Iterator<Item = (SourceId, Range<u64>)>) -> Self {
+        let mut all: Vec<_> = ranges.filter(|(_, range)| !range.is_empty()).collect();
+        all.sort_unstable_by_key(|(source, range)| (*source, range.start));
+        let mut merged: Vec<(SourceId, Range<u64>)> = Vec::new();
+        for (source, range) in all {
+            match merged.last_mut() {
+                Some((last, before)) if *last == source && range.start <= before.end => {
+                    before.end = before.end.max(range.end);
+                }
+                _ => merged.push((source, range)),
+            }
+        }
+        Self(merged)
+    }
+
+    /// The last range that begins before a place.
+    fn before(&self, source: SourceId, place: u64) -> Option<&Range<u64>> {
+        let begins = |(own, range): &(SourceId, Range<u64>)| (*own, range.start) < (source, place);
+        let after = self.0.partition_point(begins);
+        let (own, range) = self.0.get(after.checked_sub(1)?)?;
+        (*own == source).then_some(range)
+    }
+
+    /// Whether one of them has a byte of a range.
+    fn overlap(&self, source: SourceId, range: &Range<u64>) -> bool {
+        let before = self.before(source, range.end);
+        before.is_some_and(|before| before.end > range.start)
+    }
+
+    /// Whether one of them has all bytes of a range.
+    fn cover(&self, source: SourceId, range: &Range<u64>) -> bool {
+        let before = self.before(source, range.end);
+        before.is_some_and(|before| before.start <= range.start && range.end <= before.end)
+    }
+}
+
+/// Reads a sealed range, and compares what it hashes to.
+pub(super) fn compare_seal(archive: &Archive, sealed: &SealedRange) -> Result<()> {
+    let payload = Payload::Raw {
+        source: sealed.source,
+        range: sealed.range.clone(),
+    };
+    compare_checksum(archive, &payload, &sealed.checksum)
+        .map_err(|error| error.in_file(sealed.source, &sealed.what))
+}
+
+/// Reads bytes to their end, and compares what they hash to.
+pub(super) fn compare_checksum(
+    archive: &Archive,
+    payload: &Payload,
+    checksum: &Checksum,
+) -> Result<()> {
+    let mut sum = Sum::new(Some(checksum), checksum.over);
+    match checksum.over {
+        Over::Stored => {
+            let input = archive.data().input(payload)?;
+            read_all(&input, |piece| Sum::update(&mut sum, piece))?;
+        }
+        Over::Decoded => {
+            let view = View::decoded(archive.data(), payload)?;
+            let mut pieces = view.pieces()?;
+            let mut piece = Vec::new();
+            while pieces.next(&mut piece)? {
+                Sum::update(&mut sum, &piece);
+            }
+        }
+    }
+    Sum::compare(sum).map_err(|error| match payload.stored() {
+        Some((source, range)) => error.at_source(source, range),
+        None => error,
+    })
+}
+
+/// A checksum that is being computed, with what it should be.
+pub(super) struct Sum<'c> {
+    hasher: Hasher,
+    expected: &'c Checksum,
+}
+
+impl<'c> Sum<'c> {
+    /// `None` where there is nothing to compare, or the kind is not part of this build.
+    pub(super) fn new(expected: Option<&'c Checksum>, over: Over) -> Option<Self> {
+        let expected = expected.filter(|checksum| checksum.over == over)?;
+        Some(Self {
+            hasher: Hasher::new(expected.kind)?,
+            expected,
+        })
+    }
+
+    pub(super) fn update(sum: &mut Option<Self>, bytes: &[u8]) {
+        if let Some(sum) = sum {
+            sum.hasher.update(bytes);
+        }
+    }
+
+    pub(super) fn compare(sum: Option<Self>) -> Result<()> {
+        let Some(Self { hasher, expected }) = sum else {
+            return Ok(());
+        };
+        let computed = hasher.finish();
+        if computed == expected.value {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: stored {}, computed {}",
+            expected.kind,
+            hex(&expected.value),
+            hex(&computed)
+        );
+        Err(Error::mismatch("checksum", message))
+    }
+}
+
+fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
+    let mut buffer = Vec::new();
+    let mut at = 0;
+    while at < input.len() {
+        let n = (input.len() - at).min(PIECE as u64 / 4);
+        if input.is_memory() {
+            take(&input.read(at, n)?);
+        } else {
+            buffer.resize(as_size(n)?, 0);
+            input.read_into(at, &mut buffer)?;
+            take(&buffer);
+        }
+        at += n;
+    }
+    Ok(())
+}
