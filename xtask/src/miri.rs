@@ -27,6 +27,7 @@ const LEFT_OUT: &[&str] = &[
     "long_rows_are_written_in_tiles",
     "rows_longer_than_a_piece",
     "tall_and_wide_ones",
+    "transform::view::collect",
 ];
 
 /// Runs everything, or the unit tests whose names contain an argument.

@@ -2,8 +2,8 @@
 
 use super::{Job, SMALL};
 use crate::error::Result;
-use crate::format::Segment;
 use crate::format::execute::tensor;
+use crate::format::{Form, Segment, Want};
 use crate::model::{Layout, Payload, TensorInfo};
 use crate::prelude::*;
 
@@ -40,8 +40,13 @@ impl Job<'_> {
             let range = self.range(segment);
             let len = range.end - range.start;
             let large = match what {
-                Segment::Tensor { index, digest, .. } if len > SMALL => Some(
-                    match is_light(tensor(self.from, *index)?) && digest.is_none() {
+                Segment::Tensor {
+                    index,
+                    want,
+                    digest,
+                    ..
+                } if len > SMALL => Some(
+                    match is_light(tensor(self.from, *index)?, want) && digest.is_none() {
                         true => Large::Shares,
                         false => Large::Whole,
                     },
@@ -61,15 +66,16 @@ impl Job<'_> {
                 first = segment;
             }
             match large {
-                Some(Large::Shares) if self.tiles(segment)?.is_some() => {
-                    let tiles = 0..self.tiles(segment)?.unwrap_or(0);
-                    tasks.extend(tiles.map(|tile| Task::Tile { segment, tile }));
-                }
-                Some(Large::Shares) => {
-                    let shares =
-                        (0..len.div_ceil(SHARE)).map(|n| (n * SHARE, SHARE.min(len - n * SHARE)));
-                    tasks.extend(shares.map(|(from, len)| Task::Share { segment, from, len }));
-                }
+                Some(Large::Shares) => match self.tiles(segment)? {
+                    Some(tiles) => {
+                        tasks.extend((0..tiles).map(|tile| Task::Tile { segment, tile }));
+                    }
+                    None => {
+                        let share = |n| (n * SHARE, SHARE.min(len - n * SHARE));
+                        let shares = (0..len.div_ceil(SHARE)).map(share);
+                        tasks.extend(shares.map(|(from, len)| Task::Share { segment, from, len }));
+                    }
+                },
                 Some(Large::Whole) => tasks.push(Task::Whole { segment }),
                 Some(Large::Nothing) | None => {}
             }
@@ -95,7 +101,15 @@ impl Job<'_> {
 }
 
 /// Whether a view of the tensor costs nothing to make, so that every share can make its own.
-fn is_light(tensor: &TensorInfo) -> bool {
+fn is_light(tensor: &TensorInfo, want: &Want) -> bool {
+    // What needs several elements for a byte, and them in another order, is put in order in memory first.
+    let reordered = |form: &Form| {
+        form.dtype.width().is_none()
+            && [&form.layout, &tensor.layout].contains(&&Layout::ColumnMajor)
+    };
+    if matches!(want, Want::Dense(form) if reordered(form)) {
+        return false;
+    }
     let dense = matches!(
         tensor.layout,
         Layout::RowMajor
