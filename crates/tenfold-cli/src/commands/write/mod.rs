@@ -5,6 +5,7 @@ mod inputs;
 mod options;
 mod output;
 mod summary;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
