@@ -112,13 +112,12 @@ fn variants(plain: &ConvertOptions, profile: &Profile) -> Vec<(String, ConvertOp
         variants.push(("zstd".to_owned(), zstd.clone()));
     }
     for &kind in profile.can.checksums {
-        let mut with = raw.clone();
-        with.checksums = Checksums::With(kind);
-        variants.push((format!("raw, {kind}"), with));
-        if profile.can.zstd {
-            let mut with = zstd.clone();
-            with.checksums = Checksums::With(kind);
-            variants.push((format!("zstd, {kind}"), with));
+        for (what, options) in [("plain", plain), ("raw", &raw), ("zstd", &zstd)] {
+            if what != "zstd" || profile.can.zstd {
+                let mut with = options.clone();
+                with.checksums = Checksums::With(kind);
+                variants.push((format!("{what}, {kind}"), with));
+            }
         }
     }
     variants

@@ -88,6 +88,9 @@ pub(crate) enum Command {
     #[command(before_help = edit::SPLIT_EXAMPLES)]
     Split(Box<SplitArgs>),
     /// Give tensors other names
+    ///
+    /// With --include, --exclude or --regex, only those tensors get other names. The others are written with the names that
+    /// they have.
     #[command(before_help = edit::RENAME_EXAMPLES)]
     Rename(Box<RenameArgs>),
     /// Show and change what files say about themselves

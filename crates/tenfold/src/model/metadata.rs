@@ -235,6 +235,7 @@ impl Metadata {
 
     /// One value, under a key of the program's own. Takes no more room than that: a vector that grows to its first entry
     /// has room for four.
+    #[cfg(feature = "burnpack")]
     pub(crate) fn one(key: &'static str, value: Value) -> Self {
         Self(vec![Entry {
             key: Cow::Borrowed(key),

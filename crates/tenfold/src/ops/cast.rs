@@ -15,7 +15,8 @@ use crate::transform::{self, check_cast};
 /// counts these. Any number but 0 is true. Elements may get more numbers, which are 0, and not fewer: complex numbers
 /// cannot be made real. Of sparse and packed tensors the stored elements are cast, and what is written is what the cast of
 /// the dense tensor is: where it would not be, as for negated integers that get a narrower type, the tensor is written
-/// densely. Only what has parts of a meaning of their own, and no decoder, cannot be cast.
+/// densely. Only what has parts of a meaning of their own, and no decoder, cannot be cast; and what is cast already, to a
+/// type that does not hold every value of the first, has to be written before it is cast again.
 ///
 /// ```
 /// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
@@ -39,6 +40,14 @@ pub fn cast(archive: &Archive, to: impl Fn(&TensorInfo) -> Option<DType>) -> Res
 
 fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     tensor.readable()?;
+    // Numbers are made from those that are stored: what the first cast loses would come back.
+    if let Some(from) = before_cast(tensor).filter(|&from| !is_exact(from, tensor.dtype)) {
+        let message = format!(
+            "it is cast from {from} to {} already; write that first",
+            tensor.dtype
+        );
+        return Err(Error::unsupported("cast", message));
+    }
     // What is decoded becomes numbers of the decoder's type first.
     if let (Layout::Decoded, Some(decoder)) = (&tensor.layout, &tensor.decoder) {
         return check_cast(decoder.dtype(), to);
@@ -91,7 +100,7 @@ pub(super) fn cast_losses(what: &Manifest) -> Vec<Loss> {
 }
 
 /// The type of the numbers that a tensor's are made from, where that is another one.
-fn before_cast(tensor: &TensorInfo) -> Option<DType> {
+pub(super) fn before_cast(tensor: &TensorInfo) -> Option<DType> {
     let from = match (&tensor.layout, &tensor.decoder) {
         // Numbers as blocks: the blocks come from the numbers that are stored.
         (Layout::Decoded, Some(decoder)) if matches!(decoder.dtype(), DType::Block(_)) => {
@@ -187,6 +196,17 @@ mod tests {
         let complex = cast(&archive, |_| Some(DType::C64)).unwrap();
         let pair = [(-1f32).to_le_bytes(), 0f32.to_le_bytes()].concat();
         assert_eq!(complex.tensor("n").unwrap().canonical().unwrap(), pair);
+        // As two casts, and not as if the first had not been.
+        let error = cast(&narrow, |_| Some(DType::F64)).map(drop).unwrap_err();
+        assert_eq!(error.rule(), "file.cast");
+        let wide = cast(&archive, |tensor| {
+            (tensor.name == "n").then_some(DType::F64)
+        });
+        let both = cast(&wide.unwrap(), |_| Some(DType::F16)).unwrap();
+        assert_eq!(
+            both.tensor("n").unwrap().canonical().unwrap()[..],
+            [0x00, 0xbc]
+        );
         let block = DType::from_name("gguf:Q8_0");
         let error = cast(&archive, |_| block).map(drop).unwrap_err();
         assert_eq!(error.rule(), "file.cast");

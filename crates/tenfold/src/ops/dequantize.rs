@@ -27,6 +27,14 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
                 None => error,
             });
         };
+        if matches!(decoder.dtype(), DType::Block(_)) {
+            let message = "it is to be quantized; write that first";
+            return Err(Error::unsupported("dequantize", message).in_tensor(&tensor.name));
+        }
+        // Numbers already, and maybe cast to others.
+        if tensor.layout == Layout::Decoded {
+            return Ok(None);
+        }
         let mut plain = tensor.clone();
         plain.dtype = decoder.dtype();
         plain.layout = Layout::Decoded;

@@ -124,6 +124,21 @@ mod parallel {
         early: BTreeMap<u64, W::Part>,
     }
 
+    /// A job while it is opened. If that panics, the others must not wait for its pieces for ever.
+    struct Opening<'p, 'w, W: Work> {
+        pool: &'p Pool<'w, W>,
+        index: usize,
+    }
+
+    impl<W: Work> Drop for Opening<'_, '_, W> {
+        fn drop(&mut self) {
+            lock(&self.pool.state)
+                .open
+                .retain(|open| open.slot.index != self.index || open.pieces.is_some());
+            self.pool.opened.notify_all();
+        }
+    }
+
     enum Task<W: Work> {
         Open(Arc<Slot<W>>),
         Piece(Arc<Slot<W>>, u64),
@@ -184,6 +199,10 @@ mod parallel {
         }
 
         fn open(&self, slot: &Slot<W>) {
+            let _opening = Opening {
+                pool: self,
+                index: slot.index,
+            };
             let job = slot.job.get_or_init(|| self.work.open(slot.index));
             let (pieces, outcome) = self.work.begin(job);
             if pieces == 0 {
@@ -199,7 +218,6 @@ mod parallel {
                     open.pieces = Some(pieces);
                 }
             }
-            self.opened.notify_all();
         }
 
         fn piece(&self, slot: &Slot<W>, piece: u64, scratch: &mut W::Scratch) {
@@ -229,5 +247,44 @@ mod parallel {
                 .open
                 .retain(|open| open.slot.index != slot.index);
         }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "std")]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// Jobs of which the first panics while another thread waits for what it will be.
+    struct Panics(Barrier);
+
+    impl Work for Panics {
+        type Job = ();
+        type Part = ();
+        type Outcome = ();
+        type Scratch = ();
+
+        fn open(&self, index: usize) {
+            self.0.wait();
+            assert!(index > 0, "the first job cannot be opened");
+        }
+
+        fn begin(&self, (): &()) -> (u64, ()) {
+            (1, ())
+        }
+
+        fn piece(&self, (): &(), _: u64, (): &mut ()) {}
+
+        fn fold(&self, (): &mut (), (): ()) {}
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_nobody_waits_for_ever() {
+        let work = Panics(Barrier::new(2));
+        let panicked = catch_unwind(AssertUnwindSafe(|| run(&work, 2, 2)));
+        assert!(panicked.is_err());
     }
 }

@@ -3,6 +3,7 @@
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::model::{BlockSpec, Layout, TensorInfo};
+use crate::ops::cast::before_cast;
 use crate::transform::quant;
 
 /// The archive with tensors as blocks: `to` says of which type, tensor by tensor, and `None` leaves one as it is.
@@ -32,12 +33,11 @@ pub fn quantize(
 
 /// A cast that was asked for before would be passed over.
 fn cast_first(tensor: &TensorInfo) -> Result<()> {
-    let part = tensor.parts.first().map(|part| part.dtype);
-    match tensor.layout.is_dense() && part.is_some_and(|part| part != tensor.dtype) {
-        true => Err(Error::unsupported(
+    match before_cast(tensor) {
+        Some(_) => Err(Error::unsupported(
             "quantize",
             "it is cast too; a tensor is either cast or quantized",
         )),
-        false => Ok(()),
+        None => Ok(()),
     }
 }

@@ -91,7 +91,16 @@ impl Matched<'_> {
                 .map(|(tensor, _)| (tensor.name(), ()))
                 .collect();
             let chosen = archive.select(|info| names.contains_key(info.name.as_str()));
-            let mut found = crate::ops::digest(&chosen, options.threads)
+            for tensor in chosen.tensors() {
+                let len = tensor.info().dense_len();
+                options.control.expect(len.unwrap_or(0));
+            }
+            let watched = crate::format::ExecuteOptions {
+                threads: options.threads,
+                control: options.control.clone(),
+                ..Default::default()
+            };
+            let mut found = crate::ops::digest::digest_watched(&chosen, &watched)
                 .tensors
                 .into_iter();
             let mut next = || found.next().and_then(|(_, digest)| digest.ok());

@@ -3,21 +3,26 @@
 use crate::archive::{Archive, Tensor};
 use crate::digest::{Hasher, hex};
 use crate::error::{Error, Result};
-use crate::format::ExecuteOptions;
+use crate::format::{Control, ExecuteOptions};
 use crate::model::{Checksum, Over, Part, Payload, SealedRange, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{Input, PIECE, View, as_size};
 
 /// Compares the checksums of tensors and of the ranges that these lie in, where there are some. The first that is wrong is
-/// the error, that of a tensor before that of a range.
-pub(in crate::ops) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
+/// the error, that of a tensor before that of a range. [`verify`](crate::ops::verify()) finds all of them, and more.
+pub fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
     let id = archive.format().map_or("file", |spec| spec.id);
     let seals = Seals::of(archive);
+    for sealed in &seals.sealed {
+        let Range { start, end } = sealed.range;
+        options.control.expect(end.saturating_sub(start));
+    }
     let compared = parallel::map(seals.sealed.len(), options.threads, |place| {
-        options.control.advance(0)?;
         match seals.sealed.get(place) {
-            Some(sealed) => compare_seal(archive, sealed).map_err(|error| error.in_format(id)),
+            Some(sealed) => {
+                compare_seal(archive, sealed, &options.control).map_err(|error| error.in_format(id))
+            }
             None => Ok(()),
         }
     });
@@ -37,19 +42,31 @@ fn compare_tensors(archive: &Archive, options: &ExecuteOptions, seals: &Seals<'_
         info.defect.is_none() && info.parts.iter().any(|part| is_open(&part))
     };
     let tensors: Vec<_> = archive.tensors().filter(has_sum).collect();
+    for part in (tensors.iter()).flat_map(|tensor| tensor.info().parts.iter().filter(is_open)) {
+        options.control.expect(hashed_len(part));
+    }
     let compared = parallel::map(tensors.len(), options.threads, |place| {
-        options.control.advance(0)?;
         let Some(tensor) = tensors.get(place) else {
             return Ok(());
         };
         let mut parts = tensor.info().parts.iter().filter(is_open);
         let compared = parts.try_for_each(|part| match &part.checksum {
-            Some(checksum) => compare_checksum(archive, &part.payload, checksum),
+            Some(checksum) => compare_checksum(archive, &part.payload, checksum, &options.control),
             None => Ok(()),
         });
         compared.map_err(|error| tensor.blame(error))
     });
     compared.into_iter().collect()
+}
+
+/// Bytes that are read to compare the checksum of a part.
+fn hashed_len(part: &Part) -> u64 {
+    match (&part.checksum, part.payload.stored()) {
+        (Some(sum), Some((_, stored))) if sum.over == Over::Stored => {
+            stored.end.saturating_sub(stored.start)
+        }
+        _ => part.payload.len(),
+    }
 }
 
 /// Sealed ranges that hold data of tensors, or what is kept of a file.
@@ -129,12 +146,16 @@ impl Ranges {
 }
 
 /// Reads a sealed range, and compares what it hashes to.
-pub(super) fn compare_seal(archive: &Archive, sealed: &SealedRange) -> Result<()> {
+pub(super) fn compare_seal(
+    archive: &Archive,
+    sealed: &SealedRange,
+    control: &Control,
+) -> Result<()> {
     let payload = Payload::Raw {
         source: sealed.source,
         range: sealed.range.clone(),
     };
-    compare_checksum(archive, &payload, &sealed.checksum)
+    compare_checksum(archive, &payload, &sealed.checksum, control)
         .map_err(|error| error.in_file(sealed.source, &sealed.what))
 }
 
@@ -143,19 +164,21 @@ pub(super) fn compare_checksum(
     archive: &Archive,
     payload: &Payload,
     checksum: &Checksum,
+    control: &Control,
 ) -> Result<()> {
     let mut sum = Sum::new(Some(checksum), checksum.over);
+    let mut take = |piece: &[u8]| {
+        Sum::update(&mut sum, piece);
+        control.advance(piece.len() as u64)
+    };
     match checksum.over {
-        Over::Stored => {
-            let input = archive.data().input(payload)?;
-            read_all(&input, |piece| Sum::update(&mut sum, piece))?;
-        }
+        Over::Stored => read_all(&archive.data().input(payload)?, take)?,
         Over::Decoded => {
             let view = View::decoded(archive.data(), payload)?;
             let mut pieces = view.pieces()?;
             let mut piece = Vec::new();
             while pieces.next(&mut piece)? {
-                Sum::update(&mut sum, &piece);
+                take(&piece)?;
             }
         }
     }
@@ -205,17 +228,17 @@ impl<'c> Sum<'c> {
     }
 }
 
-fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8])) -> Result<()> {
+fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut buffer = Vec::new();
     let mut at = 0;
     while at < input.len() {
         let n = (input.len() - at).min(PIECE as u64 / 4);
         if input.is_memory() {
-            take(&input.read(at, n)?);
+            take(&input.read(at, n)?)?;
         } else {
             buffer.resize(as_size(n)?, 0);
             input.read_into(at, &mut buffer)?;
-            take(&buffer);
+            take(&buffer)?;
         }
         at += n;
     }

@@ -2,12 +2,12 @@
 
 mod checksums;
 
-pub(super) use checksums::compare_checksums;
+pub use checksums::compare_checksums;
 
 use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{Finding, Form, Severity};
+use crate::format::{Control, Finding, Form, Severity};
 use crate::model::{DType, Layout, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
@@ -38,7 +38,7 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
         counts.add(&one.counts);
     }
     for sealed in &archive.manifest().sealed {
-        if let Err(error) = compare_seal(archive, sealed) {
+        if let Err(error) = compare_seal(archive, sealed, &Control::default()) {
             findings.push(Finding::from(&error.in_format(id)));
         }
     }
@@ -143,7 +143,7 @@ impl Checked {
             .as_ref()
             .filter(|sum| sum.over == Over::Stored)
         {
-            compare_checksum(archive, &part.payload, checksum)?;
+            compare_checksum(archive, &part.payload, checksum, &Control::default())?;
         }
         let mut decoded_sum = Sum::new(part.checksum.as_ref(), Over::Decoded);
         // Of a sparse tensor only the values are bools, the indices are numbers.

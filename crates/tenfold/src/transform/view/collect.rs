@@ -121,7 +121,7 @@ mod tests {
         broken: bool,
     }
 
-    impl Source for Arc<Watched> {
+    impl Source for Watched {
         fn len(&self) -> u64 {
             self.len
         }
@@ -162,11 +162,11 @@ mod tests {
             // Operations with an option of their own go by that.
             watched.readers.lock().unwrap().clear();
             let archive = archive.with_threads(8);
-            crate::ops::stats(&archive, &{
-                let mut options = crate::ops::StatsOptions::default();
-                options.threads = asked;
-                options
-            });
+            let options = crate::ops::StatsOptions {
+                threads: asked,
+                ..Default::default()
+            };
+            crate::ops::stats(&archive, &options);
             let readers = watched.readers.lock().unwrap().len();
             assert!((1..=asked).contains(&readers), "{readers} of {asked}");
         }
