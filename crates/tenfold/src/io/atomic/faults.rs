@@ -2,7 +2,6 @@
 
 #![allow(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::unwrap_used
 )] // a test may panic
@@ -295,13 +294,15 @@ fn an_old_file_that_cannot_be_put_back_is_kept() {
             sink.write(b"new")
         });
         let result = begun.and_then(|()| Box::new(out).commit());
+        assert!(faults.failed().is_some(), "nothing had to be put back");
         drop(faults);
-        let error = result.expect_err("nothing had to be put back");
-        let Some((_, kept)) = error.message().split_once("what it was is in ") else {
+        // There is another way for some, and some fail before anything is replaced.
+        let message = result.map_or_else(|error| error.message().to_owned(), |()| String::new());
+        let Some((_, kept)) = message.split_once("what it was is in ") else {
             continue;
         };
         // The first has its new content and the second could not be named.
-        assert!(error.message().contains("a.zt could not be put back"));
+        assert!(message.contains("a.zt could not be put back"), "{message}");
         assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"new");
         assert_eq!(fs::read(kept).unwrap(), b"old a.zt");
         assert_eq!(fs::read(scratch.0.join("b.zt")).unwrap(), b"old b.zt");
