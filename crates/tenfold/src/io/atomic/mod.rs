@@ -381,6 +381,7 @@ fn parent(path: &Path) -> PathBuf {
 }
 
 fn already_exists(target: &Path) -> Error {
+    let target = target.strip_prefix(".").unwrap_or(target);
     Error::new(
         ErrorKind::Argument,
         "exists",
