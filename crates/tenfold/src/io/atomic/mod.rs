@@ -24,7 +24,7 @@ pub struct AtomicOutput {
     directory: PathBuf,
     /// The file that comes last, because it names the others; its name is in `directory`.
     main: String,
-    /// A directory that does not exist yet, to be renamed to `directory`'s final name.
+    /// The name that `directory` gets at the end, which nothing has yet but an empty directory.
     new_directory: Option<PathBuf>,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
     _lock: Option<File>,
@@ -55,6 +55,10 @@ impl AtomicOutput {
                 given.display()
             )));
         }
+        Self::at(given)
+    }
+
+    fn at(given: &Path) -> Result<Self> {
         let path = match fs::canonicalize(given) {
             Ok(real) => real,
             Err(_) => given.to_owned(),
@@ -87,23 +91,32 @@ impl AtomicOutput {
         })
     }
 
-    /// Any number of files in a directory that does not exist yet.
+    /// Any number of files in a directory that does not exist yet, or that is empty.
     pub fn directory(path: impl AsRef<Path>) -> Result<Self> {
         let target = path.as_ref();
-        if target.symlink_metadata().is_ok() {
+        let existing = target.symlink_metadata().ok();
+        if existing.is_some() && !is_empty_directory(target) {
             return Err(already_exists(target));
         }
-        let mut output = Self::file(target)?;
+        let mut output = Self::at(target)?;
+        let target = match &existing {
+            Some(_) => output.directory.join(&output.main),
+            None => target.to_owned(),
+        };
         remove_abandoned(&output.directory, &output.main);
         let staging = output.directory.join(temporary_name(&output.main));
         let created = fault::point("create").and_then(|()| fs::create_dir(&staging));
         created.map_err(|cause| {
             Error::io(format_args!("cannot create {}", staging.display()), cause)
         })?;
+        if let Some(existing) = existing {
+            // Where the system has none of these, nothing is different.
+            let _ = fs::set_permissions(&staging, existing.permissions());
+        }
         output._lock = File::open(&staging).ok().inspect(|lock| {
             hold(lock);
         });
-        output.new_directory = Some(target.to_owned());
+        output.new_directory = Some(target);
         output.directory = staging;
         output.main.clear();
         Ok(output)
@@ -233,7 +246,8 @@ impl Output for AtomicOutput {
             if self.sync {
                 sync_directory(&self.directory, "sync-staging")?;
             }
-            let named = fault::point("rename").and_then(|()| fs::rename(&self.directory, target));
+            let named =
+                fault::point("rename").and_then(|()| name_directory(&self.directory, target));
             named.map_err(|cause| {
                 Error::io(format_args!("cannot name {}", target.display()), cause)
             })?;
@@ -294,6 +308,20 @@ fn parent(path: &Path) -> PathBuf {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     }
+}
+
+/// Whether it is a directory, and no link to one, that holds nothing.
+fn is_empty_directory(path: &Path) -> bool {
+    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    is_directory && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Gives a directory its name. One that is empty makes way: on Unix in the same step, elsewhere just before.
+fn name_directory(from: &Path, to: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) && is_empty_directory(to) {
+        fs::remove_dir(to)?;
+    }
+    fs::rename(from, to)
 }
 
 fn already_exists(target: &Path) -> Error {
