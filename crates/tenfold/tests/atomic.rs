@@ -344,9 +344,9 @@ fn progress_ends_where_it_was_expected_to() {
     for (entry, profile) in profiles() {
         let dtype = common_dtype(&profile.can);
         let mut builder = ArchiveBuilder::new();
-        let len = 1_000_000 * dtype.width().unwrap();
+        let len = 200_000 * dtype.width().unwrap();
         builder
-            .push("t", dtype, &[1_000_000], Bytes::from(vec![1; len]))
+            .push("t", dtype, &[200_000], Bytes::from(vec![1; len]))
             .unwrap();
         let archive = builder.finish();
         let ways = [

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::parse::bytes;
-use super::{Checking, Filter, Reading, Writing};
+use super::{Checking, Filter, Reading, Types, Writing};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -65,6 +65,8 @@ pub(crate) struct ExtractArgs {
     pub(crate) tensors: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) types: Types,
     #[command(flatten)]
     pub(crate) sharding: Sharding,
     #[command(flatten)]

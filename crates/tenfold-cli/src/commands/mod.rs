@@ -31,7 +31,7 @@ use crate::args::{Filter, Inputs, Reading};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::near::did_you_mean;
-use crate::output::{Out, say, show_path};
+use crate::output::{Out, count, say, show_path};
 
 /// What `--limit` says. Set once before a command runs, because it is about every file that any of them opens.
 static LIMITS: OnceLock<Limits> = OnceLock::new();
@@ -241,6 +241,40 @@ impl Names {
             (globbed, matched) => globbed.unwrap_or(false) || matched.unwrap_or(false),
         };
         included && !self.exclude.as_ref().is_some_and(|set| set.is_match(name))
+    }
+}
+
+/// That of `all` tensors none is left, and whose name could have been meant by what was to be included.
+pub(crate) fn nothing_left<'n>(
+    filter: &Filter,
+    path: &Path,
+    names: impl Iterator<Item = &'n str> + Clone,
+    all: usize,
+) -> Failure {
+    let (path, all) = (path.display(), count(all, "tensor"));
+    let mut plain =
+        (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
+    let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Failure::Message(format!(
+        "{path}: --include and --exclude leave none of {all}{hint}"
+    ))
+}
+
+/// Refuses to show nothing of the only file that was given, where something was asked for by its name. Of several files,
+/// some may have nothing of it.
+pub(crate) fn refuse_nothing(inputs: &Inputs, filter: &Filter, archive: &Archive) -> Result<()> {
+    let [path] = inputs.files.as_slice() else {
+        return Ok(());
+    };
+    if filter.include.is_empty() && filter.regex.is_empty() {
+        return Ok(());
+    }
+    let names = Names::new(filter)?;
+    let all = archive.manifest().tensors.iter().map(|info| &*info.name);
+    match all.clone().any(|name| names.contains(name)) || all.len() == 0 {
+        true => Ok(()),
+        false => Err(nothing_left(filter, path, all.clone(), all.len())),
     }
 }
 

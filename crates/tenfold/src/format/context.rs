@@ -27,6 +27,7 @@ pub struct Finding {
 
 /// How bad a [`Finding`] is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
 pub enum Severity {
     /// Nothing is wrong: what was checked, and how.
     Note,

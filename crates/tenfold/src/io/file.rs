@@ -140,8 +140,8 @@ pub struct DirectorySiblings {
 
 impl DirectorySiblings {
     /// The files beside `path`. `mapped`: they are mapped when they are opened.
-    pub fn of(path: &Path, mapped: bool) -> Self {
-        let directory = match path.parent() {
+    pub fn of(path: impl AsRef<Path>, mapped: bool) -> Self {
+        let directory = match path.as_ref().parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };

@@ -99,6 +99,33 @@ impl Source for Bytes {
     }
 }
 
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        (**self).read(range)
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        (**self).read_into(at, buffer)
+    }
+
+    fn window(&self) -> u64 {
+        (**self).window()
+    }
+
+    fn is_memory(&self) -> bool {
+        (**self).is_memory()
+    }
+
+    #[cfg(feature = "std")]
+    fn as_file(&self) -> Option<&File> {
+        (**self).as_file()
+    }
+}
+
 impl fmt::Debug for dyn Source + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({} bytes)", self.len())
@@ -124,6 +151,15 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
         .at(range.clone()));
     }
     Ok(())
+}
+
+/// The bytes of a range, as many as it has: sources are written by users of the library too.
+pub(crate) fn read_exactly(source: &dyn Source, range: Range<u64>) -> Result<Bytes> {
+    let bytes = source.read(range.clone())?;
+    match bytes.len() as u64 == range.end.saturating_sub(range.start) {
+        true => Ok(bytes),
+        false => Err(wrong_length(&bytes, range)),
+    }
 }
 
 /// A source that gave another number of bytes than it was asked for.

@@ -7,6 +7,7 @@ use crate::prelude::*;
 
 /// Which of several archives counts where they hold different things under one name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Prefer {
     /// The one that was given first.
     First,

@@ -51,4 +51,4 @@ pub use shards::{Shards, layer};
 pub use sparse::Sparse;
 pub use stats::{ArchiveStats, Histogram, Number, Stats, StatsOptions, check_numbers, stats};
 pub use survey::{Surveyed, survey};
-pub use verify::verify;
+pub use verify::{compare_checksums, verify};

@@ -6,6 +6,7 @@ mod names;
 mod options;
 mod output;
 mod summary;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +18,8 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Filter, Reading, Writing};
-use crate::commands::{Names, globs};
+use crate::commands::{Names, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
-use crate::near::did_you_mean;
 use crate::output::{Out, count, say};
 use crate::progress::Progress;
 use crate::signal;
@@ -162,15 +162,7 @@ impl<'a> Request<'a> {
         names: impl Iterator<Item = &'n str> + Clone,
         all: usize,
     ) -> Failure {
-        let (input, all) = (self.title(), count(all, "tensor"));
-        let input = input.display();
-        let mut plain =
-            (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
-        let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
-        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        Failure::Message(format!(
-            "{input}: --include and --exclude leave none of {all}{hint}"
-        ))
+        nothing_left(filter, &self.title(), names, all)
     }
 
     /// Prepares a rewriting of the same tensors: in the version that the input has, if it is written and holds

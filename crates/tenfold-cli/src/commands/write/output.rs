@@ -87,6 +87,9 @@ impl Request<'_> {
             (Ok(_), _) if output.is_dir() => format!(
                 "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"
             ),
+            (Ok(_), _) if output.metadata().is_ok_and(|found| !found.is_file()) => {
+                format!("{shown} is a device or a pipe, not a file, and is not replaced")
+            }
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
             (Ok(_), _) if !self.writing.force => {
