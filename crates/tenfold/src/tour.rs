@@ -139,7 +139,7 @@
 //! let conversion = prepare(&builder.finish(), Registry::standard().get("safetensors")?, &Default::default())?;
 //! # let mut output = tenfold::io::MemoryOutput::new();
 //! # let output = Box::new(&mut output);
-//! conversion.write("layers.safetensors", output)?; // such as an AtomicOutput
+//! conversion.write("layers.safetensors", output)?; // an AtomicOutput has its own name, which counts
 //! # Ok::<(), tenfold::Error>(())
 //! ```
 //!

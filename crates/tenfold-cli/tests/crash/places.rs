@@ -164,6 +164,76 @@ fn links_are_followed_and_what_is_no_file_is_not_replaced() {
     assert!(!at("out.zt").exists());
 }
 
+/// Shards go where the link leads, and what is in their way is looked for there.
+#[test]
+fn shards_behind_a_link_replace_no_input() {
+    let dir = small();
+    let at = |name: &str| dir.path().join(name);
+    let split = |code| {
+        let (input, size) = ("in.safetensors", "--shard-size=512KiB");
+        let args = ["convert", input, "link.safetensors", size, "--force"];
+        run(&dir, &args, code)
+    };
+    fs::create_dir(at("real")).unwrap();
+    symlink("real/m.safetensors", at("link.safetensors")).unwrap();
+    let input = fs::read(at("in.safetensors")).unwrap();
+    for shard in ["m-00001-of-00002", "link-00001-of-00002"] {
+        let shard = at(&format!("real/{shard}.safetensors"));
+        fs::write(at("real/m.safetensors"), OLD).unwrap();
+        fs::hard_link(at("in.safetensors"), &shard).unwrap();
+        let refused = shard.ends_with("m-00001-of-00002.safetensors");
+        let message = split(if refused { 2 } else { 0 });
+        assert_eq!(message.contains("is the same file as the input"), refused);
+        assert_eq!(fs::read(&shard).unwrap(), input, "{message}");
+        fs::remove_file(shard).unwrap();
+    }
+    assert_eq!(fs::read(at("real/m.safetensors")).unwrap(), OLD);
+    let shards = tree(dir.path()).into_keys().collect::<Vec<_>>();
+    let expected = [
+        "in.safetensors",
+        "link.safetensors",
+        "real/",
+        "real/m-00001-of-00002.safetensors",
+        "real/m-00002-of-00002.safetensors",
+        "real/m.safetensors",
+        "real/m.safetensors.index.json",
+    ];
+    assert_eq!(shards, expected);
+    let index = "real/m.safetensors.index.json";
+    run(&dir, &["verify", index, "--quiet"], 0);
+}
+
+/// Neither writing nor comparing a directory of files has all of them open.
+#[test]
+fn a_file_for_every_tensor_needs_few_open_files() {
+    let dir = TempDir::new().unwrap();
+    let count = 300;
+    let tensors: Vec<_> = (0..count)
+        .map(|n| {
+            format!(
+                "\"t{n}\":{{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[{n},{}]}}",
+                n + 1
+            )
+        })
+        .collect();
+    let header = format!("{{{}}}", tensors.join(","));
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.resize(bytes.len() + count, 7);
+    fs::write(dir.path().join("in.safetensors"), bytes).unwrap();
+    let script =
+        "ulimit -n 120 && exec \"$0\" convert in.safetensors all/ --to npy --check --quiet";
+    let done = Command::new("sh")
+        .current_dir(dir.path())
+        .args(["-c", script, BINARY])
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{messages}");
+    let files = fs::read_dir(dir.path().join("all")).unwrap();
+    assert_eq!(files.count(), count);
+}
+
 #[test]
 fn a_full_disk_leaves_the_old_file() {
     let dir = small();

@@ -47,6 +47,10 @@ impl Output for MemoryOutput {
 }
 
 impl<O: Output + ?Sized> Output for &mut O {
+    fn name(&self) -> Option<&str> {
+        (**self).name()
+    }
+
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
         (**self).create(name, len)
     }

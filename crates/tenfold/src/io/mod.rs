@@ -220,6 +220,12 @@ pub trait Sink: Send {
 
 /// Where a conversion puts its files. Nothing is visible before [`commit`](Self::commit), and nothing is left without it.
 pub trait Output {
+    /// The name that it was made for, where it has one: a file that is written alone is called so, and the names of
+    /// several are made from it.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
     /// Begins a file; `len` is its length where that is known.
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>>;
 

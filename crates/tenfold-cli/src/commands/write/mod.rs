@@ -263,10 +263,7 @@ impl<'a> Request<'a> {
             false => AtomicOutput::file(self.output)?.force(self.writing.force),
         }
         .sync(!self.writing.no_sync);
-        let name = match self.shards {
-            Some(_) => self.file_name(target),
-            None => output.main_name().to_owned(),
-        };
+        let name = self.name_in_directory(target);
         let shown = !self.writing.no_progress && !self.writing.quiet;
         let bar = shown.then(|| Progress::watch(control.clone()));
         let result = conversion.write(&name, Box::new(output));

@@ -10,7 +10,7 @@ use crate::ops::readback::Opened;
 use crate::ops::shards::{self, Shards};
 use crate::prelude::*;
 
-/// The files to be written, and which of them is opened to read which tensors.
+/// The files to be written, and which of them are opened together to read which tensors.
 pub(super) fn plan(
     format: &dyn Format,
     what: &Manifest,
@@ -59,8 +59,11 @@ pub(super) fn plan(
         _ => {}
     }
     let plan = format.plan(what, &options)?;
-    let main = main_name(&plan);
-    Ok((plan, vec![(main, (0..what.tensors.len()).collect())]))
+    let opened = Opened {
+        files: names(&plan),
+        places: (0..what.tensors.len()).collect(),
+    };
+    Ok((plan, vec![opened]))
 }
 
 /// Files that are whole by themselves, each with some of the tensors.
@@ -82,7 +85,10 @@ fn separate(
         for segment in plan.files.iter_mut().flat_map(|file| &mut file.segments) {
             renumber(segment, &places);
         }
-        opened.push((main_name(&plan), places.to_vec()));
+        opened.push(Opened {
+            files: names(&plan),
+            places: places.to_vec(),
+        });
         all.files.extend(plan.files);
     }
     Ok((all, opened))
@@ -104,9 +110,8 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-fn main_name(plan: &Plan) -> String {
-    let main = plan.files.first();
-    main.map(|file| file.name.clone()).unwrap_or_default()
+fn names(plan: &Plan) -> Vec<String> {
+    plan.files.iter().map(|file| file.name.clone()).collect()
 }
 
 /// A description of some of the tensors. What is kept without being understood goes into the first file only.
