@@ -41,7 +41,7 @@ pub(crate) struct Files {
     /// The files to read, each a file, a directory of files or an index; several are read as one
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
     #[command(flatten)]

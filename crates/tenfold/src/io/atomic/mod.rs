@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
 
-use publish::{publish, rename_new, sync_directory};
+use publish::{publish, rename_new, rename_over_empty, sync_directory};
 use replace::Replacement;
 use sink::{FileSink, preallocate};
 use temporary::{Leftovers, create_staging, open_temporary};
@@ -41,6 +41,8 @@ pub struct AtomicOutput {
     main: String,
     /// `directory` does not exist yet under its own name, which is `path`.
     is_new_directory: bool,
+    /// An empty directory has that name, and makes way.
+    takes_empty: bool,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
     lock: Option<File>,
     force: bool,
@@ -75,6 +77,10 @@ impl AtomicOutput {
                 given.display()
             )));
         }
+        Self::at(given)
+    }
+
+    fn at(given: &Path) -> Result<Self> {
         let path = match fs::canonicalize(given) {
             Ok(real) if given.is_symlink() => real,
             _ => given.to_owned(),
@@ -100,6 +106,7 @@ impl AtomicOutput {
             directory,
             main,
             is_new_directory: false,
+            takes_empty: false,
             lock: None,
             force: false,
             sync: true,
@@ -110,17 +117,24 @@ impl AtomicOutput {
         })
     }
 
-    /// Any number of files in a directory that does not exist yet.
+    /// Any number of files in a directory that does not exist yet, or that is empty.
     pub fn directory(path: impl AsRef<Path>) -> Result<Self> {
         let target = path.as_ref();
-        if target.symlink_metadata().is_ok() {
+        let existing = target.symlink_metadata().ok();
+        if existing.is_some() && !is_empty_directory(target) {
             return Err(already_exists(target));
         }
-        let mut output = Self::file(target)?;
+        // Without a separator at its end, a link is seen as one.
+        let mut output = Self::at(target.components().as_path())?;
         Leftovers::list(&output.directory).remove_abandoned(&output.main);
         let (lock, staging) = create_staging(&output.directory, &output.main)?;
         output.lock = lock;
         output.is_new_directory = true;
+        if let Some(existing) = existing {
+            // Where the system has none of these, nothing is different.
+            let _ = fs::set_permissions(&staging, existing.permissions());
+            output.takes_empty = true;
+        }
         output.directory = staging;
         output.main.clear();
         Ok(output)
@@ -283,7 +297,11 @@ impl AtomicOutput {
         if self.sync {
             sync_directory(&self.directory, "sync-staging")?;
         }
-        rename_new(&self.directory, target).map_err(|cause| match cause.kind() {
+        let named = match self.takes_empty {
+            true => rename_over_empty(&self.directory, target),
+            false => rename_new(&self.directory, target),
+        };
+        named.map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 already_exists(target)
             }
@@ -400,6 +418,12 @@ fn parent(path: &Path) -> PathBuf {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     }
+}
+
+/// Whether it is a directory, and no link to one, that holds nothing.
+fn is_empty_directory(path: &Path) -> bool {
+    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    is_directory && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn already_exists(target: &Path) -> Error {
