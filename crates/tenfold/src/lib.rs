@@ -41,6 +41,7 @@ mod wire;
 pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Sliced, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
+pub use half;
 pub use typed::{Element, Typed};
 
 /// The example of the README compiles.

@@ -139,7 +139,7 @@
 //! let conversion = prepare(&builder.finish(), Registry::standard().get("safetensors")?, &Default::default())?;
 //! # let mut output = tenfold::io::MemoryOutput::new();
 //! # let output = Box::new(&mut output);
-//! conversion.write("layers.safetensors", output)?; // such as an AtomicOutput
+//! conversion.write("layers.safetensors", output)?; // an AtomicOutput has its own name, which counts
 //! # Ok::<(), tenfold::Error>(())
 //! ```
 //!
@@ -153,41 +153,29 @@
 //! ```
 //! use tenfold::{Archive, Error, OpenOptions, Result};
 //! use tenfold::format::{
-//!     Capabilities, Context, Fit, FilePlan, Form, Format, Plan, PlanOptions, Profile, Registry, Segment, Spec, Want,
+//!     Capabilities, Context, Form, Format, Plan, PlanOptions, Profile, Registry, Segment, Spec, Want,
 //! };
 //! use tenfold::io::{MemoryOutput, Reader};
-//! use tenfold::model::{DType, Layout, Manifest, Payload, TensorInfo};
+//! use tenfold::model::{DType, Manifest, Payload, TensorInfo};
 //! use tenfold::ops::prepare;
 //!
 //! /// One vector of f32: `VEC1`, the number of elements as u32, the elements. Little-endian.
 //! struct Vector;
 //!
-//! static SPEC: Spec = Spec {
-//!     id: "vec",
-//!     name: "Vector",
-//!     extensions: &["vec"],
-//!     magic: &[(0, b"VEC1")],
-//!     reads: &["1"],
-//!     writes: &[Profile {
-//!         version: "1",
-//!         read_by: "this example",
-//!         can: Capabilities {
-//!             max_tensors: 1,
-//!             min_rank: 1,
-//!             max_rank: 1,
-//!             zero_sizes: true,
-//!             name: |_| Ok(()),
-//!             dtype: |dtype| dtype == DType::F32,
-//!             layout: |layout| *layout == Layout::RowMajor,
-//!             tensor: |_| Ok(()),
-//!             file_value: |_, _| Fit::No,
-//!             tensor_value: |_, _| Fit::No,
-//!             kept: false,
-//!             zstd: false,
-//!             checksums: &[],
-//!         },
-//!     }],
-//!     options: &[],
+//! const CAN: Capabilities = {
+//!     let mut can = Capabilities::new();
+//!     can.max_tensors = 1;
+//!     can.min_rank = 1;
+//!     can.max_rank = 1;
+//!     can.dtype = |dtype| dtype == DType::F32;
+//!     can
+//! };
+//! const WRITES: &[Profile] = &[Profile::new("1", "this example", CAN)];
+//! static SPEC: Spec = {
+//!     let mut spec = Spec::known("vec", "Vector", &["vec"], &[(0, b"VEC1")]);
+//!     spec.reads = &["1"];
+//!     spec.writes = WRITES;
+//!     spec
 //! };
 //!
 //! impl Format for Vector {
@@ -205,7 +193,7 @@
 //!             return Err(Error::malformed("vec.trailing", "bytes behind the last element").at(at));
 //!         }
 //!         let mut manifest = Manifest::new("1");
-//!         let mut tensor = TensorInfo::dense(cx.stem(), DType::F32, vec![elements], Payload::main(data));
+//!         let mut tensor = TensorInfo::dense(cx.tensor_name(), DType::F32, vec![elements], Payload::main(data));
 //!         tensor.unnamed = true; // the file has no place for a name
 //!         manifest.tensors.push(tensor);
 //!         Ok(manifest)
@@ -227,7 +215,7 @@
 //!             digest: None,
 //!         };
 //!         let segments = vec![Segment::Bytes(head), data];
-//!         Ok(Plan { files: vec![FilePlan { name: options.file_name.clone(), segments }] })
+//!         Ok(Plan::single(options.file_name.clone(), segments))
 //!     }
 //! }
 //!

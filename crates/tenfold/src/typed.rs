@@ -5,12 +5,14 @@ use core::ops::Deref;
 
 use bytemuck::Pod;
 use bytes::Bytes;
+use half::{bf16, f16};
 
 use crate::error::{Error, Result};
 use crate::model::DType;
 use crate::prelude::*;
 
-/// A Rust type that is the element of tensors.
+/// A Rust type that is the element of tensors. Halves are those of the crate `half`, which is [re-exported](crate::half).
+/// True and false have none: any byte but 0 is true, so they are read as bytes.
 pub trait Element: Pod + Send + Sync + sealed::Sealed {
     /// The tensor type it is the element of.
     const DTYPE: DType;
@@ -48,6 +50,8 @@ elements! {
     i16, I16, |v| v.swap_bytes();
     i32, I32, |v| v.swap_bytes();
     i64, I64, |v| v.swap_bytes();
+    f16, F16, |v| f16::from_bits(v.to_bits().swap_bytes());
+    bf16, BF16, |v| bf16::from_bits(v.to_bits().swap_bytes());
     f32, F32, |v| f32::from_bits(v.to_bits().swap_bytes());
     f64, F64, |v| f64::from_bits(v.to_bits().swap_bytes());
 }
@@ -131,6 +135,16 @@ mod tests {
         shifted.extend_from_slice(&owned);
         let copied = Typed::<f32>::from_little_endian(Bytes::from(shifted).slice(1..)).unwrap();
         assert_eq!(&*copied, [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn halves_are_numbers_of_their_own() {
+        let bytes = Bytes::from_static(&[0x00, 0x3c, 0x00, 0xc0]);
+        let halves = Typed::<f16>::from_little_endian(bytes).unwrap();
+        assert_eq!(&*halves, [f16::from_f32(1.0), f16::from_f32(-2.0)]);
+        let bytes = Bytes::from_static(&[0x80, 0x3f]);
+        let brain = Typed::<bf16>::from_little_endian(bytes).unwrap();
+        assert_eq!(&*brain, [bf16::from_f32(1.0)]);
     }
 
     #[test]

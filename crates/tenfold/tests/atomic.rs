@@ -22,9 +22,10 @@ use std::sync::Arc;
 use support::random::common_dtype;
 use support::{file_name, options_for, profiles};
 use tempfile::TempDir;
-use tenfold::format::Compression;
+use tenfold::format::{Compression, Registry};
 use tenfold::io::{AtomicOutput, Output};
-use tenfold::ops::prepare;
+use tenfold::model::DType;
+use tenfold::ops::{ConvertOptions, prepare};
 use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
 
 /// The names in a directory, sorted.
@@ -156,6 +157,54 @@ fn a_link_is_followed_and_stays_a_link() {
     assert_eq!(names(&dir.path().join("real")), ["model.zt"]);
 }
 
+/// What is said twice may disagree: the path counts, and so does where a link leads.
+#[test]
+fn a_conversion_goes_to_the_file_of_the_output_whatever_name_is_given() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("real")).unwrap();
+    fs::write(at("real/old.npy"), "old").unwrap();
+    symlink("real/old.npy", at("link.npy")).unwrap();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("t", DType::U8, &[3], Bytes::from_static(b"abc"))
+        .unwrap();
+    let archive = builder.finish();
+    let registry = Registry::standard();
+    let convert = |target: &str, name: &str| {
+        let to = registry.get("npy").unwrap();
+        let conversion = prepare(&archive, to, &ConvertOptions::default()).unwrap();
+        let out = AtomicOutput::file(at(target)).unwrap().force(true);
+        let report = conversion.write(name, Box::new(out)).unwrap();
+        report.files[0].0.clone()
+    };
+    assert_eq!(convert("link.npy", "link.npy"), "old.npy");
+    assert_eq!(convert("new.npy", "nwe.npy"), "new.npy");
+    assert_eq!(names(dir.path()), ["link.npy", "new.npy", "real"]);
+    assert_eq!(names(&at("real")), ["old.npy"]);
+    assert_eq!(
+        fs::read(at("link.npy")).unwrap(),
+        fs::read(at("new.npy")).unwrap()
+    );
+}
+
+#[test]
+fn an_output_says_where_its_files_will_be() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("real")).unwrap();
+    fs::write(at("real/m.zt"), "old").unwrap();
+    symlink("real/m.zt", at("link.zt")).unwrap();
+    let real = fs::canonicalize(at("real")).unwrap();
+    let out = AtomicOutput::file(at("link.zt")).unwrap();
+    assert_eq!(out.path_of("m-1.zt"), real.join("m-1.zt"));
+    let out = AtomicOutput::file("m.zt").unwrap();
+    assert_eq!(out.path_of("m-1.zt"), Path::new("m-1.zt"));
+    let out = AtomicOutput::directory(at("all")).unwrap();
+    assert_eq!(out.path_of("t.zt"), at("all/t.zt"));
+    assert_eq!(out.name(), None);
+}
+
 #[test]
 fn a_link_to_nothing_is_refused() {
     let dir = TempDir::new().unwrap();
@@ -182,6 +231,46 @@ fn a_directory_appears_whole() {
 
     let error = AtomicOutput::directory(&target).unwrap_err();
     assert_eq!(error.rule(), "file.exists");
+}
+
+/// A process may have 1024 files open, and a model more tensors.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_of_many_files_has_few_of_them_open() {
+    let dir = TempDir::new().unwrap();
+    let mut out = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    out = out.sync(false);
+    for n in 0..1500 {
+        put(&mut out, &format!("{n}.tens"), b"abc");
+    }
+    let here = fs::canonicalize(dir.path()).unwrap();
+    let handles = fs::read_dir("/proc/self/fd").unwrap();
+    let open = handles
+        .filter_map(|handle| fs::read_link(handle.unwrap().path()).ok())
+        .filter(|path| path.starts_with(&here))
+        .count();
+    assert!(open < 100, "{open} are open");
+    commit(out).unwrap();
+    assert_eq!(names(&dir.path().join("out")).len(), 1500);
+}
+
+#[test]
+fn a_directory_that_appears_meanwhile_is_not_replaced() {
+    let dir = TempDir::new().unwrap();
+    let target = dir.path().join("out");
+    for content in [None, Some("theirs")] {
+        let mut out = AtomicOutput::directory(&target).unwrap();
+        put(&mut out, "a.tens", b"abc");
+        fs::create_dir(&target).unwrap();
+        if let Some(content) = content {
+            fs::write(target.join("b.tens"), content).unwrap();
+        }
+        let error = commit(out).unwrap_err();
+        assert_eq!(error.rule(), "file.exists", "{error}");
+        assert_eq!(names(dir.path()), ["out"]);
+        assert_eq!(names(&target).len(), usize::from(content.is_some()));
+        fs::remove_dir_all(&target).unwrap();
+    }
 }
 
 #[test]
@@ -225,6 +314,51 @@ fn a_commit_that_fails_takes_back_what_it_named() {
     fs::write(dir.path().join("m-2.zt"), "theirs").unwrap();
     commit(out).unwrap_err();
     assert_eq!(names(dir.path()), ["m-2.zt"]);
+}
+
+#[test]
+fn a_commit_that_fails_puts_back_what_it_replaced() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("elsewhere")).unwrap();
+    fs::write(at("elsewhere/one"), "old one").unwrap();
+    symlink("elsewhere/one", at("m-1.zt")).unwrap();
+    fs::write(at("m-2.zt"), "old two").unwrap();
+    fs::write(at("m.zt"), "old main").unwrap();
+    let mut out = AtomicOutput::file(at("m.zt")).unwrap().force(true);
+    for name in ["m.zt", "m-1.zt", "m-2.zt", "m-3.zt"] {
+        put(&mut out, name, b"new");
+    }
+    // In the way of the last but one, and there before any of them is named.
+    fs::create_dir(at("m-3.zt")).unwrap();
+    let error = commit(out).unwrap_err();
+    assert!(error.message().contains("is a directory"), "{error}");
+    assert_eq!(
+        fs::read_link(at("m-1.zt")).unwrap(),
+        Path::new("elsewhere/one")
+    );
+    assert_eq!(fs::read(at("m-1.zt")).unwrap(), b"old one");
+    assert_eq!(fs::read(at("m-2.zt")).unwrap(), b"old two");
+    assert_eq!(fs::read(at("m.zt")).unwrap(), b"old main");
+    let all = ["elsewhere", "m-1.zt", "m-2.zt", "m-3.zt", "m.zt"];
+    assert_eq!(names(dir.path()), all);
+}
+
+#[test]
+fn several_files_replace_others_and_leave_nothing_of_them() {
+    let dir = TempDir::new().unwrap();
+    let all = ["m-1.zt", "m-2.zt", "m.zt"];
+    for name in all {
+        fs::write(dir.path().join(name), "old").unwrap();
+    }
+    let mut out = AtomicOutput::file(dir.path().join("m.zt")).unwrap();
+    out = out.force(true);
+    all.iter().for_each(|name| put(&mut out, name, b"new"));
+    commit(out).unwrap();
+    assert_eq!(names(dir.path()), all);
+    for name in all {
+        assert_eq!(fs::read(dir.path().join(name)).unwrap(), b"new");
+    }
 }
 
 #[test]
@@ -344,9 +478,9 @@ fn progress_ends_where_it_was_expected_to() {
     for (entry, profile) in profiles() {
         let dtype = common_dtype(&profile.can);
         let mut builder = ArchiveBuilder::new();
-        let len = 1_000_000 * dtype.width().unwrap();
+        let len = 200_000 * dtype.width().unwrap();
         builder
-            .push("t", dtype, &[1_000_000], Bytes::from(vec![1; len]))
+            .push("t", dtype, &[200_000], Bytes::from(vec![1; len]))
             .unwrap();
         let archive = builder.finish();
         let ways = [

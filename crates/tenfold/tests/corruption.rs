@@ -118,13 +118,7 @@ fn reported(findings: &[Finding]) -> Vec<&Finding> {
 }
 
 fn list(archive: &Archive) -> Expected {
-    let digests = ops::digest(archive, 1);
-    Expected {
-        content: digests.content,
-        tensors: (digests.tensors.iter())
-            .map(|(name, sum)| (name.clone(), sum.as_ref().ok().copied()))
-            .collect(),
-    }
+    Expected::of(&ops::digest(archive, 1))
 }
 
 /// What checksums of the file protect, and the data that has none.

@@ -23,7 +23,7 @@ pub(crate) use meta::{
 pub(crate) use read::{
     DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, VerifyArgs,
 };
-pub(crate) use writing::{Allow, Checking, Checksum, Writing};
+pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,6 +88,9 @@ pub(crate) enum Command {
     #[command(before_help = edit::SPLIT_EXAMPLES)]
     Split(Box<SplitArgs>),
     /// Give tensors other names
+    ///
+    /// With --include, --exclude or --regex, only those tensors get other names. The others are written with the names that
+    /// they have.
     #[command(before_help = edit::RENAME_EXAMPLES)]
     Rename(Box<RenameArgs>),
     /// Show and change what files say about themselves

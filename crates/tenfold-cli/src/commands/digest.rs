@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use tenfold::format::ExecuteOptions;
 use tenfold::ops::{self, Digests};
 
 use crate::args::DigestArgs;
@@ -15,34 +16,37 @@ pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
     let digest = |path: &Path| {
         let archive =
             open(path, &args.inputs.reading).map_err(|error| Failure::about(path, &error))?;
+        let mut options = ExecuteOptions::default();
+        options.threads = args.threads.count();
+        let compared = ops::compare_checksums(&archive, &options);
+        if let Err(error) = &compared {
+            let what = explain(path, error);
+            say(format_args!("{what}; the digests are of what is there now"));
+        }
         let digests = ops::digest(&archive, args.threads.count());
         for (_, result) in &digests.tensors {
             if let Err(error) = result {
                 say(explain(path, error));
             }
         }
-        Ok::<_, Failure>((archive.format().map(|spec| spec.id), digests))
+        let exit = match compared.is_ok() && digests.tensors.iter().all(|(_, sum)| sum.is_ok()) {
+            true => Exit::Done,
+            false => Exit::Findings,
+        };
+        Ok::<_, Failure>((archive.format().map(|spec| spec.id), digests, exit))
     };
     if args.inputs.json {
         return json_for_each_file(&args.inputs, out, |path, json| {
-            let (format, digests) = digest(path)?;
+            let (format, digests, exit) = digest(path)?;
             write_json(path, format, &digests, json)?;
-            Ok(exit(&digests))
+            Ok(exit)
         });
     }
     for_each_file(&args.inputs, out, |path, out| {
-        let (_, digests) = digest(path)?;
+        let (_, digests, exit) = digest(path)?;
         write_text(path, &digests, out)?;
-        Ok(exit(&digests))
+        Ok(exit)
     })
-}
-
-fn exit(digests: &Digests) -> Exit {
-    if digests.tensors.iter().all(|(_, result)| result.is_ok()) {
-        Exit::Done
-    } else {
-        Exit::Findings
-    }
 }
 
 fn write_text(path: &Path, digests: &Digests, out: &mut Out<'_>) -> io::Result<()> {

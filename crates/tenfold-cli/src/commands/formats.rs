@@ -227,7 +227,7 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
             Fit::Exact => Some(kind(example).to_owned()),
             Fit::As(other) if kind(&other) == kind(example) => Some(kind(example).to_owned()),
             Fit::As(other) => Some(format!("{} as {}", kind(example), kind(&other))),
-            Fit::No => None,
+            _ => None,
         })
         .collect()
 }

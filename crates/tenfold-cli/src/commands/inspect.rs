@@ -9,7 +9,9 @@ use tenfold::Archive;
 use tenfold::model::{Endian, Layout, Metadata, Part, Payload, SourceId, TensorInfo};
 
 use crate::args::{InspectArgs, Sort};
-use crate::commands::{Names, for_each_file, format_name, json_for_each_file, len_bytes, open};
+use crate::commands::{
+    Names, for_each_file, format_name, json_for_each_file, len_bytes, open, refuse_nothing,
+};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, LONG_VALUE};
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_name, show_path, size};
@@ -25,7 +27,9 @@ pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
             };
             Ok((archive, metadata))
         });
-        opened.map_err(|error| Failure::about(path, &error))
+        let (archive, metadata) = opened.map_err(|error| Failure::about(path, &error))?;
+        refuse_nothing(&args.inputs, &args.filter, &archive)?;
+        Ok::<_, Failure>((archive, metadata))
     };
     if args.inputs.json {
         return json_for_each_file(&args.inputs, out, |path, json| {
@@ -191,7 +195,7 @@ fn write_head(
         "{}: {}, {}, {shown}, {elements} elements, {} of data",
         out.paint(BOLD, show_path(path)),
         Clean(&format_name(archive)),
-        amount(len_bytes(path, archive)),
+        amount(len_bytes(archive)),
         amount(total),
     )?;
     match tensors.iter().filter(|info| info.defect.is_some()).count() {
@@ -291,7 +295,7 @@ fn write_json(
         json.text("file", Some(&path.to_string_lossy()))?;
         json.text("format", archive.format().map(|spec| spec.id))?;
         json.text("version", Some(archive.version()))?;
-        json.number("bytes", Some(len_bytes(path, archive)))?;
+        json.number("bytes", Some(len_bytes(archive)))?;
         json.key("metadata")?.metadata(metadata, full)?;
         json.key("tensors")?.array(|json| {
             tensors

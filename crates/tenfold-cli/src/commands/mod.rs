@@ -31,7 +31,7 @@ use crate::args::{Filter, Inputs, Reading};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::near::did_you_mean;
-use crate::output::{Out, say, show_path};
+use crate::output::{Out, count, say, show_path};
 
 /// What `--limit` says. Set once before a command runs, because it is about every file that any of them opens.
 static LIMITS: OnceLock<Limits> = OnceLock::new();
@@ -135,11 +135,16 @@ pub(crate) fn format_name(archive: &Archive) -> String {
     }
 }
 
-/// Bytes of the file, or of all files of a directory.
-pub(crate) fn len_bytes(path: &Path, archive: &Archive) -> u64 {
-    if !path.is_dir() {
-        return archive.len_bytes();
+/// The directory itself, or that of a file.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.is_dir() {
+        true => path,
+        false => path.parent().unwrap_or(Path::new("")),
     }
+}
+
+/// Bytes of all files that it consists of.
+pub(crate) fn len_bytes(archive: &Archive) -> u64 {
     let files = (0u32..).map_while(|id| archive.source(SourceId(id)));
     files
         .map(|source| source.len())
@@ -236,6 +241,40 @@ impl Names {
             (globbed, matched) => globbed.unwrap_or(false) || matched.unwrap_or(false),
         };
         included && !self.exclude.as_ref().is_some_and(|set| set.is_match(name))
+    }
+}
+
+/// That of `all` tensors none is left, and whose name could have been meant by what was to be included.
+pub(crate) fn nothing_left<'n>(
+    filter: &Filter,
+    path: &Path,
+    names: impl Iterator<Item = &'n str> + Clone,
+    all: usize,
+) -> Failure {
+    let (path, all) = (path.display(), count(all, "tensor"));
+    let mut plain =
+        (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
+    let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Failure::Message(format!(
+        "{path}: --include and --exclude leave none of {all}{hint}"
+    ))
+}
+
+/// Refuses to show nothing of the only file that was given, where something was asked for by its name. Of several files,
+/// some may have nothing of it.
+pub(crate) fn refuse_nothing(inputs: &Inputs, filter: &Filter, archive: &Archive) -> Result<()> {
+    let [path] = inputs.files.as_slice() else {
+        return Ok(());
+    };
+    if filter.include.is_empty() && filter.regex.is_empty() {
+        return Ok(());
+    }
+    let names = Names::new(filter)?;
+    let all = archive.manifest().tensors.iter().map(|info| &*info.name);
+    match all.clone().any(|name| names.contains(name)) || all.len() == 0 {
+        true => Ok(()),
+        false => Err(nothing_left(filter, path, all.clone(), all.len())),
     }
 }
 

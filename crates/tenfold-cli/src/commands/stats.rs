@@ -8,7 +8,9 @@ use tenfold::{Archive, Error};
 
 use crate::args::StatsArgs;
 use crate::commands::inspect::shape;
-use crate::commands::{Names, for_each_file, format_name, json_for_each_file, open};
+use crate::commands::{
+    Names, for_each_file, format_name, json_for_each_file, open, refuse_nothing,
+};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_name, show_path};
@@ -19,6 +21,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
     let compute = |path: &Path| {
         let archive =
             open(path, &args.inputs.reading).map_err(|error| Failure::about(path, &error))?;
+        refuse_nothing(&args.inputs, &args.filter, &archive)?;
         let archive = match names.is_all() {
             true => archive,
             false => archive.select(|info| names.contains(&info.name)),

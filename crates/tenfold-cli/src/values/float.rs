@@ -60,18 +60,16 @@ impl Float {
         !self.is_nan() && !self.is_infinite()
     }
 
-    /// The fewest digits that only this number of its type has; those of its absolute value.
-    fn shortest(self) -> Decimal {
+    /// The fewest digits that only this number of its type has; those of its absolute value. `wide` gives those of types of
+    /// 16 bits that programs, which have wider types only, need to get exactly this number.
+    fn shortest(self, wide: bool) -> Decimal {
         let value = self.value.abs();
         if self.is_zero() {
             return Decimal::parse("0e0");
         }
         match self.scalar {
             Scalar::F128 => quad::shortest(self.bits),
-            // It came from there.
-            #[allow(clippy::cast_possible_truncation)]
-            Scalar::F32 => even(&format!("{:e}", value as f32), value as f32),
-            Scalar::F16 | Scalar::BF16 => {
+            Scalar::F16 | Scalar::BF16 if !wide => {
                 let enough = |digits: &usize| {
                     let near: f64 = format!("{value:.digits$e}").parse().unwrap_or(value);
                     self.is_nearest_to(near)
@@ -79,7 +77,10 @@ impl Float {
                 let digits = (0..17).find(enough).unwrap_or(17);
                 Decimal::parse(&format!("{value:.digits$e}"))
             }
-            // So few that they are all short: types of 8 bits and less are shown as exactly what they are.
+            // It came from there.
+            #[allow(clippy::cast_possible_truncation)]
+            Scalar::F32 => even(&format!("{:e}", value as f32), value as f32),
+            // So few that they are all short: types of 8 bits and less are always shown as exactly what they are.
             _ => even(&format!("{value:e}"), value),
         }
     }
@@ -128,13 +129,14 @@ impl Float {
         }
     }
 
-    /// The number by itself, as NumPy has it; `wide` gives all types the range without exponents that 64 bits have.
+    /// The number by itself, as NumPy has it; `wide` gives all types the range without exponents that 64 bits have, and the
+    /// digits that programs need to get exactly this number.
     pub(crate) fn alone(self, wide: bool) -> String {
         let sign = self.sign(false);
         if let Some(word) = self.word() {
             return format!("{sign}{word}");
         }
-        let shortest = self.shortest();
+        let shortest = self.shortest(wide);
         let most = match (wide, decimals(self.scalar)) {
             (false, Some(decimals)) => decimals,
             _ => 16,
@@ -259,7 +261,7 @@ impl FloatFormat {
             self.smallest = self.smallest.min(size);
             self.largest = self.largest.max(size);
         }
-        let shortest = value.shortest();
+        let shortest = value.shortest(false);
         let sign = value.sign(self.plus).len();
         let (whole, behind) = plain(value, &shortest);
         let (before_point, behind_point) = self.plain;
@@ -297,7 +299,7 @@ impl FloatFormat {
             let width = before + behind + 1;
             return format!("{:>width$}", format!("{sign}{word}"));
         }
-        let shortest = value.shortest();
+        let shortest = value.shortest(false);
         if !self.has_exponents() {
             let (whole, digits) = plain(value, &shortest);
             return format!("{:>before$}.{digits:<behind$}", format!("{sign}{whole}"));

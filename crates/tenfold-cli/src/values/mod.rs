@@ -20,7 +20,8 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// The number as programs read it: as many digits as it takes to be told from every other number of its type.
+    /// The number as programs read it: as many digits as it takes to be told from every other number of its type, or of f64
+    /// where the type has 16 bits or less.
     pub(crate) fn exact(self) -> String {
         match self {
             Number::Bool(value) => if value { "True" } else { "False" }.into(),

@@ -118,7 +118,9 @@ fn every_number_of_16_bits_reads_back() {
             if value.is_nan() {
                 continue;
             }
-            let text = value.alone(true);
+            let exact: f64 = value.alone(true).parse().unwrap();
+            assert_eq!(exact, scalar.to_f64(bits.into()), "{bits:#x}");
+            let text = value.alone(false);
             let read: f64 = text.parse().unwrap();
             let number = |bits: u16| match scalar {
                 Scalar::F16 => half::f16::from_bits(bits).to_f64(),

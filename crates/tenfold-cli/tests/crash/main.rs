@@ -157,6 +157,40 @@ fn two_conversions_to_the_same_target_end_with_one_whole_file() {
     }
 }
 
+#[test]
+fn two_conversions_to_the_same_directory_end_with_one_whole_directory() {
+    let dir = TempDir::new().unwrap();
+    write_input(&dir.path().join("a.safetensors"), 1, 1);
+    for round in 0..kills(4) * 4 {
+        let start = |_| {
+            Command::new(BINARY)
+                .current_dir(dir.path())
+                .args(["convert", "a.safetensors", "all/", "--to", "npy", "--quiet"])
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let children: Vec<_> = (0..3).map(start).collect();
+        let mut done = 0;
+        for child in children {
+            let ended = child.wait_with_output().unwrap();
+            let messages = String::from_utf8_lossy(&ended.stderr);
+            match ended.status.success() {
+                true => done += 1,
+                false => assert!(
+                    messages.contains("exists already"),
+                    "round {round}: {messages}"
+                ),
+            }
+        }
+        assert_eq!(done, 1, "round {round}");
+        let found = tree(dir.path());
+        let all = found.keys().filter(|name| name.starts_with("all/"));
+        assert_eq!((all.count(), found.len()), (9, 10), "{:?}", found.keys());
+        fs::remove_dir_all(dir.path().join("all")).unwrap();
+    }
+}
+
 /// Runs the command in a directory and gives its messages.
 fn run(dir: &TempDir, args: &[&str], code: i32) -> String {
     let done = Command::new(BINARY)

@@ -164,22 +164,83 @@ fn links_are_followed_and_what_is_no_file_is_not_replaced() {
     assert!(!at("out.zt").exists());
 }
 
+/// Shards go where the link leads, and what is in their way is looked for there.
+#[test]
+fn shards_behind_a_link_replace_no_input() {
+    let dir = small();
+    let at = |name: &str| dir.path().join(name);
+    let split = |code| {
+        let (input, size) = ("in.safetensors", "--shard-size=512KiB");
+        let args = ["convert", input, "link.safetensors", size, "--force"];
+        run(&dir, &args, code)
+    };
+    fs::create_dir(at("real")).unwrap();
+    symlink("real/m.safetensors", at("link.safetensors")).unwrap();
+    let input = fs::read(at("in.safetensors")).unwrap();
+    for shard in ["m-00001-of-00002", "link-00001-of-00002"] {
+        let shard = at(&format!("real/{shard}.safetensors"));
+        fs::write(at("real/m.safetensors"), OLD).unwrap();
+        fs::hard_link(at("in.safetensors"), &shard).unwrap();
+        let refused = shard.ends_with("m-00001-of-00002.safetensors");
+        let message = split(if refused { 2 } else { 0 });
+        assert_eq!(message.contains("is the same file as the input"), refused);
+        assert_eq!(fs::read(&shard).unwrap(), input, "{message}");
+        fs::remove_file(shard).unwrap();
+    }
+    assert_eq!(fs::read(at("real/m.safetensors")).unwrap(), OLD);
+    let shards = tree(dir.path()).into_keys().collect::<Vec<_>>();
+    let expected = [
+        "in.safetensors",
+        "link.safetensors",
+        "real/",
+        "real/m-00001-of-00002.safetensors",
+        "real/m-00002-of-00002.safetensors",
+        "real/m.safetensors",
+        "real/m.safetensors.index.json",
+    ];
+    assert_eq!(shards, expected);
+    let index = "real/m.safetensors.index.json";
+    run(&dir, &["verify", index, "--quiet"], 0);
+}
+
+/// Neither writing nor comparing a directory of files has all of them open.
+#[test]
+fn a_file_for_every_tensor_needs_few_open_files() {
+    let dir = TempDir::new().unwrap();
+    let count = 300;
+    let tensors: Vec<_> = (0..count)
+        .map(|n| {
+            format!(
+                "\"t{n}\":{{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[{n},{}]}}",
+                n + 1
+            )
+        })
+        .collect();
+    let header = format!("{{{}}}", tensors.join(","));
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.resize(bytes.len() + count, 7);
+    fs::write(dir.path().join("in.safetensors"), bytes).unwrap();
+    let script =
+        "ulimit -n 120 && exec \"$0\" convert in.safetensors all/ --to npy --check --quiet";
+    let done = Command::new("sh")
+        .current_dir(dir.path())
+        .args(["-c", script, BINARY])
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{messages}");
+    let files = fs::read_dir(dir.path().join("all")).unwrap();
+    assert_eq!(files.count(), count);
+}
+
 #[test]
 fn a_full_disk_leaves_the_old_file() {
     let dir = small();
-    let disk = TempDir::new().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"])
-        .arg(disk.path())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !mounted {
-        eprintln!("SKIPPED: a small disk cannot be mounted here (needs root)");
+    let Some(disk) = small_disk("512k") else {
         return;
-    }
-    let unmount = Unmount(disk);
-    let target = unmount.0.path().join("m.zt");
+    };
+    let target = disk.0.path().join("m.zt");
     fs::write(&target, OLD).unwrap();
     // The length is known before, and is not.
     for options in [&["--raw"][..], &["--zstd", "1"]] {
@@ -187,9 +248,115 @@ fn a_full_disk_leaves_the_old_file() {
         args.extend(["--quiet", "--force"].iter().chain(options));
         let message = run(&dir, &args, 2);
         assert!(message.contains("no space left"), "{message}");
-        let found = tree(unmount.0.path());
+        let found = tree(disk.0.path());
         assert_eq!(found, Tree::from([("m.zt".to_owned(), OLD.to_vec())]));
     }
+}
+
+#[test]
+fn a_full_disk_gets_nothing_of_what_does_not_fit() {
+    let dir = small();
+    write_input(&dir.path().join("other.safetensors"), 4, 1);
+    let Some(disk) = small_disk("512k") else {
+        return;
+    };
+    let at = |name: &str| disk.0.path().join(name).to_str().unwrap().to_owned();
+    // Members whose sizes are known last, several files of which the first ones fit, several inputs, tables of metadata.
+    for args in [
+        vec!["convert", "in.safetensors", &at("m.npz")],
+        vec!["convert", "in.safetensors", &at("m.gguf"), "--cast", "f16"],
+        vec!["convert", "in.safetensors", &at("all/"), "--to", "npy"],
+        vec![
+            "split",
+            "in.safetensors",
+            "-o",
+            &at("parts/"),
+            "--parts",
+            "4",
+        ],
+        vec![
+            "merge",
+            "in.safetensors",
+            "other.safetensors",
+            "-o",
+            &at("m.mag"),
+        ],
+        vec![
+            "rename",
+            "in.safetensors",
+            "-o",
+            &at("m.safetensors"),
+            "--rule",
+            "s/layer/l/",
+        ],
+        vec![
+            "meta",
+            "set",
+            "in.safetensors",
+            "k=v",
+            "-o",
+            &at("k.safetensors"),
+        ],
+    ] {
+        let message = run(&dir, &args, 2);
+        assert!(message.contains("no space left"), "{args:?}: {message}");
+        let left: Vec<_> = tree(disk.0.path()).into_keys().collect();
+        assert!(left.is_empty(), "{args:?}: {left:?}");
+    }
+}
+
+#[test]
+fn an_edit_that_has_no_room_leaves_the_file_as_it_was() {
+    let dir = small();
+    // Room for the file, and not for another one.
+    let Some(disk) = small_disk("1500k") else {
+        return;
+    };
+    let target = disk.0.path().join("m.safetensors");
+    fs::copy(dir.path().join("in.safetensors"), &target).unwrap();
+    let before = tree(disk.0.path());
+    let shown = target.to_str().unwrap();
+    let message = run(
+        &dir,
+        &["meta", "set", shown, "k=v", "-o", shown, "--force"],
+        2,
+    );
+    assert!(message.contains("no space left"), "{message}");
+    assert!(tree(disk.0.path()) == before, "it is another file now");
+}
+
+#[test]
+fn a_device_is_no_target() {
+    let dir = small();
+    for device in ["/dev/full", "/dev/null"] {
+        let kind = || fs::metadata(device).map(|found| found.file_type());
+        let Ok(before) = kind() else {
+            eprintln!("SKIPPED: there is no {device}");
+            continue;
+        };
+        for force in [&[][..], &["--force"]] {
+            let mut args = vec!["convert", "in.safetensors", device, "--to", "safetensors"];
+            args.extend(force);
+            let message = run(&dir, &args, 2);
+            assert!(message.contains("a device or a pipe"), "{message}");
+        }
+        assert_eq!(kind().unwrap(), before);
+    }
+}
+
+/// A disk of some size, where such a thing can be mounted.
+fn small_disk(size: &str) -> Option<Unmount> {
+    let disk = TempDir::new().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+        .arg(disk.path())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        eprintln!("SKIPPED: a small disk cannot be mounted here (needs root)");
+    }
+    mounted.then(|| Unmount(disk))
 }
 
 struct Unmount(TempDir);

@@ -85,3 +85,62 @@ impl ArchiveBuilder {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::format::Registry;
+    use crate::model::Value;
+    use crate::ops::{ConvertOptions, prepare};
+
+    /// A source that gives a byte less than it is asked for.
+    struct Short;
+
+    impl Source for Short {
+        fn len(&self) -> u64 {
+            8
+        }
+
+        fn read(&self, range: Range<u64>) -> Result<Bytes> {
+            let len = range.end.saturating_sub(range.start).saturating_sub(1);
+            Ok(Bytes::from(vec![1; usize::try_from(len).unwrap_or(0)]))
+        }
+
+        fn is_memory(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn sources_are_shared_and_held_to_their_word() {
+        let shared: Arc<dyn Source> = Arc::new(Bytes::from_static(&[1, 2, 3, 4]));
+        let mut builder = ArchiveBuilder::new();
+        builder.push("a", DType::U8, &[4], shared.clone()).unwrap();
+        builder.push("b", DType::U8, &[2, 2], shared).unwrap();
+        builder.push("short", DType::U8, &[8], Short).unwrap();
+        let archive = builder.finish();
+        assert_eq!(
+            archive.tensor("b").unwrap().canonical().unwrap()[..],
+            [1, 2, 3, 4]
+        );
+        let error = archive.tensor("short").unwrap().canonical().unwrap_err();
+        assert_eq!(error.rule(), "file.changed");
+    }
+
+    #[test]
+    #[cfg(feature = "safetensors")]
+    fn a_key_that_is_there_twice_is_refused_before_anything_is_written() {
+        let mut builder = ArchiveBuilder::new();
+        builder.metadata().push("step", Value::Str("1".into()));
+        builder.metadata().push("step", Value::Str("2".into()));
+        let registry = Registry::standard();
+        let target = registry.get("safetensors").unwrap();
+        let refused = prepare(&builder.finish(), target, &ConvertOptions::default());
+        let error = refused.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument);
+        assert!(error.message().contains("\"step\""), "{error}");
+    }
+}

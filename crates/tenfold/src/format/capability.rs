@@ -10,6 +10,7 @@ use crate::prelude::*;
 
 /// What a version of a format can hold. Losses, refusals, documentation and property tests are derived from it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Tensors in one file, at most.
     pub max_tensors: u64,
@@ -40,8 +41,37 @@ pub struct Capabilities {
     pub checksums: &'static [DigestKind],
 }
 
+impl Capabilities {
+    /// Any number of row-major tensors with any name and shape, but elements of no type and nothing else: for a format to
+    /// change what is different.
+    pub const fn new() -> Self {
+        Self {
+            max_tensors: u64::MAX,
+            min_rank: 0,
+            max_rank: usize::MAX,
+            zero_sizes: true,
+            name: |_| Ok(()),
+            dtype: |_| false,
+            layout: |layout| matches!(layout, Layout::RowMajor),
+            tensor: |_| Ok(()),
+            file_value: |_, _| Fit::No,
+            tensor_value: |_, _| Fit::No,
+            kept: false,
+            zstd: false,
+            checksums: &[],
+        }
+    }
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// What becomes of a value of metadata.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Fit {
     /// It is held as it is.
     Exact,
@@ -53,6 +83,7 @@ pub enum Fit {
 
 /// Something that a conversion would not carry over as it is.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Loss {
     /// The tensor it is about.
     pub tensor: Option<String>,
@@ -65,6 +96,21 @@ pub struct Loss {
 }
 
 impl Loss {
+    /// Something of a tensor, or of the file, that is not carried over.
+    pub fn new(
+        tensor: Option<String>,
+        what: impl Into<String>,
+        why: impl Into<String>,
+        effect: Effect,
+    ) -> Self {
+        Self {
+            tensor,
+            what: what.into(),
+            why: why.into(),
+            effect,
+        }
+    }
+
     /// Whether it is about metadata.
     pub fn is_metadata(&self) -> bool {
         self.what.starts_with("metadata ")
@@ -73,12 +119,13 @@ impl Loss {
 
 /// How bad a [`Loss`] is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
 pub enum Effect {
     /// The same values in another layout or byte order. Always allowed.
     Rearranged,
     /// Metadata in another form, or what readers find under another name.
     Changed,
-    /// Metadata that is not carried.
+    /// Metadata that is not carried, or what would be in a file that is missing.
     Dropped,
     /// A tensor that cannot be held. Never allowed.
     Impossible,

@@ -15,6 +15,7 @@ mod registry;
     feature = "safetensors"
 ))]
 pub(crate) mod salvage;
+pub(crate) mod stem;
 
 pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};
@@ -85,6 +86,7 @@ pub trait Format: Sync + 'static {
 
 /// What a format's own options make of the tensors to be written.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Arranged {
     /// The tensors that will be written, in the order of the file.
     pub manifest: Manifest,
@@ -92,8 +94,16 @@ pub struct Arranged {
     pub losses: Vec<Loss>,
 }
 
+impl Arranged {
+    /// Tensors that will be written, and what is taken away.
+    pub fn new(manifest: Manifest, losses: Vec<Loss>) -> Self {
+        Self { manifest, losses }
+    }
+}
+
 /// The facts about a format that hold without its codec.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Spec {
     /// The short name: of the feature, in options, in rules.
     pub id: &'static str,
@@ -112,7 +122,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A format that is known by its magic and not handled.
+    /// A format that is known by its magic. One that is read or written says so by setting the other fields.
     pub const fn known(
         id: &'static str,
         name: &'static str,
@@ -159,6 +169,7 @@ impl Spec {
 
 /// A version that a format writes.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Profile {
     /// The version, as in listings and `--version`.
     pub version: &'static str,
@@ -168,8 +179,20 @@ pub struct Profile {
     pub can: Capabilities,
 }
 
+impl Profile {
+    /// A version with the programs that read it, and what it can hold.
+    pub const fn new(version: &'static str, read_by: &'static str, can: Capabilities) -> Self {
+        Self {
+            version,
+            read_by,
+            can,
+        }
+    }
+}
+
 /// An option that only one format understands.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct OptionSpec {
     /// The key, as in `-O key=value`.
     pub key: &'static str,
@@ -179,9 +202,17 @@ pub struct OptionSpec {
     pub help: &'static str,
 }
 
+impl OptionSpec {
+    /// An option by its key, with what its value looks like and what it does.
+    pub const fn new(key: &'static str, value: &'static str, help: &'static str) -> Self {
+        Self { key, value, help }
+    }
+}
+
 /// How sure a format is that a file is its own.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[allow(missing_docs)] // the names say it
+#[non_exhaustive]
 pub enum Confidence {
     No,
     Possible,

@@ -10,19 +10,40 @@ use crate::prelude::*;
 
 /// The files to be written.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Plan {
     /// One, or several that belong together. The first is the one that is opened to read them all; it is written and
     /// made visible last, because it names the others.
     pub files: Vec<FilePlan>,
 }
 
+impl Plan {
+    /// A single file.
+    pub fn single(name: impl Into<String>, segments: Vec<Segment>) -> Self {
+        Self {
+            files: vec![FilePlan::new(name, segments)],
+        }
+    }
+}
+
 /// One file to be written, from its first byte to its last.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FilePlan {
     /// The plain name, without a directory.
     pub name: String,
     /// Its bytes in order.
     pub segments: Vec<Segment>,
+}
+
+impl FilePlan {
+    /// A file by its plain name, with its bytes in order.
+    pub fn new(name: impl Into<String>, segments: Vec<Segment>) -> Self {
+        Self {
+            name: name.into(),
+            segments,
+        }
+    }
 }
 
 /// Bytes of a file to be written.
@@ -132,6 +153,7 @@ pub enum Want {
 
 /// A dense form of a tensor.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Form {
     /// The type of the elements.
     pub dtype: DType,
@@ -142,6 +164,15 @@ pub struct Form {
 }
 
 impl Form {
+    /// A dense form, which is row-major or column-major.
+    pub fn new(dtype: DType, layout: Layout, endian: Endian) -> Self {
+        Self {
+            dtype,
+            layout,
+            endian,
+        }
+    }
+
     /// Dense, row-major, little-endian: what digests and comparisons are made of.
     pub fn canonical(dtype: DType) -> Self {
         Self {
@@ -154,6 +185,7 @@ impl Form {
 
 /// A tensor's part that has been written.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Written {
     /// Which tensor.
     pub index: usize,
@@ -221,11 +253,22 @@ pub type Candidates = Arc<dyn Fn(&TensorInfo) -> Result<Vec<Symmetry>> + Send + 
 
 /// Which symmetries are looked for.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct PackSearch {
     /// The symmetries to try on a tensor, the best first.
     pub candidates: Candidates,
     /// A tensor that has none of them is an error; otherwise it stays as it is.
     pub required: bool,
+}
+
+impl PackSearch {
+    /// Symmetries to try on a tensor; `required` says that one must be found.
+    pub fn new(candidates: Candidates, required: bool) -> Self {
+        Self {
+            candidates,
+            required,
+        }
+    }
 }
 
 impl fmt::Debug for PackSearch {
@@ -255,6 +298,8 @@ pub struct PlanOptions {
     /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
     /// [write shards](crate::format::Format::writes_shards).
     pub shards: Option<Vec<Vec<usize>>>,
+    /// The names of these files, where they are to be kept and the format can have any; else they are numbered.
+    pub shard_names: Option<Vec<String>>,
 }
 
 impl PlanOptions {
@@ -268,6 +313,7 @@ impl PlanOptions {
             checksums: Checksums::Keep,
             timestamp: 0,
             shards: None,
+            shard_names: None,
         }
     }
 

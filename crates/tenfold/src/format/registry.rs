@@ -10,6 +10,7 @@ use crate::prelude::*;
 
 /// A format that is known: always by its facts, and by its codec where that is built in.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its facts.
     pub spec: &'static Spec,

@@ -121,12 +121,31 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Resul
 
 /// Writes all of `bytes` at a place of a file.
 #[cfg(windows)]
-pub(crate) fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> std::io::Result<()> {
-    use std::os::windows::fs::FileExt;
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    fault::point("write")?;
+    write_all_by(bytes, at, |bytes, at| {
+        std::os::windows::fs::FileExt::seek_write(file, bytes, at)
+    })
+}
+
+/// Writes until nothing is left, with a function that may write less than it is given.
+#[cfg(any(windows, test))]
+fn write_all_by(
+    mut bytes: &[u8],
+    mut at: u64,
+    mut write: impl FnMut(&[u8], u64) -> std::io::Result<usize>,
+) -> std::io::Result<()> {
     while !bytes.is_empty() {
-        let n = file.seek_write(bytes, at)?;
-        bytes = &bytes[n..];
-        at += n as u64;
+        match write(bytes, at) {
+            // To try again would go on for ever.
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(n) => {
+                bytes = bytes.get(n..).unwrap_or_default();
+                at += n as u64;
+            }
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
     }
     Ok(())
 }
@@ -140,8 +159,8 @@ pub struct DirectorySiblings {
 
 impl DirectorySiblings {
     /// The files beside `path`. `mapped`: they are mapped when they are opened.
-    pub fn of(path: &Path, mapped: bool) -> Self {
-        let directory = match path.parent() {
+    pub fn of(path: impl AsRef<Path>, mapped: bool) -> Self {
+        let directory = match path.as_ref().parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
@@ -191,4 +210,46 @@ pub(crate) fn open_source(path: &Path, mapped: bool) -> Result<Arc<dyn Source>> 
     }
     let _ = mapped;
     Ok(Arc::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_in_pieces_is_written_whole() {
+        let mut file = vec![0; 8];
+        let mut calls = 0;
+        write_all_by(b"abcdef", 2, |bytes, at| {
+            calls += 1;
+            if calls == 2 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let n = bytes.len().min(4);
+            let at = usize::try_from(at).unwrap();
+            file[at..at + n].copy_from_slice(&bytes[..n]);
+            Ok(n)
+        })
+        .unwrap();
+        assert_eq!((file.as_slice(), calls), (&b"\0\0abcdef"[..], 3));
+    }
+
+    #[test]
+    fn a_system_that_writes_nothing_is_an_error_and_not_asked_for_ever() {
+        let mut calls = 0;
+        let mut fail_with = |answer: fn() -> std::io::Result<usize>| {
+            let failed = write_all_by(b"abc", 0, |_, _| {
+                calls += 1;
+                assert!(calls < 10, "asked again and again");
+                answer()
+            });
+            failed.unwrap_err().kind()
+        };
+        assert_eq!(fail_with(|| Ok(0)), ErrorKind::WriteZero);
+        let full = || Err(Error::from(ErrorKind::StorageFull));
+        assert_eq!(fail_with(full), ErrorKind::StorageFull);
+        assert_eq!(calls, 2);
+    }
 }

@@ -28,9 +28,10 @@ impl MemoryOutput {
 
 impl Output for MemoryOutput {
     fn create(&mut self, name: &str, _len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
-        Ok(Box::new(MemorySink(
-            self.files.entry(name.to_owned()).or_default(),
-        )))
+        let file = self.files.entry(name.to_owned()).or_default();
+        // One that was written before is replaced, not added to.
+        file.clear();
+        Ok(Box::new(MemorySink(file)))
     }
 
     fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
@@ -46,6 +47,10 @@ impl Output for MemoryOutput {
 }
 
 impl<O: Output + ?Sized> Output for &mut O {
+    fn name(&self) -> Option<&str> {
+        (**self).name()
+    }
+
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
         (**self).create(name, len)
     }
@@ -66,5 +71,23 @@ impl Sink for MemorySink<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.extend_from_slice(bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_created_again_begins_anew() {
+        let mut output = MemoryOutput::new();
+        for text in ["the first time", "again"] {
+            output
+                .create("x", None)
+                .unwrap()
+                .write(text.as_bytes())
+                .unwrap();
+        }
+        assert_eq!(output.into_files()["x"], b"again");
     }
 }

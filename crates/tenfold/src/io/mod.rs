@@ -99,6 +99,33 @@ impl Source for Bytes {
     }
 }
 
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        (**self).read(range)
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        (**self).read_into(at, buffer)
+    }
+
+    fn window(&self) -> u64 {
+        (**self).window()
+    }
+
+    fn is_memory(&self) -> bool {
+        (**self).is_memory()
+    }
+
+    #[cfg(feature = "std")]
+    fn as_file(&self) -> Option<&File> {
+        (**self).as_file()
+    }
+}
+
 impl fmt::Debug for dyn Source + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({} bytes)", self.len())
@@ -124,6 +151,15 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
         .at(range.clone()));
     }
     Ok(())
+}
+
+/// The bytes of a range, as many as it has: sources are written by users of the library too.
+pub(crate) fn read_exactly(source: &dyn Source, range: Range<u64>) -> Result<Bytes> {
+    let bytes = source.read(range.clone())?;
+    match bytes.len() as u64 == range.end.saturating_sub(range.start) {
+        true => Ok(bytes),
+        false => Err(wrong_length(&bytes, range)),
+    }
 }
 
 /// A source that gave another number of bytes than it was asked for.
@@ -184,6 +220,12 @@ pub trait Sink: Send {
 
 /// Where a conversion puts its files. Nothing is visible before [`commit`](Self::commit), and nothing is left without it.
 pub trait Output {
+    /// The name that it was made for, where it has one: a file that is written alone is called so, and the names of
+    /// several are made from it.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
     /// Begins a file; `len` is its length where that is known.
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>>;
 

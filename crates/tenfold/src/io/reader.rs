@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Source, wrong_length};
+use crate::io::{Source, read_exactly, wrong_length};
 use crate::prelude::*;
 
 /// Reads fields one after the other. Every method takes the field's name, which goes into the error.
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, n: u64, field: &'static str) -> Result<Bytes> {
         let range = self.claim(n, field)?;
         if n > self.source.window() {
-            return self.source.read(range);
+            return read_exactly(self.source, range);
         }
         self.fetch(&range)?;
         let from = self.in_window(range.start);

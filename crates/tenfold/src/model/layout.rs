@@ -85,6 +85,7 @@ impl Layout {
 
 /// What the index of a record of [`Layout::Pairs`] is.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub enum PairIndex {
     /// One number for each dimension.
     Axes,

@@ -45,6 +45,7 @@ impl Manifest {
 
 /// Bytes that are not tensor data.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Region {
     /// The file.
     pub source: SourceId,
@@ -54,8 +55,20 @@ pub struct Region {
     pub label: &'static str,
 }
 
+impl Region {
+    /// Bytes of a file, and what they are.
+    pub fn new(source: SourceId, range: Range<u64>, label: &'static str) -> Self {
+        Self {
+            source,
+            range,
+            label,
+        }
+    }
+}
+
 /// A range of a file with a checksum of its own, such as a whole shard.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct SealedRange {
     /// The file.
     pub source: SourceId,
@@ -67,8 +80,26 @@ pub struct SealedRange {
     pub what: String,
 }
 
+impl SealedRange {
+    /// Bytes of a file with their checksum, and what they are.
+    pub fn new(
+        source: SourceId,
+        range: Range<u64>,
+        checksum: Checksum,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            source,
+            range,
+            checksum,
+            what: what.into(),
+        }
+    }
+}
+
 /// A part of a file that is not understood here, and that a new file of the same format can hold as it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Kept {
     /// The format that it belongs to, by its id.
     pub format: &'static str,
@@ -78,4 +109,21 @@ pub struct Kept {
     pub source: SourceId,
     /// All of its bytes.
     pub range: Range<u64>,
+}
+
+impl Kept {
+    /// A part of a file of a format, by its id, and what the file calls it.
+    pub fn new(
+        format: &'static str,
+        name: impl Into<String>,
+        source: SourceId,
+        range: Range<u64>,
+    ) -> Self {
+        Self {
+            format,
+            name: name.into(),
+            source,
+            range,
+        }
+    }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Layout, Metadata, Symmetry};
 use crate::prelude::*;
+use crate::transform::CastCounts;
 
 /// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -73,6 +74,19 @@ pub trait Decode: fmt::Debug + Send + Sync {
         elements: Range<u64>,
         out: &mut [u8],
     ) -> Result<()>;
+
+    /// The same, and what became of numbers that what is made of them has no place for. Only what makes blocks of numbers
+    /// has any to count.
+    fn decode_counted(
+        &self,
+        tensor: &TensorInfo,
+        read: &dyn Fn(usize, Range<u64>) -> Result<Bytes>,
+        elements: Range<u64>,
+        out: &mut [u8],
+    ) -> Result<CastCounts> {
+        self.decode(tensor, read, elements, out)?;
+        Ok(CastCounts::default())
+    }
 }
 
 impl TensorInfo {
@@ -308,6 +322,7 @@ impl Codec {
 
 /// Which bytes a checksum covers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub enum Over {
     /// The bytes after decompression.
     Decoded,
@@ -356,6 +371,7 @@ impl fmt::Display for DigestKind {
 
 /// What bytes are said to hash to.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Checksum {
     /// How it is computed.
     pub kind: DigestKind,
@@ -363,6 +379,17 @@ pub struct Checksum {
     pub over: Over,
     /// The value, most significant byte first.
     pub value: Bytes,
+}
+
+impl Checksum {
+    /// What bytes are said to hash to, most significant byte first.
+    pub fn new(kind: DigestKind, over: Over, value: impl Into<Bytes>) -> Self {
+        Self {
+            kind,
+            over,
+            value: value.into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,24 @@ use crate::prelude::*;
 
 /// What a list of digests says of one file.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Expected {
     /// Every tensor by name; `None` for one that could not be read when the list was made.
     pub tensors: Vec<(String, Option<[u8; 32]>)>,
     /// Over names, types, shapes and contents, where it was known.
     pub content: Option<[u8; 32]>,
+}
+
+impl Expected {
+    /// What digests say that were computed now.
+    pub fn of(digests: &Digests) -> Self {
+        Self {
+            content: digests.content,
+            tensors: (digests.tensors.iter())
+                .map(|(name, sum)| (name.clone(), sum.as_ref().ok().copied()))
+                .collect(),
+        }
+    }
 }
 
 /// Compares the digests of an archive with those of a list. `listed` gives the name under which the list has a tensor.

@@ -9,8 +9,12 @@ use crate::model::{Layout, TensorInfo};
 use crate::ops::digest::digest_watched;
 use crate::prelude::*;
 
-/// A file that is opened, and the places of the expected tensors that it must show.
-pub(super) type Opened = (String, Vec<usize>);
+/// Files that are opened as one, and the places of the expected tensors that they must show.
+pub(super) struct Opened {
+    /// Their names, first that of the one that leads to the others.
+    pub(super) files: Vec<String>,
+    pub(super) places: Vec<usize>,
+}
 
 /// What was to be written, and how closely it is compared.
 #[cfg_attr(not(feature = "digest"), allow(dead_code))]
@@ -39,61 +43,60 @@ impl Readback<'_> {
         }
     }
 
-    /// Opens what was written and compares it with what should have been.
-    pub(super) fn compare(
-        &self,
-        out: &dyn Output,
-        names: &[String],
-        opened: &[Opened],
-    ) -> Result<Compared> {
+    /// Opens what was written and compares it with what should have been. Only what belongs together is open at once:
+    /// there may be more files than a process may open.
+    pub(super) fn compare(&self, out: &dyn Output, opened: &[Opened]) -> Result<Compared> {
         let mut files = Vec::new();
-        for name in names {
-            // A stream cannot be read back.
-            let Some(source) = out.written(name)? else {
+        #[cfg(feature = "digest")]
+        let mut digests = None;
+        for Opened {
+            files: names,
+            places,
+        } in opened
+        {
+            let Some(written) = WrittenFiles::open(out, names)? else {
+                // A stream cannot be read back.
+                let names = opened.iter().flat_map(|opened| &opened.files);
                 return Ok(Compared {
-                    files: names.iter().map(|name| (name.clone(), 0)).collect(),
+                    files: names.map(|name| (name.clone(), 0)).collect(),
                     content: None,
                 });
             };
-            files.push((name.clone(), source));
-        }
-        let written = WrittenFiles(files);
-        #[cfg(feature = "digest")]
-        let digests = self.digests.then(|| self.digest_original());
-        for (main, places) in opened {
-            let archive = self.open(&written, main)?;
+            let archive = self.open(&written, names)?;
             let expected: Vec<_> = places
                 .iter()
                 .filter_map(|&place| self.expected.get(place))
                 .collect();
             self.compare_tensors(&archive, &expected)?;
             #[cfg(feature = "digest")]
-            if let Some(digests) = &digests {
+            if self.digests {
+                let digests = digests.get_or_insert_with(|| self.digest_original());
                 self.compare_digests(&archive, &expected, &digests.by_name)?;
             }
+            files.extend(written.lengths());
         }
         #[cfg(feature = "digest")]
-        let content = digests.and_then(|digests| digests.content);
+        let content = match self.digests {
+            true => digests.unwrap_or_else(|| self.digest_original()).content,
+            false => None,
+        };
         #[cfg(not(feature = "digest"))]
         let content = None;
-        let files = written.0.into_iter();
-        Ok(Compared {
-            files: files.map(|(name, source)| (name, source.len())).collect(),
-            content,
-        })
+        Ok(Compared { files, content })
     }
 
-    fn open(&self, written: &WrittenFiles, main: &str) -> Result<Archive> {
+    fn open(&self, written: &WrittenFiles, names: &[String]) -> Result<Archive> {
         let id = self.format.spec().id;
         let registry = match self.registry.get(id) {
             Ok(_) => self.registry.clone(),
             Err(_) => self.registry.clone().with(self.format),
         };
+        let main = names.first().map(String::as_str).unwrap_or_default();
         OpenOptions::new()
             .registry(registry)
             .format(Some(id))
             .limits(*self.original.limits())
-            .read_beside(written.open(main)?, Some(main), written)
+            .read_beside(Siblings::open(written, main)?, Some(main), written)
     }
 
     fn compare_tensors(&self, written: &Archive, expected: &[&TensorInfo]) -> Result<()> {
@@ -206,6 +209,26 @@ fn failed(message: String) -> Error {
 
 /// The files of an output that is not visible yet, as siblings of each other.
 struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
+
+impl WrittenFiles {
+    /// Opens files; `None` where they cannot be read back.
+    fn open(out: &dyn Output, names: &[String]) -> Result<Option<Self>> {
+        let mut files = Vec::new();
+        for name in names {
+            let Some(source) = out.written(name)? else {
+                return Ok(None);
+            };
+            files.push((name.clone(), source));
+        }
+        Ok(Some(Self(files)))
+    }
+
+    /// The names and lengths of the files.
+    fn lengths(self) -> impl Iterator<Item = (String, u64)> {
+        let files = self.0.into_iter();
+        files.map(|(name, source)| (name, source.len()))
+    }
+}
 
 impl Siblings for WrittenFiles {
     fn names(&self) -> Result<Vec<String>> {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model::{DType, Decode, Payload, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Data, Input, View};
+use crate::transform::{Data, Input, Tally, View};
 
 /// A tensor whose numbers are made from its parts.
 pub(super) struct Decoded<'a> {
@@ -61,7 +61,7 @@ impl<'a> Decoded<'a> {
     }
 
     /// The numbers from a byte on that is a multiple of a step.
-    pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read_into(&self, at: u64, out: &mut [u8], tally: Option<&Tally>) -> Result<()> {
         let (unit, bytes) = self.unit;
         let first = at / bytes * unit;
         let elements = first..first + out.len() as u64 / bytes * unit;
@@ -72,6 +72,11 @@ impl<'a> Decoded<'a> {
                 .ok_or_else(|| Error::argument(format!("there is no part {part}")))?;
             input.read(range.start, range.end.saturating_sub(range.start))
         };
-        self.decoder.decode(&self.tensor, &read, elements, out)
+        let decoder = &self.decoder;
+        let counts = decoder.decode_counted(&self.tensor, &read, elements, out)?;
+        if let Some(tally) = tally {
+            tally.add(counts);
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Limits, Source};
+use crate::io::{Limits, Source, read_exactly};
 use crate::model::{Payload, SourceId};
 use crate::prelude::*;
 use crate::transform::Tally;
@@ -89,8 +89,7 @@ impl Input<'_> {
             Input::Memory(bytes) => Source::read(bytes, at..at.saturating_add(len)),
             Input::Source { id, source, range } => {
                 let from = range.start.saturating_add(at);
-                source
-                    .read(from..from.saturating_add(len))
+                read_exactly(*source, from..from.saturating_add(len))
                     .map_err(|error| place(error, *id, range))
             }
         }

@@ -24,6 +24,7 @@ pub(crate) mod quant;
 mod random;
 mod slice;
 mod sparse;
+mod strides;
 mod symmetry;
 mod view;
 

@@ -12,6 +12,7 @@ use crate::transform::elements::ElementMap;
 use crate::transform::operation::Apply;
 use crate::transform::orbit::Orbits;
 use crate::transform::packed::Unpack;
+use crate::transform::strides::strides;
 use crate::transform::{Data, Input, PIECE, Scatter, View, as_size};
 
 /// Finds elements of a tensor by their indices.
@@ -41,7 +42,7 @@ impl<'a> Random<'a> {
             let message = format!("{} has no elements that can be read alone", tensor.dtype);
             Error::unsupported("element", message)
         })?;
-        let rows = strides(&tensor.shape, false);
+        let rows = strides(&tensor.shape, false)?;
         let form = Form::canonical(tensor.dtype);
         let mut map = ElementMap::identity();
         let place = match (&tensor.layout, tensor.part(&Role::Values)) {
@@ -51,7 +52,7 @@ impl<'a> Random<'a> {
                     && !matches!(values.payload, Payload::Encoded { .. }) =>
             {
                 map = ElementMap::new(values.dtype, values.endian, form.dtype, form.endian)?;
-                let strides = strides(&tensor.shape, *layout == Layout::ColumnMajor);
+                let strides = strides(&tensor.shape, *layout == Layout::ColumnMajor)?;
                 Place::Dense(data.input(&values.payload)?, strides)
             }
             (Layout::Packed(symmetry), _) => {
@@ -129,20 +130,6 @@ impl<'a> Random<'a> {
     }
 }
 
-fn strides(shape: &[u64], column_major: bool) -> Vec<u64> {
-    let mut strides = vec![0; shape.len()];
-    let mut next = 1u64;
-    let mut set = |k: usize| {
-        strides[k] = next;
-        next = next.saturating_mul(shape[k]);
-    };
-    match column_major {
-        true => (0..shape.len()).for_each(&mut set),
-        false => (0..shape.len()).rev().for_each(&mut set),
-    }
-    strides
-}
-
 /// Records of indices and values that rise, so that one is found by halving.
 struct Records<'a> {
     input: Input<'a>,
@@ -176,7 +163,7 @@ impl<'a> Records<'a> {
         if !whole || matches!(values.payload, Payload::Encoded { .. }) {
             return Ok(None);
         }
-        let strides = strides(&tensor.shape, *index == PairIndex::ColumnMajor);
+        let strides = strides(&tensor.shape, *index == PairIndex::ColumnMajor)?;
         let apply = |operation| Apply::new(operation, values.dtype, values.endian).ok();
         let records = Self {
             input: data.input(&values.payload)?,

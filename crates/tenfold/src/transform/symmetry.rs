@@ -6,6 +6,7 @@ use crate::model::{Endian, Layout, Operation, Payload, Role, Symmetry, TensorInf
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::places::Places;
+use crate::transform::strides::strides;
 use crate::transform::{Data, Input, View, as_size};
 
 /// What was found.
@@ -73,12 +74,7 @@ impl Walk {
         if !column_major {
             order.reverse();
         }
-        let mut strides = vec![0; rank];
-        let mut next = 1u64;
-        for &k in &order {
-            strides[k] = next;
-            next = next.saturating_mul(shape[k]);
-        }
+        let strides = strides(shape, column_major)?;
         // A step along dimension k is a step of the partner along the dimension that takes its index.
         let partner = |k: usize| {
             let to = symmetry.permutation.iter().position(|&from| from == k);

@@ -271,6 +271,33 @@ fn numbers(count: u16) -> Bytes {
 }
 
 #[test]
+fn what_quantizing_loses_is_counted() {
+    let mut numbers = vec![1f32; 4 * 32];
+    numbers[3] = f32::NAN;
+    // The scale of the second block is too large for f16, that of the third too small; a zero is lost nowhere.
+    numbers[32] = 1e10;
+    numbers[64..96].fill(1e-10);
+    numbers[64] = 0.0;
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .push("x", DType::F32, &[4, 32], Bytes::from(bytes))
+        .unwrap();
+    let archive = builder.finish();
+    for kind in ["Q8_0", "Q4_0"] {
+        let blocks = ops::quantize(&archive, |_| BlockSpec::from_name(kind));
+        let registry = Registry::standard();
+        let options = ConvertOptions::default();
+        let conversion =
+            prepare(&blocks.unwrap(), registry.get("gguf").unwrap(), &options).unwrap();
+        let written = conversion.write("x.gguf", Box::new(MemoryOutput::new()));
+        let casts = written.unwrap().casts;
+        assert_eq!((casts.numbers, casts.nans), (128, 1), "{kind}");
+        assert_eq!((casts.overflows, casts.underflows), (32, 31), "{kind}");
+    }
+}
+
+#[test]
 fn operations_that_would_be_passed_over_are_refused() {
     let q8 = |archive: &Archive| ops::quantize(archive, |_| BlockSpec::from_name("Q8_0"));
     let rule = |refused: tenfold::Result<Archive>| refused.map(drop).unwrap_err().rule().to_owned();

@@ -53,11 +53,11 @@ fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
     let mut options = DiffOptions::default();
     options.tolerance = match (args.rtol, args.atol, args.ulp) {
         (None, None, None) => None,
-        (rtol, atol, ulp) => Some(Tolerance {
-            rtol: rtol.unwrap_or(0.0),
-            atol: atol.unwrap_or(0.0),
-            ulp: ulp.unwrap_or(0),
-        }),
+        (rtol, atol, ulp) => Some(Tolerance::new(
+            rtol.unwrap_or(0.0),
+            atol.unwrap_or(0.0),
+            ulp.unwrap_or(0),
+        )),
     };
     options.ignore_dtype = args.ignore_dtype;
     options.ignore_metadata = args.ignore_metadata;

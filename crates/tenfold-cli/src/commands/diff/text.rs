@@ -104,7 +104,12 @@ fn outcome(change: &Change) -> String {
 
 fn figures(values: &Difference) -> String {
     if values.different == 0 {
-        return "the same numbers".into();
+        return match values.max_abs {
+            Some(apart) if apart > 0.0 => {
+                format!("equal within the tolerance, max abs {}", number(apart))
+            }
+            _ => "the same numbers".into(),
+        };
     }
     let verb = if values.different == 1 {
         "differs"

@@ -11,6 +11,7 @@ use tenfold::model::Value;
 use tenfold::ops::{self, Shards};
 
 use crate::args::RenameArgs;
+use crate::commands;
 use crate::commands::write::{LISTED, Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
@@ -33,11 +34,17 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     let mut names = Names::new(args)?;
     request.check_output()?;
     let inputs = request.open()?;
-    let archive = request.select(&args.filter, inputs.joined()?)?;
+    let archive = inputs.joined()?;
+    // Refuses what leaves nothing; the others are written too, under the names they have.
+    request.select(&args.filter, archive.clone())?;
+    let filter = commands::Names::new(&args.filter)?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;
     let mut renamed = Vec::new();
     let changed = ops::rename(&archive, |name| {
+        if !filter.contains(name) {
+            return None;
+        }
         let new = names.apply(name)?;
         if new != name {
             renamed.push((name.to_owned(), new.clone()));
@@ -46,6 +53,7 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     });
     names.refuse_unmatched(args.allow_unmatched)?;
     let archive = changed.map_err(|error| request.about(&error))?;
+    let request = request.keeping_shards(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     if !args.writing.quiet {

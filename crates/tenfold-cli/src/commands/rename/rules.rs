@@ -108,7 +108,7 @@ fn until(text: &str, separator: char) -> Option<(String, &str)> {
     None
 }
 
-/// `\1` to `\9` and `&` stand for what was matched; a backslash in front of anything else makes it plain.
+/// `\1` to `\9` and `&` stand for what was matched; a backslash in front of what is no letter makes it plain.
 fn pieces(text: &str, groups: usize) -> std::result::Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
@@ -118,6 +118,11 @@ fn pieces(text: &str, groups: usize) -> std::result::Result<Vec<Piece>, String> 
             '&' => Some(0),
             '\\' => {
                 let next = chars.next().unwrap_or('\\');
+                if next.is_alphabetic() {
+                    return Err(format!(
+                        "\\{next} has no meaning in a replacement; there are \\1 to \\9 and &"
+                    ));
+                }
                 let digit = next
                     .to_digit(10)
                     .and_then(|digit| usize::try_from(digit).ok());
@@ -134,7 +139,9 @@ fn pieces(text: &str, groups: usize) -> std::result::Result<Vec<Piece>, String> 
         let Some(group) = group else { continue };
         if group >= groups {
             let groups = groups.saturating_sub(1);
-            return Err(format!("\\{group}: the pattern has {groups} groups"));
+            return Err(format!(
+                "\\{group}: the pattern has {groups} groups; a group is in ( and ) without backslashes"
+            ));
         }
         if !plain.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut plain)));

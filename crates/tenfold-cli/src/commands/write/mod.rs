@@ -2,9 +2,11 @@
 //! again, and say what was done.
 
 mod inputs;
+mod names;
 mod options;
 mod output;
 mod summary;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +18,8 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error};
 
 use crate::args::{Filter, Reading, Writing};
-use crate::commands::{Names, globs};
+use crate::commands::{Names, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
-use crate::near::did_you_mean;
 use crate::output::{Clean, Out, count, say};
 use crate::progress::Progress;
 use crate::signal;
@@ -76,6 +77,22 @@ impl<'a> Request<'a> {
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
+        }
+    }
+
+    /// Into a directory, a model of several files stays distributed over them as it is.
+    pub(crate) fn keeping_shards(self, inputs: &Inputs, target: &Entry) -> Self {
+        let formats = inputs.archives.iter().map(Archive::format);
+        let mut ids = formats.map(|format| format.map(|spec| spec.id));
+        let is_same = ids.all(|id| id == Some(target.spec.id));
+        let stem = inputs.shard_stem();
+        match stem.filter(|_| is_same && is_directory(self.output) && self.shards.is_none()) {
+            Some(stem) => Self {
+                shards: Some(Shards::Sources),
+                name: Some(stem),
+                ..self
+            },
+            None => self,
         }
     }
 
@@ -181,15 +198,7 @@ impl<'a> Request<'a> {
         names: impl Iterator<Item = &'n str> + Clone,
         all: usize,
     ) -> Failure {
-        let (input, all) = (self.title(), count(all, "tensor"));
-        let input = input.display();
-        let mut plain =
-            (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
-        let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
-        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-        Failure::Message(format!(
-            "{input}: --include and --exclude leave none of {all}{hint}"
-        ))
+        nothing_left(filter, &self.title(), names, all)
     }
 
     /// Prepares a rewriting of the same tensors: in the version that the input has, if it is written and holds
@@ -290,10 +299,7 @@ impl<'a> Request<'a> {
             false => AtomicOutput::file(self.output)?.force(self.writing.force),
         }
         .sync(!self.writing.no_sync);
-        let name = match self.shards {
-            Some(_) => self.file_name(target),
-            None => output.main_name().to_owned(),
-        };
+        let name = self.name_in_directory(target);
         let shown = !self.writing.no_progress && !self.writing.quiet;
         let bar = shown.then(|| Progress::watch(control.clone()));
         let result = conversion.write(&name, Box::new(output));

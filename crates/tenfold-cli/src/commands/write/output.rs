@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tenfold::OpenOptions;
 use tenfold::format::{Entry, Registry, Spec};
+use tenfold::io::AtomicOutput;
 use tenfold::model::SourceId;
 use tenfold::ops::Conversion;
 
@@ -60,6 +61,11 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
+/// Whether a directory holds nothing.
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 impl Request<'_> {
     /// Says so before any work is done; the output itself looks again before it takes the name.
     pub(crate) fn check_output(&self) -> Result<()> {
@@ -73,12 +79,18 @@ impl Request<'_> {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
         let problem = match (output.symlink_metadata(), parent) {
+            (Ok(_), _) if is_directory(output) && is_empty(output) => return Ok(()),
             (Ok(_), _) if is_directory(output) => {
-                format!("{shown} exists already, and directories are never replaced")
+                format!(
+                    "{shown} exists already, and directories with something in them are never replaced"
+                )
             }
             (Ok(_), _) if output.is_dir() => format!(
                 "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"
             ),
+            (Ok(_), _) if output.metadata().is_ok_and(|found| !found.is_file()) => {
+                format!("{shown} is a device or a pipe, not a file, and is not replaced")
+            }
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
             (Ok(_), _) if !self.writing.force => {
@@ -105,16 +117,12 @@ impl Request<'_> {
         if self.shards.is_none() && !replaces && !is_new {
             return Ok(Vec::new());
         }
-        let directory = match is_directory(self.output) {
-            true => self.output,
-            false => self.output.parent().unwrap_or(Path::new("")),
-        };
-        let names = conversion.file_names(&self.file_name(target))?;
         if is_new {
-            // There is nothing yet that could be in the way.
+            // There is nothing yet that could be in the way, and only the names may be at fault.
+            conversion.file_names(&self.name_in_directory(target))?;
             return Ok(Vec::new());
         }
-        let paths: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
+        let paths = self.paths(target, conversion)?;
         for path in &paths {
             for input in inputs {
                 self.refuse_input(input, path)?;
@@ -132,18 +140,25 @@ impl Request<'_> {
         }
     }
 
-    /// The name of the file to write, or that those of several are made from.
-    pub(super) fn file_name(&self, target: &Entry) -> String {
-        match self.output.file_name() {
-            Some(name) if !is_directory(self.output) => name.to_string_lossy().into_owned(),
-            _ => {
-                let stem = self.name.as_deref().unwrap_or("model");
-                format!(
-                    "{stem}.{}",
-                    target.spec.extensions.first().unwrap_or(&"bin")
-                )
-            }
+    /// Where the files will be.
+    fn paths(&self, target: &Entry, conversion: &Conversion) -> Result<Vec<PathBuf>> {
+        if is_directory(self.output) {
+            let names = conversion.file_names(&self.name_in_directory(target))?;
+            return Ok(names.iter().map(|name| self.output.join(name)).collect());
         }
+        // Asked of what will write them: a link leads to another name, and maybe to another directory.
+        let output = AtomicOutput::file(self.output)?;
+        let names = conversion.file_names(output.main_name())?;
+        Ok(names.iter().map(|name| output.path_of(name)).collect())
+    }
+
+    /// The name that those of several files in a directory are made from.
+    pub(super) fn name_in_directory(&self, target: &Entry) -> String {
+        let stem = self.name.as_deref().unwrap_or("model");
+        format!(
+            "{stem}.{}",
+            target.spec.extensions.first().unwrap_or(&"bin")
+        )
     }
 
     /// Refuses to write over an input, unless that is what was asked for.

@@ -3,42 +3,64 @@
 //! Every file is written under no name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and then
 //! given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a later
 //! run to the same target removes what nobody holds a lock on.
+//!
+//! A new directory is made under a temporary name with all of its files, and then given its own. Of several files that
+//! replace others, the old ones are kept until the last of them has its name.
 
 mod publish;
+mod replace;
+mod sink;
 mod temporary;
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
 
-use publish::{publish, sync_directory};
-use temporary::{hold, open_temporary, remove_abandoned, temporary_name};
+use publish::{publish, rename_new, rename_over_empty, sync_directory};
+use replace::Replacement;
+use sink::{FileSink, preallocate};
+use temporary::{Leftovers, create_staging, open_temporary};
+
+/// How many files of a new directory stay open, so that the system can write them while the next ones are made. Few in
+/// the unit tests, which have few files.
+const OPEN: usize = if cfg!(test) { 2 } else { 64 };
 
 /// Files that appear at their targets together, when they are complete.
+///
+/// Those beside other files are open until then, one handle for each; of those in a new directory only some are.
 #[derive(Debug)]
 pub struct AtomicOutput {
+    /// The file or directory that will be there, without links.
+    path: PathBuf,
     directory: PathBuf,
     /// The file that comes last, because it names the others; its name is in `directory`.
     main: String,
-    /// A directory that does not exist yet, to be renamed to `directory`'s final name.
-    new_directory: Option<PathBuf>,
+    /// `directory` does not exist yet under its own name, which is `path`.
+    is_new_directory: bool,
+    /// An empty directory has that name, and makes way.
+    takes_empty: bool,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
-    _lock: Option<File>,
+    lock: Option<File>,
     force: bool,
     sync: bool,
     pending: Vec<Pending>,
+    /// Where a file is in `pending`, by its name.
+    places: LookupMap<String, usize>,
+    /// What earlier runs left beside the target, once it was looked for.
+    left: Option<Leftovers>,
     committed: bool,
 }
 
 #[derive(Debug)]
 struct Pending {
     name: String,
-    file: File,
-    /// Where it is for now; `None` when it has no name yet.
+    /// `None` when it was closed already: in a new directory it can be opened again.
+    file: Option<File>,
+    /// Where it is for now; `None` when it has no name yet, or has its own in a new directory.
     temporary: Option<PathBuf>,
 }
 
@@ -55,9 +77,13 @@ impl AtomicOutput {
                 given.display()
             )));
         }
+        Self::at(given)
+    }
+
+    fn at(given: &Path) -> Result<Self> {
         let path = match fs::canonicalize(given) {
-            Ok(real) => real,
-            Err(_) => given.to_owned(),
+            Ok(real) if given.is_symlink() => real,
+            _ => given.to_owned(),
         };
         let main = match path.file_name().map(|name| name.to_str()) {
             Some(Some(name)) => name.to_owned(),
@@ -76,34 +102,39 @@ impl AtomicOutput {
         };
         let directory = parent(&path);
         Ok(Self {
+            path,
             directory,
             main,
-            new_directory: None,
-            _lock: None,
+            is_new_directory: false,
+            takes_empty: false,
+            lock: None,
             force: false,
             sync: true,
             pending: Vec::new(),
+            places: LookupMap::default(),
+            left: None,
             committed: false,
         })
     }
 
-    /// Any number of files in a directory that does not exist yet.
+    /// Any number of files in a directory that does not exist yet, or that is empty.
     pub fn directory(path: impl AsRef<Path>) -> Result<Self> {
         let target = path.as_ref();
-        if target.symlink_metadata().is_ok() {
+        let existing = target.symlink_metadata().ok();
+        if existing.is_some() && !is_empty_directory(target) {
             return Err(already_exists(target));
         }
-        let mut output = Self::file(target)?;
-        remove_abandoned(&output.directory, &output.main);
-        let staging = output.directory.join(temporary_name(&output.main));
-        let created = fault::point("create").and_then(|()| fs::create_dir(&staging));
-        created.map_err(|cause| {
-            Error::io(format_args!("cannot create {}", staging.display()), cause)
-        })?;
-        output._lock = File::open(&staging).ok().inspect(|lock| {
-            hold(lock);
-        });
-        output.new_directory = Some(target.to_owned());
+        // Without a separator at its end, a link is seen as one.
+        let mut output = Self::at(target.components().as_path())?;
+        Leftovers::list(&output.directory).remove_abandoned(&output.main);
+        let (lock, staging) = create_staging(&output.directory, &output.main)?;
+        output.lock = lock;
+        output.is_new_directory = true;
+        if let Some(existing) = existing {
+            // Where the system has none of these, nothing is different.
+            let _ = fs::set_permissions(&staging, existing.permissions());
+            output.takes_empty = true;
+        }
         output.directory = staging;
         output.main.clear();
         Ok(output)
@@ -123,11 +154,21 @@ impl AtomicOutput {
         self
     }
 
-    /// The name that a single file of this output has.
+    /// The name that a single file of this output has: that of the path, or of what a link there points to. Empty for a
+    /// directory.
     pub fn main_name(&self) -> &str {
         &self.main
     }
 
+    /// Where a file of this output will be.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        match self.is_new_directory {
+            true => self.path.join(name),
+            false => self.path.with_file_name(name),
+        }
+    }
+
+    /// Where a file is, or will be, before a new directory has its name.
     fn target(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -151,102 +192,184 @@ impl AtomicOutput {
     }
 }
 
-impl Output for AtomicOutput {
-    fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
-        if Path::new(name).components().count() != 1
-            || name.contains(['/', '\\'])
-            || name == ".."
-            || name == "."
+impl AtomicOutput {
+    /// Opens a file for what will be `target`.
+    fn open(&mut self, name: &str, target: &Path) -> Result<(File, Option<PathBuf>)> {
+        if self.is_new_directory {
+            self.close_oldest()?;
+            return Ok((create_new(target)?, None));
+        }
+        self.check_free(target)?;
+        let left = (self.left).get_or_insert_with(|| Leftovers::list(&self.directory));
+        left.remove_abandoned(name);
+        open_temporary(&self.directory, name)
+    }
+
+    /// Makes room for one more file in a new directory. Where they are not synced together, it is synced through the handle
+    /// that wrote it, because one that is opened later may not be told of a failure.
+    fn close_oldest(&mut self) -> Result<()> {
+        let oldest = self.pending.len().checked_sub(OPEN);
+        if let Some(oldest) = oldest.and_then(|oldest| self.pending.get(oldest))
+            && !self.syncs_together()
         {
-            return Err(Error::argument(format!(
-                "{name:?} is not the plain name of a file"
-            )));
+            self.sync_file(oldest)?;
+        }
+        if let Some(oldest) = oldest.and_then(|oldest| self.pending.get_mut(oldest)) {
+            oldest.file = None;
+        }
+        Ok(())
+    }
+
+    /// Whether the files of a new directory are synced with the whole file system: for thousands of small ones that takes a
+    /// fraction of the time. The handle of the directory is older than they are, and so is told of every failure.
+    fn syncs_together(&self) -> bool {
+        cfg!(target_os = "linux") && self.lock.is_some()
+    }
+
+    fn sync_files(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
+        if let Some(directory) = self.lock.as_ref().filter(|_| self.pending.len() > OPEN) {
+            let sync = || Ok(rustix::fs::syncfs(directory)?);
+            let synced = match self.sync {
+                true => fault::point("sync").and_then(|()| sync()),
+                false => Ok(()),
+            };
+            let place = self.path.display();
+            return synced.map_err(|cause| Error::io(format_args!("cannot sync {place}"), cause));
+        }
+        (self.pending.iter()).try_for_each(|pending| self.sync_file(pending))
+    }
+
+    fn sync_file(&self, pending: &Pending) -> Result<()> {
+        let Some(file) = pending.file.as_ref().filter(|_| self.sync) else {
+            return Ok(());
+        };
+        let synced = fault::point("sync").and_then(|()| file.sync_all());
+        synced.map_err(|cause| {
+            let target = self.target(&pending.name);
+            Error::io(format_args!("cannot sync {}", target.display()), cause)
+        })
+    }
+
+    /// Gives the files their names, all of them or none.
+    fn name_files(&mut self) -> Result<()> {
+        // The file that names the others comes last, so that whoever sees it sees them too.
+        let main = self.main.clone();
+        self.pending.sort_by_key(|pending| pending.name == main);
+        let targets = self
+            .pending
+            .iter()
+            .map(|pending| self.target(&pending.name));
+        let targets: Vec<_> = targets.collect();
+        // What can be known to fail is known before the first of them has its name.
+        targets
+            .iter()
+            .try_for_each(|target| self.check_free(target))?;
+        for (pending, target) in self.pending.iter().zip(&targets) {
+            if let (Some(file), Ok(old)) = (&pending.file, fs::metadata(target)) {
+                let _ = file.set_permissions(old.permissions());
+            }
+        }
+        let mut replacement = Replacement::default();
+        let named = replacement.prepare(&targets).and_then(|()| {
+            let mut files = self.pending.iter().zip(&targets).enumerate();
+            files.try_for_each(|(at, (pending, target))| {
+                self.check_free(target)?;
+                replacement.replace(at, || publish(pending, target, self.force))
+            })
+        });
+        named.map_err(|error| replacement.undo(error))?;
+        self.committed = true;
+        let synced = match self.sync {
+            true => sync_directory(&self.directory, "sync-directory"),
+            false => Ok(()),
+        };
+        replacement.finish();
+        synced
+    }
+
+    /// Gives a directory with all of its files its name.
+    fn name_directory(&mut self) -> Result<()> {
+        let target = &self.path;
+        // Not every system renames a directory in which files are open.
+        (self.pending.iter_mut()).for_each(|pending| pending.file = None);
+        // What is in the directory must last before its name does.
+        if self.sync {
+            sync_directory(&self.directory, "sync-staging")?;
+        }
+        let named = match self.takes_empty {
+            true => rename_over_empty(&self.directory, target),
+            false => rename_new(&self.directory, target),
+        };
+        named.map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+                already_exists(target)
+            }
+            _ => Error::io(format_args!("cannot name {}", target.display()), cause),
+        })?;
+        self.committed = true;
+        match self.sync {
+            true => sync_directory(&parent(&self.path), "sync-directory"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Output for AtomicOutput {
+    fn name(&self) -> Option<&str> {
+        Some(self.main.as_str()).filter(|name| !name.is_empty())
+    }
+
+    fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
+        check_plain(name)?;
+        if self.places.contains_key(name) {
+            return Err(Error::argument(format!("{name:?} was begun already")));
         }
         let target = self.target(name);
-        self.check_free(&target)?;
-        let (file, temporary) = open_temporary(&self.directory, name)?;
+        let (file, temporary) = self.open(name, &target)?;
         // Pushed before anything can fail: what is pending is removed when nothing comes of it.
+        self.places.insert(name.to_owned(), self.pending.len());
         self.pending.push(Pending {
             name: name.to_owned(),
-            file,
+            file: Some(file),
             temporary,
         });
-        let pending = self
-            .pending
-            .last_mut()
+        let file = (self.pending.last_mut())
+            .and_then(|pending| pending.file.as_mut())
             .ok_or_else(|| Error::argument("no file was begun"))?;
         if let Some(len) = len {
-            preallocate(&pending.file, len).map_err(|cause| {
+            preallocate(file, len).map_err(|cause| {
                 Error::io(
                     format_args!("cannot reserve {len} bytes for {}", target.display()),
                     cause,
                 )
             })?;
         }
-        Ok(Box::new(FileSink {
-            file: &mut pending.file,
-            target,
-        }))
+        Ok(Box::new(FileSink { file, target }))
     }
 
     fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
-        let Some(pending) = self.pending.iter().find(|pending| pending.name == name) else {
+        let place = self.places.get(name);
+        let Some(pending) = place.and_then(|&place| self.pending.get(place)) else {
             return Ok(None);
         };
         let target = self.target(name);
-        let file = pending.file.try_clone().map_err(|cause| {
+        let file = match &pending.file {
+            Some(file) => file.try_clone(),
+            None => File::open(&target),
+        };
+        let file = file.map_err(|cause| {
             Error::io(format_args!("cannot reopen {}", target.display()), cause)
         })?;
         Ok(Some(Arc::new(FileSource::from_file(file, target)?)))
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        if self.sync {
-            for pending in &self.pending {
-                let target = self.target(&pending.name);
-                let synced = fault::point("sync").and_then(|()| pending.file.sync_all());
-                synced.map_err(|cause| {
-                    Error::io(format_args!("cannot sync {}", target.display()), cause)
-                })?;
-            }
+        self.sync_files()?;
+        match self.is_new_directory {
+            true => self.name_directory(),
+            false => self.name_files(),
         }
-        // The file that names the others comes last, so that whoever sees it sees them too.
-        let main = self.main.clone();
-        self.pending.sort_by_key(|pending| pending.name == main);
-        let mut named = Vec::new();
-        for pending in &self.pending {
-            let target = self.target(&pending.name);
-            let is_new = target.symlink_metadata().is_err();
-            let done = self.check_free(&target);
-            // In a directory that nobody sees yet there is nothing to keep.
-            let replace = self.force || self.new_directory.is_some();
-            if let Err(error) = done.and_then(|()| publish(pending, &target, replace)) {
-                for new in &named {
-                    let _ = fs::remove_file(new);
-                }
-                return Err(error);
-            }
-            named.extend(is_new.then_some(target));
-        }
-        if let Some(target) = &self.new_directory {
-            // What is in the directory must last before its name does.
-            if self.sync {
-                sync_directory(&self.directory, "sync-staging")?;
-            }
-            let named = fault::point("rename").and_then(|()| fs::rename(&self.directory, target));
-            named.map_err(|cause| {
-                Error::io(format_args!("cannot name {}", target.display()), cause)
-            })?;
-        }
-        self.committed = true;
-        if self.sync {
-            let changed = match &self.new_directory {
-                Some(target) => parent(target),
-                None => self.directory.clone(),
-            };
-            sync_directory(&changed, "sync-directory")?;
-        }
-        Ok(())
     }
 }
 
@@ -261,31 +384,32 @@ impl Drop for AtomicOutput {
                 let _ = fs::remove_file(temporary);
             }
         }
-        if self.new_directory.is_some() {
+        if self.is_new_directory {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-struct FileSink<'a> {
-    file: &'a mut File,
-    target: PathBuf,
+fn check_plain(name: &str) -> Result<()> {
+    let is_plain = Path::new(name).components().count() == 1
+        && !name.contains(['/', '\\'])
+        && name != ".."
+        && name != ".";
+    match is_plain {
+        true => Ok(()),
+        false => Err(Error::argument(format!(
+            "{name:?} is not the plain name of a file"
+        ))),
+    }
 }
 
-impl Sink for FileSink<'_> {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = fault::point("write").and_then(|()| self.file.write_all(bytes));
-        written.map_err(|cause| {
-            Error::io(
-                format_args!("cannot write {}", self.target.display()),
-                cause,
-            )
-        })
-    }
-
-    fn as_file(&self) -> Option<&File> {
-        Some(self.file)
-    }
+/// A file of a new directory: nobody looks for it before the directory has its name.
+fn create_new(path: &Path) -> Result<File> {
+    let opened = fault::point("create").and_then(|()| {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create_new(true).open(path)
+    });
+    opened.map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))
 }
 
 /// The directory that a path is in; a plain name is in the current one.
@@ -296,7 +420,14 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
+/// Whether it is a directory, and no link to one, that holds nothing.
+fn is_empty_directory(path: &Path) -> bool {
+    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    is_directory && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 fn already_exists(target: &Path) -> Error {
+    let target = target.strip_prefix(".").unwrap_or(target);
     Error::new(
         ErrorKind::Argument,
         "exists",
@@ -305,20 +436,6 @@ fn already_exists(target: &Path) -> Error {
             target.display()
         ),
     )
-}
-
-/// Reserves space, so that a full disk is reported before anything is written; does nothing where the system cannot.
-fn preallocate(file: &File, len: u64) -> io::Result<()> {
-    fault::point("reserve")?;
-    #[cfg(target_os = "linux")]
-    if len > 0 {
-        use rustix::io::Errno;
-        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    file.set_len(len)
 }
 
 #[cfg(test)]

@@ -16,9 +16,6 @@ pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<(
         io::ErrorKind::AlreadyExists => already_exists(target),
         _ => Error::io(format_args!("cannot name {}", target.display()), cause),
     };
-    if let Ok(old) = fs::metadata(target) {
-        let _ = pending.file.set_permissions(old.permissions());
-    }
     match &pending.temporary {
         // A hard link fails where a name exists; a rename would replace what appeared meanwhile.
         Some(temporary) if !force => {
@@ -39,7 +36,9 @@ pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<(
         None => {
             let link = |to: &Path| {
                 use rustix::fd::AsRawFd;
-                let unnamed = format!("/proc/self/fd/{}", pending.file.as_raw_fd());
+                let file = pending.file.as_ref();
+                let file = file.ok_or_else(|| fail(io::ErrorKind::Unsupported.into()))?;
+                let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
                 fault::point("link").map_err(fail)?;
                 let cwd = rustix::fs::CWD;
                 rustix::fs::linkat(cwd, unnamed, cwd, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
@@ -55,7 +54,7 @@ pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<(
                 .unwrap_or_default();
             let temporary = target.with_file_name(temporary_name(name));
             // Another run to the same target would take it for abandoned in this moment.
-            hold(&pending.file);
+            pending.file.as_ref().map(hold);
             link(&temporary)?;
             rename(&temporary, target).map_err(|cause| {
                 let _ = fs::remove_file(&temporary);
@@ -67,13 +66,14 @@ pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<(
     }
 }
 
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fault::point("rename")?;
     fs::rename(from, to)
 }
 
 /// Renames to a name that nothing has.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    fault::point("rename")?;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -85,11 +85,21 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     // Nothing had it a moment ago, and more cannot be known here.
+    fs::rename(from, to)
+}
+
+/// Renames a directory to the name of one that is empty. One that is not empty any more is never replaced.
+pub(super) fn rename_over_empty(from: &Path, to: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        // What is not empty is not removed; what was removed is as good as new.
+        fs::remove_dir(to)?;
+        return rename_new(from, to);
+    }
     rename(from, to)
 }
 
 /// Whether a hard link failed because there are none.
-fn has_no_links(cause: &io::Error) -> bool {
+pub(super) fn has_no_links(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported

@@ -1,6 +1,7 @@
 //! Files that are written before they have their name.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -21,7 +22,6 @@ pub(super) const SUFFIX: &str = ".tenfold-partial";
 
 /// Opens a file for what will be `directory/name`: without a name where the system can, else beside the target.
 pub(super) fn open_temporary(directory: &Path, name: &str) -> Result<(File, Option<PathBuf>)> {
-    remove_abandoned(directory, name);
     #[cfg(target_os = "linux")]
     if let Some(file) = open_unnamed(directory) {
         return Ok((file, None));
@@ -32,17 +32,47 @@ pub(super) fn open_temporary(directory: &Path, name: &str) -> Result<(File, Opti
 
 /// A file under a temporary name beside its target.
 pub(super) fn open_named(directory: &Path, name: &str) -> Result<(File, PathBuf)> {
-    let path = directory.join(temporary_name(name));
-    let opened = fault::point("create").and_then(|()| {
+    let create = |path: &Path| {
         let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create_new(true).open(&path)
-    });
-    let file = opened
-        .map_err(|cause| Error::io(format_args!("cannot create {}", path.display()), cause))?;
-    // A run that cleaned up in the moment before it was held removes it, or has removed it.
-    match hold(&file) && path.symlink_metadata().is_ok() {
-        true => Ok((file, path)),
-        false => open_named(directory, name),
+        options.read(true).write(true).create_new(true).open(path)
+    };
+    create_held(directory, name, create, hold)
+}
+
+/// A directory under a temporary name beside its target, and what holds it where directories can be held.
+pub(super) fn create_staging(directory: &Path, name: &str) -> Result<(Option<File>, PathBuf)> {
+    let create = |path: &Path| {
+        fs::create_dir(path)?;
+        Ok(File::open(path).ok())
+    };
+    create_held(directory, name, create, |lock| {
+        lock.as_ref().is_none_or(hold)
+    })
+}
+
+/// Creates something under a temporary name, until it is there and held.
+fn create_held<T>(
+    directory: &Path,
+    name: &str,
+    create: impl Fn(&Path) -> io::Result<T>,
+    hold: impl Fn(&T) -> bool,
+) -> Result<(T, PathBuf)> {
+    loop {
+        let path = directory.join(temporary_name(name));
+        match fault::point("create").and_then(|()| create(&path)) {
+            // A run that cleaned up in the moment before it was held removes it, or has removed it.
+            Ok(created) => {
+                if hold(&created) && path.symlink_metadata().is_ok() {
+                    return Ok((created, path));
+                }
+            }
+            // A process with the same number, in another container.
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => {
+                let what = format_args!("cannot create {}", path.display());
+                return Err(Error::io(what, cause));
+            }
+        }
     }
 }
 
@@ -61,6 +91,17 @@ pub(super) fn hold(file: &File) -> bool {
     }
 }
 
+/// Says the same of a file that is not ours alone. Others may hold it too.
+pub(super) fn hold_with_others(file: &File) {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        let _ = flock(file, FlockOperation::NonBlockingLockShared);
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
 /// A file without a name; `None` where the file system has none, or could not give it a name later.
 #[cfg(target_os = "linux")]
 fn open_unnamed(directory: &Path) -> Option<File> {
@@ -75,37 +116,68 @@ fn open_unnamed(directory: &Path) -> Option<File> {
         .map(File::from)
 }
 
-/// Removes temporary files and directories of earlier runs to the same target that no process holds.
-pub(super) fn remove_abandoned(directory: &Path, name: &str) {
-    #[cfg(unix)]
-    {
-        let prefix = format!(".{name}.");
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let found = entry.file_name();
-            let Some(found) = found.to_str() else {
-                continue;
-            };
-            if !(found.starts_with(&prefix) && found.ends_with(SUFFIX)) {
-                continue;
-            }
-            // Anything else is not ours: a link leads elsewhere, and opening a pipe waits for somebody to write.
-            let ours = |kind: fs::FileType| kind.is_file() || kind.is_dir();
-            if !entry.file_type().is_ok_and(ours) {
-                continue;
-            }
-            let Ok(file) = File::open(entry.path()) else {
-                continue;
-            };
-            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-                .is_ok()
-            {
-                let _ = match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-                    _ => fs::remove_file(entry.path()),
-                };
+/// What runs that may have ended left in a directory: listed once, for all files of an output.
+#[derive(Debug)]
+pub(super) struct Leftovers(Vec<PathBuf>);
+
+impl Leftovers {
+    pub(super) fn list(directory: &Path) -> Self {
+        // Without locks it is not known what is abandoned.
+        if !cfg!(unix) {
+            return Self(Vec::new());
+        }
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let is_temporary = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.ends_with(SUFFIX))
+        };
+        Self((entries.filter(is_temporary).map(|entry| entry.path())).collect())
+    }
+
+    /// Removes temporary files and directories of earlier runs to the same target that no process holds.
+    pub(super) fn remove_abandoned(&self, name: &str) {
+        for path in &self.0 {
+            let found = path.file_name().and_then(|found| found.to_str());
+            if found.is_some_and(|found| is_temporary_of(found, name)) {
+                remove_if_abandoned(path);
             }
         }
     }
+}
+
+/// Whether a temporary name was made for a file called `name`.
+fn is_temporary_of(found: &str, name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (found.strip_prefix('.'))
+        .and_then(|rest| rest.strip_prefix(name))
+        .and_then(|rest| rest.strip_prefix('.'))
+        .and_then(|rest| rest.strip_suffix(SUFFIX))
+        .and_then(|numbers| numbers.split_once('-'))
+        .is_some_and(|(process, count)| number(process) && number(count))
+}
+
+fn remove_if_abandoned(path: &Path) {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        let Ok(kind) = path.symlink_metadata().map(|found| found.file_type()) else {
+            return;
+        };
+        // Anything else is not ours: a link leads elsewhere, and opening a pipe waits for somebody to write.
+        if !kind.is_file() && !kind.is_dir() {
+            return;
+        }
+        let Ok(file) = File::open(path) else {
+            return;
+        };
+        // Where the system has no locks, nothing is known to be abandoned.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = match kind.is_dir() {
+                true => fs::remove_dir_all(path),
+                false => fs::remove_file(path),
+            };
+        }
+    }
     #[cfg(not(unix))]
-    let _ = (directory, name);
+    let _ = path;
 }

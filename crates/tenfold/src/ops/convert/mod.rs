@@ -145,9 +145,13 @@ impl Conversion {
     }
 
     /// Writes the files, looks at them again, and makes them visible.
+    ///
+    /// An output that was made for a file has its name ([`Output::name`]), and that counts, as it does for a link that
+    /// leads to another one. `file_name` is for outputs without a name, such as a directory.
     pub fn write(self, file_name: &str, mut out: Box<dyn Output + '_>) -> Result<Report> {
         self.refuse_losses()?;
-        let report = self.write_uncommitted(file_name, &mut *out)?;
+        let file_name = out.name().unwrap_or(file_name).to_owned();
+        let report = self.write_uncommitted(&file_name, &mut *out)?;
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.execute.control.advance(0)?;
         out.commit()?;
@@ -184,7 +188,6 @@ impl Conversion {
         };
         let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
         let (plan, outputs) = self.plan(adapted, plan_options)?;
-        let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
@@ -195,7 +198,7 @@ impl Conversion {
         };
         options.execute.control.expect(readback.work());
         execute(plan, &from, out, &counting)?;
-        let compared = readback.compare(out, &names, &outputs)?;
+        let compared = readback.compare(out, &outputs)?;
         let mut casts = self.counted;
         casts += counting.tally.counts();
         Ok(Report {
@@ -223,7 +226,7 @@ impl Conversion {
     }
 
     fn plan(&self, adapted: &Manifest, options: PlanOptions) -> Result<(Plan, Vec<Opened>)> {
-        layout::plan(self.format, adapted, &self.options, options)
+        layout::plan(self.format, adapted, &self.from, &self.options, options)
             .map_err(|error| error.in_format(self.format.spec().id))
     }
 }

@@ -10,7 +10,7 @@ use crate::format::{
 };
 use crate::model::{Kept, Manifest};
 use crate::ops::cast::cast_losses;
-use crate::ops::sparse;
+use crate::ops::{complete, sparse};
 use crate::prelude::*;
 
 /// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
@@ -19,6 +19,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
     let format = to.codec()?;
     let spec = format.spec();
     check_options(spec, options)?;
+    check_keys(from.manifest())?;
     let candidates = candidates(spec, options)?;
     let from = from.loaded()?.with_threads(options.execute.threads);
     let (from, arranged) = arrange(&from, format, options)?;
@@ -37,6 +38,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         ));
     };
     losses.extend(arranged);
+    losses.extend(complete::losses(&source));
     losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
     Ok(Conversion {
         profile,
@@ -50,6 +52,25 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         format,
         options: options.clone(),
     })
+}
+
+/// Refuses metadata with a key twice: a format that has it as a map would write a file that nobody reads.
+fn check_keys(what: &Manifest) -> Result<()> {
+    let of_tensors = what.tensors.iter();
+    let all = of_tensors.map(|tensor| (Some(&*tensor.name), &tensor.metadata));
+    for (tensor, metadata) in all.chain([(None, &what.metadata)]) {
+        let mut keys: Vec<_> = metadata.iter().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        let mut neighbours = keys.iter().zip(keys.iter().skip(1));
+        if let Some((key, _)) = neighbours.find(|(a, b)| a == b) {
+            let error = Error::argument(format!("metadata has the key {key:?} twice"));
+            return Err(match tensor {
+                Some(name) => error.in_tensor(name),
+                None => error,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options that the format does not have.

@@ -1,6 +1,7 @@
 //! What is different between two archives, in any formats.
 
 mod bytes;
+mod exact;
 mod metadata;
 mod names;
 mod numbers;

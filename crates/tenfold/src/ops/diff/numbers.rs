@@ -1,10 +1,9 @@
 //! How different the numbers of two tensors are.
 
 use super::tolerance::{Tolerance, grain};
-use super::{DiffOptions, Pair};
+use super::{DiffOptions, Pair, exact};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::Scalar;
 use crate::ops::Number;
 use crate::ops::chunks::Cut;
 use crate::ops::pieces::{self, Work};
@@ -195,17 +194,26 @@ impl Pass<'_> {
         } = scratch;
         a.doubles(left, count, buffers, x);
         b.doubles(right, count, buffers, y);
+        let numbers = || x.iter().zip(y.iter());
         distances.clear();
+        distances.extend(numbers().map(|(x, y)| (y - x).abs()));
         if job.by_bits {
             a.differing(left, right, count, differing);
-            exact_distances(a.scalar(), left, right, distances);
         } else {
             differing.clear();
-            let numbers = x.iter().zip(y.iter());
-            differing.extend(numbers.map(|(x, y)| !(x == y || x.is_nan() && y.is_nan())));
+            differing.extend(numbers().map(|(x, y)| !(x == y || x.is_nan() && y.is_nan())));
         }
-        if distances.is_empty() {
-            distances.extend(x.iter().zip(y.iter()).map(|(x, y)| (y - x).abs()));
+        if exact::is_long(a.scalar()) || exact::is_long(b.scalar()) {
+            for (n, ((&x, &y), distance)) in numbers().zip(&mut *distances).enumerate() {
+                let numbers = [(a, left, x), (b, right, y)]
+                    .map(|(of, bytes, value)| Number::at(of.scalar(), bytes, n, value));
+                if let Some(apart) = exact::distance(numbers) {
+                    *distance = apart as f64;
+                    if let Some(differs) = differing.get_mut(n) {
+                        *differs |= apart > 0;
+                    }
+                }
+            }
         }
         let rule = Rule {
             tolerance: self.options.tolerance,
@@ -225,34 +233,6 @@ impl Pass<'_> {
             }
         }
         sums
-    }
-}
-
-/// How far integers that are too long for f64 are apart.
-fn exact_distances(scalar: Scalar, a: &[u8], b: &[u8], out: &mut Vec<f64>) {
-    fn each<const N: usize>(
-        a: &[u8],
-        b: &[u8],
-        out: &mut Vec<f64>,
-        distance: impl Fn([u8; N], [u8; N]) -> u128,
-    ) {
-        let numbers = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
-        out.extend(numbers.map(|(&a, &b)| distance(a, b) as f64));
-    }
-    match scalar {
-        Scalar::U64 => each(a, b, out, |a, b| {
-            u64::from_le_bytes(a).abs_diff(u64::from_le_bytes(b)).into()
-        }),
-        Scalar::I64 => each(a, b, out, |a, b| {
-            i64::from_le_bytes(a).abs_diff(i64::from_le_bytes(b)).into()
-        }),
-        Scalar::U128 => each(a, b, out, |a, b| {
-            u128::from_le_bytes(a).abs_diff(u128::from_le_bytes(b))
-        }),
-        Scalar::I128 => each(a, b, out, |a, b| {
-            i128::from_le_bytes(a).abs_diff(i128::from_le_bytes(b))
-        }),
-        _ => {}
     }
 }
 

@@ -237,3 +237,32 @@ fn metadata_is_compared_by_value() {
     };
     assert!(diff(&a, &b, &options).unwrap().is_equal());
 }
+
+#[test]
+fn long_integers_of_different_types_are_compared_to_the_last_digit() {
+    let of = |dtype, numbers: [[u8; 8]; 3]| {
+        let mut builder = ArchiveBuilder::new();
+        builder
+            .push("ids", dtype, &[3], Bytes::from(numbers.concat()))
+            .unwrap();
+        builder.finish()
+    };
+    let long = (1i64 << 60) + 1;
+    let signed = of(DType::I64, [5, long, -long].map(i64::to_le_bytes));
+    let float = long as f64;
+    let floats = of(DType::F64, [5.0, float, -float].map(f64::to_le_bytes));
+    let unsigned = of(DType::U64, [5, 1 << 60, 7].map(u64::to_le_bytes));
+    let options = DiffOptions {
+        ignore_dtype: true,
+        ..DiffOptions::default()
+    };
+    let found = diff(&signed, &floats, &options).unwrap();
+    assert_eq!(values(&found).different, 2);
+    assert_eq!(values(&found).max_abs, Some(1.0));
+    let found = diff(&unsigned, &signed, &options).unwrap();
+    assert_eq!(values(&found).different, 2);
+    assert_eq!(values(&found).first.as_ref().unwrap().index, [1]);
+    let same = of(DType::U64, [5, 1 << 60, 7].map(u64::to_le_bytes));
+    let same = diff(&unsigned, &same, &options).unwrap();
+    assert_eq!(same.equal, 1);
+}

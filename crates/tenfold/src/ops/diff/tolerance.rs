@@ -6,6 +6,7 @@ use crate::transform::precision;
 /// How far two numbers may be apart to count as equal: within any of the bounds that are given. Equal infinities and two
 /// NaNs are equal, and so are 0 and -0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Tolerance {
     /// At most this times the absolute value of the first number, together with `atol`.
     pub rtol: f64,
@@ -16,6 +17,11 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
+    /// Bounds of which each that is 0 allows nothing.
+    pub fn new(rtol: f64, atol: f64, ulp: u64) -> Self {
+        Self { rtol, atol, ulp }
+    }
+
     /// Whether finite numbers that are not equal are near enough; `distance` is how far they are apart.
     pub(super) fn allows(&self, a: f64, b: f64, distance: f64, grain: Option<(u32, i32)>) -> bool {
         if distance <= self.atol + self.rtol * a.abs() {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::{Value, ValueKind};
 use crate::prelude::*;
 
-/// The types that [`parse_value`] knows, and what their text looks like. Any of the first eleven with `[]` behind it is a
+/// The types that [`parse_value`] knows, and what their text looks like. Any of the first twelve with `[]` behind it is a
 /// list of them, written as in JSON.
 pub const VALUE_TYPES: &[(&str, &str)] = &[
     ("bool", "true or false"),
@@ -64,7 +64,10 @@ pub fn parse_value_like(like: &Value, text: &str) -> Result<Value> {
 
 /// The name of a value's type, as [`parse_value`] takes it.
 pub fn value_type(value: &Value) -> String {
-    let of = |kind: ValueKind| format!("{}[]", kind.name());
+    let of = |kind: ValueKind| match kind {
+        ValueKind::List => "json".into(),
+        kind => format!("{}[]", kind.name()),
+    };
     match value {
         Value::Null => "null".into(),
         Value::Bytes(_) => "bytes".into(),

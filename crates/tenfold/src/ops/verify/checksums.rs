@@ -10,8 +10,8 @@ use crate::prelude::*;
 use crate::transform::{Input, PIECE, View, as_size};
 
 /// Compares the checksums of tensors and of the ranges that these lie in, where there are some. The first that is wrong is
-/// the error, that of a tensor before that of a range.
-pub(in crate::ops) fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
+/// the error, that of a tensor before that of a range. [`verify`](crate::ops::verify()) finds all of them, and more.
+pub fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
     let id = archive.format().map_or("file", |spec| spec.id);
     let seals = Seals::of(archive);
     for sealed in &seals.sealed {

@@ -2,7 +2,7 @@
 
 mod checksums;
 
-pub(super) use checksums::compare_checksums;
+pub use checksums::compare_checksums;
 
 use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;

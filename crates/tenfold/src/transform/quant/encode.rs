@@ -5,12 +5,14 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::model::{BlockSpec, DType, Decode, Endian, Part, TensorInfo};
 use crate::prelude::*;
+use crate::transform::CastCounts;
 use crate::transform::elements::ElementMap;
 
 /// Values of one block of the types that are written.
 const BLOCK: usize = 32;
 
-type Encode = fn(&[f32; BLOCK], &mut Vec<u8>);
+/// Appends a block, and gives its scale.
+type Encode = fn(&[f32; BLOCK], &mut Vec<u8>) -> f32;
 
 /// The types into which numbers are quantized.
 const TYPES: &[(&str, Encode)] = &[("Q8_0", q8_0), ("Q4_0", q4_0)];
@@ -102,6 +104,16 @@ impl Decode for Quantizer {
         elements: Range<u64>,
         out: &mut [u8],
     ) -> Result<()> {
+        self.decode_counted(tensor, read, elements, out).map(drop)
+    }
+
+    fn decode_counted(
+        &self,
+        tensor: &TensorInfo,
+        read: &dyn Fn(usize, Range<u64>) -> Result<Bytes>,
+        elements: Range<u64>,
+        out: &mut [u8],
+    ) -> Result<CastCounts> {
         let numbers = match &self.from {
             From::Part((map, width)) => {
                 let mut bytes = read(0, elements.start * width..elements.end * width)?.to_vec();
@@ -115,20 +127,40 @@ impl Decode for Quantizer {
                 bytes
             }
         };
+        let mut counts = CastCounts::default();
         let mut encoded = Vec::new();
         let mut values = [0.0; BLOCK];
         for block in numbers.chunks_exact(4 * BLOCK) {
             for (value, bytes) in values.iter_mut().zip(block.as_chunks().0) {
                 *value = f32::from_le_bytes(*bytes);
             }
-            (self.encode)(&values, &mut encoded);
+            let scale = (self.encode)(&values, &mut encoded);
+            counts += count(&values, scale);
         }
         if encoded.len() != out.len() {
             return Err(Error::argument("numbers that are not whole blocks"));
         }
         out.copy_from_slice(&encoded);
-        Ok(())
+        Ok(counts)
     }
+}
+
+/// What of a block is lost beyond rounding: NaN, of which there is none in a block, and all of it where the scale, which is
+/// written as f16, has no place there.
+fn count(values: &[f32; BLOCK], scale: f32) -> CastCounts {
+    let number = |matches: fn(&&f32) -> bool| values.iter().filter(matches).count() as u64;
+    let half = half::f16::from_f32(scale);
+    let mut counts = CastCounts {
+        numbers: BLOCK as u64,
+        nans: number(|value| value.is_nan()),
+        ..CastCounts::default()
+    };
+    if !half.is_finite() {
+        counts.overflows = counts.numbers - counts.nans;
+    } else if half == half::f16::ZERO {
+        counts.underflows = number(|value| **value != 0.0 && !value.is_nan());
+    }
+    counts
 }
 
 /// One over the scale, or 0 where all values are.
@@ -142,7 +174,7 @@ fn put_half(value: f32, out: &mut Vec<u8>) {
 
 // Saturating, as casts of floats are: what is not a number becomes 0.
 #[allow(clippy::cast_possible_truncation)]
-fn q8_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
+fn q8_0(values: &[f32; BLOCK], out: &mut Vec<u8>) -> f32 {
     let largest = values.iter().fold(0.0, |max: f32, v| max.max(v.abs()));
     let d = largest / 127.0;
     let inverse = inverse(d);
@@ -152,6 +184,7 @@ fn q8_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
             .iter()
             .map(|v| (round(v * inverse) as i8).cast_unsigned()),
     );
+    d
 }
 
 /// To the nearest whole number, halves away from zero. `core` has no rounding of its own in every release we build with.
@@ -169,7 +202,7 @@ fn round(value: f32) -> f32 {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturating, and at most 15
-fn q4_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
+fn q4_0(values: &[f32; BLOCK], out: &mut Vec<u8>) -> f32 {
     // The first number, not 0: the sign of a block of zeros is that of its first.
     let first = values.iter().copied().find(|value| !value.is_nan());
     let mut largest = first.unwrap_or(0.0);
@@ -184,6 +217,7 @@ fn q4_0(values: &[f32; BLOCK], out: &mut Vec<u8>) {
     let code = |value: f32| ((value * inverse + 8.5) as u8).min(15);
     let (low, high) = values.split_at(BLOCK / 2);
     out.extend(low.iter().zip(high).map(|(a, b)| code(*a) | code(*b) << 4));
+    d
 }
 
 #[cfg(test)]

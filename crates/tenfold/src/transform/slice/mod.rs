@@ -12,11 +12,12 @@ use crate::format::Form;
 use crate::model::{Axis, DType, Endian, Lanes, Layout, Part, Role, Selection, Steps, TensorInfo};
 use crate::prelude::*;
 use crate::transform::elements::ElementMap;
+use crate::transform::strides::strides;
 use crate::transform::{Data, PIECE, Scatter, View, as_size, overflow};
 
 use entries::Entries;
 use gather::{Gather, Run, Stored};
-use places::{Exchange, Lines, column_major, strides};
+use places::{Exchange, Lines, column_major};
 
 /// Elements that are gathered at once, at most: what their places take is bounded too.
 const BATCH: u64 = 1 << 19;

@@ -6,6 +6,7 @@ use crate::model::{Axis, DType, Endian, Part, Selection, Steps, Symmetry, Tensor
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::packed::{self, Triangle};
+use crate::transform::strides::strides;
 use crate::transform::{as_size, overflow};
 
 /// The places of the units of a result where every step along a dimension goes equally far.
@@ -156,27 +157,6 @@ impl Exchange {
         }
         Ok(())
     }
-}
-
-/// How far a step along each dimension goes in a dense order.
-pub(super) fn strides(shape: &[u64], column_major: bool) -> Result<Vec<u64>> {
-    let mut strides = vec![0; shape.len()];
-    if shape.contains(&0) {
-        return Ok(strides);
-    }
-    let mut next = 1u64;
-    let mut set = |k: usize| -> Result<()> {
-        strides[k] = next;
-        next = next
-            .checked_mul(shape[k])
-            .ok_or_else(|| overflow("the number of elements"))?;
-        Ok(())
-    };
-    match column_major {
-        true => (0..shape.len()).try_for_each(&mut set)?,
-        false => (0..shape.len()).rev().try_for_each(&mut set)?,
-    }
-    Ok(strides)
 }
 
 /// The numbers of an element stay together, whatever the order of the elements is.

@@ -8,7 +8,7 @@ use crate::format::Form;
 use crate::model::{DType, Endian, Layout, PairIndex, Part, Role, Scalar, TensorInfo};
 use crate::prelude::*;
 use crate::transform::elements::ElementMap;
-use crate::transform::{Data, View, as_size, overflow};
+use crate::transform::{Data, View, as_size};
 
 /// The places in the order of the file, and the values in the wanted form.
 pub(super) fn read(
@@ -29,29 +29,6 @@ pub(super) fn read(
         Layout::Pairs { nnz, index, .. } => pairs(data, tensor, form, *nnz, *index, strides),
         _ => Err(Error::argument("not a sparse layout")),
     }
-}
-
-/// How far a step along each dimension goes in the dense order.
-pub(super) fn strides(tensor: &TensorInfo, layout: &Layout) -> Result<Vec<u64>> {
-    let shape = &tensor.shape;
-    if shape.contains(&0) && matches!(tensor.layout, Layout::Pairs { .. }) {
-        // Whatever the other lengths are, there is no place.
-        return Ok(vec![0; shape.len()]);
-    }
-    let mut strides = vec![0; shape.len()];
-    let mut next = 1u64;
-    let mut set = |dim: usize| -> Result<()> {
-        strides[dim] = next;
-        next = next
-            .checked_mul(shape[dim].max(1))
-            .ok_or_else(|| overflow("the number of elements"))?;
-        Ok(())
-    };
-    match layout {
-        Layout::ColumnMajor => (0..shape.len()).try_for_each(&mut set)?,
-        _ => (0..shape.len()).rev().try_for_each(&mut set)?,
-    }
-    Ok(strides)
 }
 
 fn coo(data: Data<'_>, tensor: &TensorInfo, nnz: u64, strides: &[u64]) -> Result<Vec<u64>> {

@@ -10,6 +10,7 @@ use crate::model::{Layout, Operation, TensorInfo};
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::orbit::Orbits;
+use crate::transform::strides::strides;
 use crate::transform::{Data, as_size};
 
 /// The entries of a sparse tensor, sorted by their place in the dense one.
@@ -39,7 +40,7 @@ impl Scatter {
         let width = form.dtype.width().ok_or_else(|| {
             Error::unsupported("sparse", format!("sparse elements of {}", form.dtype))
         })?;
-        let strides = entries::strides(tensor, &form.layout)?;
+        let strides = strides(&tensor.shape, form.layout == Layout::ColumnMajor)?;
         let (places, values) = entries::read(data, tensor, form, &strides)?;
         if values.len() / width != places.len() {
             let message = format!(

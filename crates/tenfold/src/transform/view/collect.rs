@@ -121,7 +121,7 @@ mod tests {
         broken: bool,
     }
 
-    impl Source for Arc<Watched> {
+    impl Source for Watched {
         fn len(&self) -> u64 {
             self.len
         }

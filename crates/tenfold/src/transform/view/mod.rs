@@ -37,6 +37,7 @@ pub(crate) struct View<'a> {
     /// Where casts are counted.
     tally: Option<&'a Tally>,
     /// How many threads make all of it; 0 is one for every core.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))] // there is one
     threads: usize,
 }
 
@@ -194,7 +195,7 @@ impl<'a> View<'a> {
                 scatter.read_into(at, out);
                 Ok(())
             }
-            Body::Decoded(decoded) => decoded.read_into(at, out),
+            Body::Decoded(decoded) => decoded.read_into(at, out, self.tally),
             Body::Pack(pack) => pack.read_into(at, out),
             Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {

@@ -1,5 +1,8 @@
 //! Writes segments at their places, in parallel.
 
+mod tasks;
+mod window;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -8,39 +11,18 @@ use crate::error::{Error, Result};
 use crate::format::execute::target::{NamedFile, copy, write_at};
 use crate::format::execute::{Digesting, ExecuteOptions, Progress, known_len, tensor};
 use crate::format::{Segment, Written};
-use crate::model::{Checksum, Layout, Payload, TensorInfo};
+use crate::model::{Checksum, Payload};
 use crate::prelude::*;
 use crate::threads::thread_count;
-use crate::transform::{Input, PIECE, View, as_size};
+use crate::transform::{Input, View, as_size};
+
+use tasks::Task;
+use window::Window;
 
 /// Segments up to this length are gathered in memory and written together.
 const SMALL: u64 = 256 << 10;
-/// Gathered bytes that are written at once.
-const GATHER: u64 = 1 << 20;
 /// Padding with zeros from this length on is not written: a new file has them already.
 const HOLE: u64 = 16 << 10;
-/// Bytes of one large segment that one worker moves before it takes other work.
-const SHARE: u64 = 64 << 20;
-
-/// Something for one worker to do.
-enum Task {
-    /// Neighbouring segments, written together.
-    Gather { segments: Range<usize> },
-    /// Bytes `from..from + len` of a tensor that can be entered anywhere.
-    Share { segment: usize, from: u64, len: u64 },
-    /// One of the tiles of a tensor that is written tile by tile.
-    Tile { segment: usize, tile: u64 },
-    /// A tensor from its beginning to its end.
-    Whole { segment: usize },
-}
-
-/// How a segment that is not gathered is written.
-enum Large {
-    Nothing,
-    Shares,
-    Whole,
-}
-
 pub(super) fn write(
     run: &[Segment],
     from: &Archive,
@@ -108,59 +90,6 @@ impl Job<'_> {
         place(segment)..place(segment + 1)
     }
 
-    /// Divides the work so that every worker can take any of it.
-    fn tasks(&self) -> Result<Vec<Task>> {
-        let mut tasks = Vec::new();
-        let mut first = 0;
-        for (segment, what) in self.run.iter().enumerate() {
-            let range = self.range(segment);
-            let len = range.end - range.start;
-            let large = match what {
-                Segment::Tensor { index, digest, .. } if len > SMALL => Some(
-                    match is_light(tensor(self.from, *index)?) && digest.is_none() {
-                        true => Large::Shares,
-                        false => Large::Whole,
-                    },
-                ),
-                Segment::Copy { .. } if len > SMALL => Some(Large::Shares),
-                // Zeros come by themselves: the file is longer in the end.
-                Segment::Align { fill: 0, .. } if len > SMALL => Some(Large::Nothing),
-                _ => None,
-            };
-            let gathered = range.end - self.range(first).start;
-            if large.is_some() || gathered > GATHER {
-                if first < segment {
-                    tasks.push(Task::Gather {
-                        segments: first..segment,
-                    });
-                }
-                first = segment;
-            }
-            match large {
-                Some(Large::Shares) if self.tiles(segment)?.is_some() => {
-                    let tiles = 0..self.tiles(segment)?.unwrap_or(0);
-                    tasks.extend(tiles.map(|tile| Task::Tile { segment, tile }));
-                }
-                Some(Large::Shares) => {
-                    let shares =
-                        (0..len.div_ceil(SHARE)).map(|n| (n * SHARE, SHARE.min(len - n * SHARE)));
-                    tasks.extend(shares.map(|(from, len)| Task::Share { segment, from, len }));
-                }
-                Some(Large::Whole) => tasks.push(Task::Whole { segment }),
-                Some(Large::Nothing) | None => {}
-            }
-            if large.is_some() {
-                first = segment + 1;
-            }
-        }
-        if first < self.run.len() {
-            tasks.push(Task::Gather {
-                segments: first..self.run.len(),
-            });
-        }
-        Ok(tasks)
-    }
-
     /// Lets workers take tasks until none is left or one failed; gives the hashes that were asked for, by segment.
     fn carry_out(&self, tasks: &[Task]) -> Result<LookupMap<usize, Checksum>> {
         let next = AtomicUsize::new(0);
@@ -216,14 +145,6 @@ impl Job<'_> {
                 Err(_) => error,
             },
             _ => error,
-        }
-    }
-
-    /// How many tiles a segment is written in, if it is.
-    fn tiles(&self, segment: usize) -> Result<Option<u64>> {
-        match self.run.get(segment) {
-            Some(Segment::Tensor { .. }) => Ok(self.view(segment)?.tiles()),
-            _ => Ok(None),
         }
     }
 
@@ -372,66 +293,6 @@ impl Job<'_> {
         };
         let data = self.from.data().counted(&self.options.tally);
         View::new(data, tensor(self.from, *index)?, *part, want)
-    }
-}
-
-/// Whether a view of the tensor costs nothing to make, so that every share can make its own.
-fn is_light(tensor: &TensorInfo) -> bool {
-    let dense = matches!(
-        tensor.layout,
-        Layout::RowMajor
-            | Layout::ColumnMajor
-            | Layout::Decoded
-            | Layout::Opaque { .. }
-            | Layout::Packed(_)
-    );
-    dense
-        && tensor
-            .parts
-            .iter()
-            .all(|part| !matches!(part.payload, Payload::Encoded { .. }))
-}
-
-/// Neighbouring small reads from a file, fetched together.
-#[derive(Default)]
-struct Window {
-    source: usize,
-    at: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window {
-    fn read(&mut self, input: &Input<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let len = as_size(input.len())?;
-        out.clear();
-        let (id, source, range) = match input {
-            Input::Source { id, source, range } if !source.is_memory() && len < PIECE / 64 => {
-                (id, source, range)
-            }
-            _ => {
-                out.resize(len, 0);
-                return input.read_into(0, out);
-            }
-        };
-        let inside = id.index() == self.source
-            && range.start >= self.at
-            && range.end <= self.at + self.bytes.len() as u64;
-        if !inside {
-            let fetch = as_size(
-                (source.len().saturating_sub(range.start))
-                    .min(SMALL)
-                    .max(len as u64),
-            )?;
-            // Forgotten first, so that a failed read leaves nothing that looks like data.
-            self.source = usize::MAX;
-            self.bytes.resize(fetch, 0);
-            source.read_into(range.start, &mut self.bytes)?;
-            self.source = id.index();
-            self.at = range.start;
-        }
-        let from = as_size(range.start - self.at)?;
-        out.extend_from_slice(self.bytes.get(from..from + len).unwrap_or_default());
-        Ok(())
     }
 }
 

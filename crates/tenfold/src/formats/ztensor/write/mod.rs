@@ -2,6 +2,7 @@
 
 mod index;
 mod pieces;
+mod sharing;
 
 use crate::error::{Error, Result};
 use crate::format::{Checksums, Compression, FilePlan, Plan, PlanOptions, Segment, Survey};
@@ -10,7 +11,8 @@ use crate::model::{Codec, DigestKind, Manifest, Over, TensorInfo};
 use crate::prelude::*;
 
 use index::Catalog;
-use pieces::{Object, share};
+use pieces::Object;
+use sharing::share;
 
 /// Where data begins in the canonical form of generation 2.
 const CANONICAL_ALIGN: u64 = 65536;
@@ -59,7 +61,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         objects.push(object.map_err(|error| error.in_tensor(&info.name))?);
     }
     if target.canonical {
-        requests = pieces::canonical_order(&what.tensors, &mut objects, requests)?;
+        requests = sharing::canonical_order(&what.tensors, &mut objects, requests)?;
     }
     let requests = share(&mut objects, requests);
     let blobs: Vec<_> = requests.iter().map(|request| request.of).collect();

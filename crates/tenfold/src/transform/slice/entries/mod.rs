@@ -1,11 +1,11 @@
 //! The entries of a sparse tensor that a slice wants: indices are looked at piece by piece, values only where they count.
 
+mod records;
+mod rows;
+
 use crate::error::{Error, Result};
-use crate::model::{
-    Axis, DType, Endian, Layout, PairIndex, Part, Role, Scalar, Selection, TensorInfo,
-};
+use crate::model::{Axis, DType, Layout, Part, Role, Scalar, Selection, TensorInfo};
 use crate::prelude::*;
-use crate::transform::elements::ElementMap;
 use crate::transform::slice::gather::{Gather, Run, Stored};
 use crate::transform::{Data, as_size};
 
@@ -99,16 +99,6 @@ struct Search<'s, 'a> {
     values: Vec<u8>,
 }
 
-/// Entries of a matrix by rows whose columns are to be looked at together.
-struct Columns<'c, 'a> {
-    axis: &'c Axis,
-    gather: Gather<'c, 'a>,
-    signed: bool,
-    /// Places of rows in the result, each with entries.
-    pieces: Vec<(u64, Range<u64>)>,
-    count: u64,
-}
-
 impl<'a> Search<'_, 'a> {
     fn coo(&mut self, nnz: u64) -> Result<bool> {
         let rank = self.axes.len() as u64;
@@ -146,157 +136,6 @@ impl<'a> Search<'_, 'a> {
         }
         self.fetch(&values)?;
         Ok(true)
-    }
-
-    /// Only the wanted rows are looked at.
-    fn csr(&mut self, nnz: u64) -> Result<bool> {
-        let [rows, columns] = self.axes else {
-            let message = format!("rows are stored for {} dimensions", self.axes.len());
-            return Err(broken(message));
-        };
-        let (starts, starts_signed) = self.integers(&Role::Indptr, rows.dim.checked_add(1))?;
-        let (indices, indices_signed) = self.integers(&Role::Indices, Some(nnz))?;
-        let values = self.values(nnz)?;
-        if starts.is_stream() || indices.is_stream() {
-            return Ok(false);
-        }
-        let mut starts = Gather::new(&starts);
-        let mut columns = Columns {
-            axis: columns,
-            gather: Gather::new(&indices),
-            signed: indices_signed,
-            pieces: Vec::new(),
-            count: 0,
-        };
-        let mut first = 0;
-        let mut seen = 0u64;
-        while first < rows.count() {
-            let places = first..rows.count().min(first + CHUNK);
-            first = places.end;
-            let bounds = bounds(&mut starts, rows, places.clone(), starts_signed)?;
-            for (place, bounds) in places.zip(bounds) {
-                if bounds.start > bounds.end || bounds.end > nnz {
-                    let row = rows.at(place).0;
-                    let message = format!("row {row} is entries {bounds:?} of {nnz}");
-                    return Err(broken(message));
-                }
-                // Rows that share entries could make work of any size.
-                seen = seen.saturating_add(bounds.end - bounds.start);
-                if seen > nnz {
-                    return Err(broken("rows share entries"));
-                }
-                self.row(&mut columns, place, bounds)?;
-            }
-        }
-        self.columns(&mut columns)?;
-        self.fetch(&values)?;
-        Ok(true)
-    }
-
-    /// Notes the entries of a row, and looks at those that were noted when they are many.
-    fn row(&mut self, columns: &mut Columns<'_, 'a>, place: u64, bounds: Range<u64>) -> Result<()> {
-        let mut from = bounds.start;
-        while from < bounds.end {
-            let len = (CHUNK - columns.count).min(bounds.end - from);
-            columns.pieces.push((place, from..from + len));
-            columns.count += len;
-            from += len;
-            if columns.count == CHUNK {
-                self.columns(columns)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks at the entries that were noted.
-    fn columns(&mut self, columns: &mut Columns<'_, 'a>) -> Result<()> {
-        let mut runs = Vec::new();
-        let mut out = 0;
-        for (_, entries) in &columns.pieces {
-            let (place, len) = (entries.start, entries.end - entries.start);
-            runs.push(Run { place, len, out });
-            out += as_size(len)?;
-        }
-        let found = numbers(&mut columns.gather, &mut runs, out, columns.signed)?;
-        let entries = (columns.pieces.iter())
-            .flat_map(|(place, entries)| entries.clone().map(move |n| (*place, n)));
-        for ((place, n), index) in entries.zip(found) {
-            let index = in_range(columns.axis, 1, n, index)?;
-            self.want(step(Some(place), columns.axis, index), n)?;
-        }
-        columns.pieces.clear();
-        columns.count = 0;
-        Ok(())
-    }
-
-    /// Indices and values are records: all of them are looked at.
-    fn pairs(&mut self, nnz: u64, index: PairIndex) -> Result<bool> {
-        let part = self.role(&Role::Values)?;
-        let width = part
-            .dtype
-            .width()
-            .ok_or_else(|| broken("values without a size"))?;
-        let indices = match index {
-            PairIndex::Axes => self.axes.len(),
-            PairIndex::ColumnMajor | PairIndex::RowMajor => 1,
-        };
-        let record = indices * 8 + width;
-        if nnz.checked_mul(record as u64) != Some(part.payload.len()) {
-            let message = format!("{} bytes for {nnz} records of {record}", part.payload.len());
-            return Err(broken(message));
-        }
-        let map = ElementMap::new(part.dtype, part.endian, self.dtype, Endian::Little)?;
-        let stored = Stored::records(self.data, &part.payload, record as u64)?;
-        let mut gather = Gather::new(&stored);
-        let mut chunk = Vec::new();
-        let mut first = 0;
-        while first < nnz {
-            let count = CHUNK.min(nnz - first);
-            fetch(&mut gather, first, count, &mut chunk)?;
-            for (record, n) in chunk.chunks_exact(record).zip(first..) {
-                let (numbers, value) = record.split_at(indices * 8);
-                let place = self.place_of(numbers, index, n)?;
-                let before = self.wanted.len();
-                self.want(place, n)?;
-                if self.wanted.len() > before {
-                    self.values.extend_from_slice(value);
-                }
-            }
-            first += count;
-        }
-        map.apply(&mut self.values, None)?;
-        Ok(true)
-    }
-
-    /// The place in the result of the record number `n`, if it is wanted.
-    fn place_of(&self, numbers: &[u8], index: PairIndex, n: u64) -> Result<Option<u64>> {
-        let mut numbers = (numbers.as_chunks::<8>().0.iter()).map(|n| u64::from_le_bytes(*n));
-        let dims = self.axes.iter().enumerate();
-        if index == PairIndex::Axes {
-            return dims
-                .zip(numbers)
-                .try_fold(Some(0), |place, ((dim, axis), index)| {
-                    let index = in_range(axis, dim, n, index.into())?;
-                    Ok(step(place, axis, index))
-                });
-        }
-        let elements = self.tensor.elements().unwrap_or(0);
-        let mut single = numbers.next().unwrap_or(u64::MAX);
-        if single >= elements {
-            let message = format!("entry {n}: index {single}, there are {elements} elements");
-            return Err(broken(message));
-        }
-        let mut of_axis = vec![0; self.axes.len()];
-        let mut split = |dim: usize, axis: &Axis| {
-            of_axis[dim] = single % axis.dim;
-            single /= axis.dim;
-        };
-        match index {
-            PairIndex::ColumnMajor => dims.for_each(|(dim, axis)| split(dim, axis)),
-            _ => dims.rev().for_each(|(dim, axis)| split(dim, axis)),
-        }
-        let mut axes = self.axes.iter().zip(of_axis);
-        Ok(axes.try_fold(0, |place, (axis, index)| step(Some(place), axis, index)))
     }
 
     fn want(&mut self, place: Option<u64>, n: u64) -> Result<()> {
@@ -400,31 +239,6 @@ fn numbers(
         true => numbers.map(|n| i64::from_le_bytes(*n).into()).collect(),
         false => numbers.map(|n| u64::from_le_bytes(*n).into()).collect(),
     })
-}
-
-/// Which entries some of the wanted rows have.
-fn bounds(
-    gather: &mut Gather<'_, '_>,
-    rows: &Axis,
-    places: Range<u64>,
-    signed: bool,
-) -> Result<Vec<Range<u64>>> {
-    let count = as_size(places.end - places.start)?;
-    let mut runs: Vec<Run> = (places.enumerate())
-        .map(|(n, place)| Run {
-            place: rows.at(place).0,
-            len: 2,
-            out: 2 * n,
-        })
-        .collect();
-    let numbers = numbers(gather, &mut runs, 2 * count, signed)?;
-    let bound = |number: i128| {
-        u64::try_from(number)
-            .map_err(|cause| broken(format!("indptr holds {number}")).because(cause))
-    };
-    (numbers.as_chunks().0.iter())
-        .map(|[from, to]| Ok(bound(*from)?..bound(*to)?))
-        .collect()
 }
 
 fn broken(message: impl Into<String>) -> Error {
