@@ -193,7 +193,7 @@
 //!             return Err(Error::malformed("vec.trailing", "bytes behind the last element").at(at));
 //!         }
 //!         let mut manifest = Manifest::new("1");
-//!         let mut tensor = TensorInfo::dense(cx.stem(), DType::F32, vec![elements], Payload::main(data));
+//!         let mut tensor = TensorInfo::dense(cx.tensor_name(), DType::F32, vec![elements], Payload::main(data));
 //!         tensor.unnamed = true; // the file has no place for a name
 //!         manifest.tensors.push(tensor);
 //!         Ok(manifest)

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tenfold::model::{BlockSpec, DType};
 
-use super::parse::{bytes, cast_rule, quantize_rule};
-use super::{Checking, Filter, Reading, Writing};
+use super::parse::bytes;
+use super::{Checking, Filter, Reading, Types, Writing};
 use crate::failure::{Failure, Result};
 
 pub(super) const CONVERT_EXAMPLES: &str = "\
@@ -32,22 +31,15 @@ pub(crate) struct ConvertArgs {
     /// The file to read, or a directory of files as one archive; several are read as one. The last is the file to write, unless -o names it
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Write quantized tensors as the numbers they stand for
-    #[arg(long)]
-    pub(crate) dequantize: bool,
-    /// Write numbers as this type, all tensors or those that match, to the nearest and counting what is out of range; the last match counts
-    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
-    pub(crate) cast: Vec<(DType, Option<String>)>,
-    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts
-    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
-    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
+    #[command(flatten)]
+    pub(crate) types: Types,
     /// Write the tensors that are whole in a damaged file, where its format lets them be found
     #[arg(long)]
     pub(crate) salvage: bool,

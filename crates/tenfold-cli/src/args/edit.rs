@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::parse::bytes;
-use super::{Checking, Filter, Reading, Writing};
+use super::{Checking, Filter, Reading, Types, Writing};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -41,7 +41,7 @@ pub(crate) struct Files {
     /// The files to read, each a file, a directory of files or an index; several are read as one
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write; with a / at the end, a new directory with a file for every tensor, or with the shards
+    /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
@@ -65,6 +65,8 @@ pub(crate) struct ExtractArgs {
     pub(crate) tensors: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) types: Types,
     #[command(flatten)]
     pub(crate) sharding: Sharding,
     #[command(flatten)]

@@ -62,7 +62,8 @@ pub(crate) struct MetaGet {
 /// What every editing command of `meta` takes.
 #[derive(Args, Debug)]
 pub(crate) struct MetaEdit {
-    /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all
+    /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all;
+    /// with a / at the end, a new directory with the shards of the input, or with a file for every tensor
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// The metadata of this tensor instead of the file's

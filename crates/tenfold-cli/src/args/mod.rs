@@ -23,7 +23,7 @@ pub(crate) use meta::{
 pub(crate) use read::{
     DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, VerifyArgs,
 };
-pub(crate) use writing::{Allow, Checking, Checksum, Writing};
+pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
 Examples:

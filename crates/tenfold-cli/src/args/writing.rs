@@ -1,9 +1,24 @@
 //! What every writing command takes.
 
 use clap::{Args, ValueEnum};
+use tenfold::model::{BlockSpec, DType};
 
 use super::Threads;
-use super::parse::{format, key_value, zstd_rule};
+use super::parse::{cast_rule, format, key_value, quantize_rule, zstd_rule};
+
+/// Other types for tensors.
+#[derive(Args, Debug)]
+pub(crate) struct Types {
+    /// Write quantized tensors as the numbers they stand for
+    #[arg(long)]
+    pub(crate) dequantize: bool,
+    /// Write numbers as this type, all tensors or those that match, to the nearest and counting what is out of range; the last match counts
+    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
+    pub(crate) cast: Vec<(DType, Option<String>)>,
+    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts. What is not quantized can be cast
+    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
+    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
+}
 
 /// How files are written.
 #[derive(Args, Debug)]

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
+    let archive = request.retype(&args.types, archive)?;
     let options = request.options()?;
     let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
     // Tensors were asked for: what the file says of itself is no part of them.

@@ -195,7 +195,7 @@ fn write_head(
         "{}: {}, {}, {shown}, {elements} elements, {} of data",
         out.paint(BOLD, show_path(path)),
         Clean(&format_name(archive)),
-        amount(len_bytes(path, archive)),
+        amount(len_bytes(archive)),
         amount(total),
     )?;
     match tensors.iter().filter(|info| info.defect.is_some()).count() {
@@ -295,7 +295,7 @@ fn write_json(
         json.text("file", Some(&path.to_string_lossy()))?;
         json.text("format", archive.format().map(|spec| spec.id))?;
         json.text("version", Some(archive.version()))?;
-        json.number("bytes", Some(len_bytes(path, archive)))?;
+        json.number("bytes", Some(len_bytes(archive)))?;
         json.key("metadata")?.metadata(metadata, full)?;
         json.key("tensors")?.array(|json| {
             tensors

@@ -135,11 +135,16 @@ pub(crate) fn format_name(archive: &Archive) -> String {
     }
 }
 
-/// Bytes of the file, or of all files of a directory.
-pub(crate) fn len_bytes(path: &Path, archive: &Archive) -> u64 {
-    if !path.is_dir() {
-        return archive.len_bytes();
+/// The directory itself, or that of a file.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.is_dir() {
+        true => path,
+        false => path.parent().unwrap_or(Path::new("")),
     }
+}
+
+/// Bytes of all files that it consists of.
+pub(crate) fn len_bytes(archive: &Archive) -> u64 {
     let files = (0u32..).map_while(|id| archive.source(SourceId(id)));
     files
         .map(|source| source.len())

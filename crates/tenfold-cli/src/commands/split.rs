@@ -17,7 +17,6 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
         (_, Some(parts)) => Shards::Parts(parts.get()),
         _ => Shards::Layers,
     };
-    let stem = stem(&args.inputs);
     let first = Request {
         shards: Some(shards),
         ..Request::new(
@@ -31,6 +30,7 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
     let inputs = first.open()?;
     let all = inputs.joined()?;
     let target = target(&first, Some(&all), &registry)?;
+    let stem = inputs.stem();
     let extension = target.spec.extensions.first().unwrap_or(&"bin");
     let output = output(&args.output, &registry, &format!("{stem}.{extension}"));
     let request = Request {
@@ -57,38 +57,5 @@ fn output(given: &Path, registry: &Registry, name: &str) -> PathBuf {
     match is_directory(given) || is_file {
         true => given.to_owned(),
         false => given.join(""),
-    }
-}
-
-/// The name that those of the files are made from: the input's without its extension and the numbers of a shard.
-fn stem(inputs: &[PathBuf]) -> String {
-    let name = inputs.first().and_then(|input| input.file_name());
-    let name = name.unwrap_or_default().to_string_lossy().into_owned();
-    let whole = name.strip_suffix(".index.json").unwrap_or(&name);
-    let stem = whole.rsplit_once('.').map_or(whole, |(stem, _)| stem);
-    let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let unnumbered = stem.rsplit_once("-of-").and_then(|(rest, count)| {
-        let (stem, number) = rest.rsplit_once('-')?;
-        (digits(number) && digits(count)).then_some(stem)
-    });
-    match unnumbered.unwrap_or(stem) {
-        "" => "model".to_owned(),
-        stem => stem.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_parts_come_from_the_name_of_the_input() {
-        let stem = |name: &str| stem(&[PathBuf::from(name)]);
-        assert_eq!(stem("a/model.safetensors"), "model");
-        assert_eq!(stem("model.safetensors.index.json"), "model");
-        assert_eq!(stem("tiny-00002-of-00009.gguf"), "tiny");
-        assert_eq!(stem("v1.5-of-2.zt"), "v1.5-of-2");
-        assert_eq!(stem("weights/"), "weights");
-        assert_eq!(stem("/"), "model");
     }
 }

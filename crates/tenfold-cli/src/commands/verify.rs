@@ -1,7 +1,8 @@
 //! `tenfold verify`: is a file sound?
 
+use std::borrow::Cow;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tenfold::format::{Finding, Severity};
 use tenfold::model::SourceId;
@@ -9,7 +10,9 @@ use tenfold::{Archive, Error, ErrorKind, ops};
 
 use crate::args::VerifyArgs;
 use crate::commands::against::Lists;
-use crate::commands::{for_each_file, format_name, json_for_each_file, len_bytes, open};
+use crate::commands::{
+    directory_of, for_each_file, format_name, json_for_each_file, len_bytes, open,
+};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
@@ -19,7 +22,8 @@ const NOTES: usize = 8;
 
 pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
     let lists = args.against.as_deref().map(Lists::read).transpose()?;
-    let check = |path: &Path| Checked::new(path, args, lists.as_ref());
+    let missing = missing_files(&args.inputs.files);
+    let check = |path: &Path| Checked::new(path, args, lists.as_ref(), &missing);
     if args.inputs.json && !args.quiet {
         return json_for_each_file(&args.inputs, out, |path, json| {
             let checked = check(path)?;
@@ -47,12 +51,25 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(path: &Path, args: &VerifyArgs, lists: Option<&Lists>) -> Result<Self> {
+    /// `missing` says which files should be beside some that were given.
+    fn new(
+        path: &Path,
+        args: &VerifyArgs,
+        lists: Option<&Lists>,
+        missing: &[(PathBuf, String)],
+    ) -> Result<Self> {
         let expected = lists.map(|lists| lists.of(path)).transpose()?;
         match open(path, &args.inputs.reading) {
             Ok(archive) => {
                 let threads = args.threads.count();
                 let mut findings = ops::verify(&archive, threads);
+                let missing = missing.iter().filter(|(file, _)| file == path);
+                findings.extend(missing.map(|(_, message)| {
+                    let error = Error::malformed("file.shard-missing", message);
+                    let mut finding = Finding::from(&error);
+                    finding.severity = Severity::Warning;
+                    finding
+                }));
                 if args.content {
                     findings.extend(ops::check_numbers(&archive, threads));
                 }
@@ -114,20 +131,26 @@ impl Checked {
     }
 
     /// The file that a finding is about.
-    fn file<'a>(&'a self, finding: &Finding, path: &'a str) -> &'a str {
-        match (&self.archive, &finding.at) {
-            (Some(archive), Some((source, _))) if *source != SourceId::MAIN => {
-                archive.source_name(*source).unwrap_or(path)
+    fn file<'a>(&self, finding: &Finding, path: &'a Path) -> Cow<'a, str> {
+        let source = match (&self.archive, &finding.at) {
+            (Some(archive), Some((source, _))) if *source != SourceId::MAIN || path.is_dir() => {
+                archive.source_name(*source)
             }
-            _ => path,
+            _ => None,
+        };
+        match source {
+            Some(name) => {
+                let file = directory_of(path).join(name);
+                Cow::Owned(file.to_string_lossy().into_owned())
+            }
+            None => path.to_string_lossy(),
         }
     }
 
     fn write_json(&self, path: &Path, strict: bool, json: &mut Json<'_>) -> io::Result<()> {
-        let path = &*path.to_string_lossy();
         json.object(|json| {
             json.text("schema", Some("tenfold.verify/1"))?;
-            json.text("file", Some(path))?;
+            json.text("file", Some(&path.to_string_lossy()))?;
             json.text("format", self.format)?;
             json.text(
                 "version",
@@ -147,19 +170,18 @@ impl Checked {
         })
     }
 
-    fn write_finding(&self, finding: &Finding, path: &str, json: &mut Json<'_>) -> io::Result<()> {
+    fn write_finding(&self, finding: &Finding, path: &Path, json: &mut Json<'_>) -> io::Result<()> {
         json.object(|json| {
             json.text("severity", Some(&finding.severity.to_string()))?;
             json.text("rule", Some(&finding.rule))?;
             json.text("tensor", finding.tensor.as_deref())?;
-            json.text("file", Some(self.file(finding, path)))?;
+            json.text("file", Some(&self.file(finding, path)))?;
             json.range("range", finding.at.as_ref().map(|(_, range)| range.clone()))?;
             json.text("message", Some(&finding.message))
         })
     }
 
     fn write_text(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
-        let path = &*path.to_string_lossy();
         for severity in [Severity::Error, Severity::Warning] {
             let style = if severity == Severity::Error {
                 RED
@@ -168,7 +190,7 @@ impl Checked {
             };
             for finding in self.with(severity) {
                 let file = self.file(finding, path);
-                write!(out, "{}: {}: ", Clean(file), out.paint(style, severity))?;
+                write!(out, "{}: {}: ", Clean(&file), out.paint(style, severity))?;
                 if let Some(tensor) = &finding.tensor {
                     write!(out, "tensor {}: ", Clean(&format!("{tensor:?}")))?;
                 }
@@ -179,7 +201,7 @@ impl Checked {
                 writeln!(out, " [{}]", finding.rule)?;
             }
         }
-        self.write_closing(path.as_ref(), strict, out)
+        self.write_closing(path, strict, out)
     }
 
     /// The line that says how it ended and what was checked.
@@ -199,7 +221,7 @@ impl Checked {
         }
         if let Some(archive) = &self.archive {
             let tensors = count(archive.manifest().tensors.len(), "tensor");
-            let bytes = size(len_bytes(path, archive));
+            let bytes = size(len_bytes(archive));
             write!(
                 out,
                 "; {}, {tensors}, {bytes}",
@@ -219,6 +241,45 @@ impl Checked {
         }
         writeln!(out)
     }
+}
+
+/// What is missing of models of which several files are given: said of the first of them. What is not given and lies beside
+/// them is not missing.
+fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, String)> {
+    let mut found: Vec<(PathBuf, String)> = Vec::new();
+    let mut directories: Vec<&Path> = given.iter().map(|path| directory_of(path)).collect();
+    directories.sort_unstable();
+    directories.dedup();
+    for directory in directories {
+        let files: Vec<_> = (given.iter())
+            .filter(|path| path.is_file() && directory_of(path) == directory)
+            .collect();
+        let Some(beside) = names_in(directory).filter(|_| files.len() > 1) else {
+            continue;
+        };
+        for set in ops::incomplete(beside.iter().map(String::as_str)) {
+            let is_part = |path: &&&PathBuf| {
+                let name = path.file_name().unwrap_or_default();
+                set.contains(&name.to_string_lossy())
+            };
+            let mut parts = files.iter().filter(is_part);
+            if let (Some(first), Some(_)) = (parts.next(), parts.next()) {
+                found.push((first.to_path_buf(), set.to_string()));
+            }
+        }
+    }
+    found
+}
+
+/// The names of what is in a directory; nothing where it cannot be listed.
+fn names_in(directory: &Path) -> Option<Vec<String>> {
+    let directory = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    let entries = std::fs::read_dir(directory).ok()?;
+    let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    Some(entries.flatten().map(name).collect())
 }
 
 /// Whether an error says nothing about the content: wrong usage, or a path that cannot be read.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Entry;
+use crate::ops::complete;
 use crate::prelude::*;
 
 impl OpenOptions {
@@ -63,7 +64,21 @@ impl OpenOptions {
             let kind = ErrorKind::Unrecognized;
             return Err(Error::new(kind, "file.directory", message));
         }
-        crate::ops::join(&archives, true)
+        // What is joined is looked after; one file may be one of several, too.
+        let joined = match archives.as_slice() {
+            [only] => {
+                let missing = complete::findings(&archives);
+                only.adding_findings(missing)
+            }
+            _ => crate::ops::join(&archives, true)?,
+        };
+        let mut findings = joined.findings().iter();
+        match findings.find(|finding| finding.rule == complete::MISSING) {
+            Some(missing) if self.strict => {
+                Err(Error::malformed(complete::MISSING, missing.message.clone()))
+            }
+            _ => Ok(joined.opened_by(directory)),
+        }
     }
 
     /// Whether files with this name always begin with a magic.

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::format::{Finding, Spec};
 use crate::io::{Limits, Source};
 use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::ops::complete;
 use crate::prelude::*;
 use crate::transform::Data;
 
@@ -52,6 +53,10 @@ struct Inner {
     names: Vec<Option<String>>,
     findings: Vec<Finding>,
     limits: Limits,
+    /// The files that others were opened by, of an archive that was joined from them.
+    counted: Vec<String>,
+    /// What it was opened by, for messages.
+    opened: Option<String>,
     by_name: NameIndex,
 }
 
@@ -106,6 +111,8 @@ impl Archive {
             names,
             findings,
             limits,
+            counted: Vec::new(),
+            opened: None,
             by_name,
         };
         Self(Arc::new(inner), 0)
@@ -268,11 +275,51 @@ impl Archive {
             names,
             findings,
             limits,
+            counted,
+            opened,
             ..
         } = &*self.0;
         let (sources, names) = (sources.clone(), names.clone());
         Self::assemble(*spec, manifest, sources, names, findings.clone(), *limits)
+            .changed(|inner| {
+                inner.counted.clone_from(counted);
+                inner.opened.clone_from(opened);
+            })
             .with_threads(self.1)
+    }
+
+    /// One that nobody else holds yet, with something else about it.
+    fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            change(inner);
+        }
+        self
+    }
+
+    /// The same, opened by this path.
+    #[cfg(feature = "std")]
+    fn opened_by(self, path: &Path) -> Self {
+        self.changed(|inner| inner.opened = Some(path.display().to_string()))
+    }
+
+    /// What it was opened by, where that is known.
+    pub(crate) fn opened(&self) -> Option<&str> {
+        self.0.opened.as_deref()
+    }
+
+    /// The same with more that was noticed.
+    #[cfg(feature = "std")]
+    fn adding_findings(&self, findings: Vec<Finding>) -> Self {
+        let changed = self.with_manifest(self.0.manifest.clone());
+        changed.changed(|inner| inner.findings.extend(findings))
+    }
+
+    /// The names of its files that count themselves and that nobody else looks after.
+    pub(crate) fn counted(&self) -> Vec<&str> {
+        match self.0.counted.is_empty() {
+            true => complete::own(&self.0.names),
+            false => self.0.counted.iter().map(String::as_str).collect(),
+        }
     }
 
     /// Whether it consists of several files, and one of them has this name.
@@ -302,7 +349,10 @@ impl Archive {
         let mut findings = Vec::new();
         let mut before = 0;
         for archive in archives {
-            findings.extend(archive.findings().iter().cloned().map(|mut finding| {
+            // What is missing of one of them may be among the others.
+            let kept = archive.findings().iter();
+            let kept = kept.filter(|finding| finding.rule != complete::MISSING);
+            findings.extend(kept.cloned().map(|mut finding| {
                 if let Some((source, _)) = &mut finding.at {
                     source.0 += before;
                 }
@@ -310,6 +360,9 @@ impl Archive {
             }));
             before += archive.source_count();
         }
+        findings.extend(complete::findings(archives));
+        let counted = archives.iter().flat_map(Self::counted);
+        let counted = counted.map(ToOwned::to_owned).collect();
         let limits = inner().next().map(|inner| inner.limits).unwrap_or_default();
         Self::assemble(
             first.filter(|_| same),
@@ -319,6 +372,7 @@ impl Archive {
             findings,
             limits,
         )
+        .changed(|inner| inner.counted = counted)
     }
 
     pub(crate) fn data(&self) -> Data<'_> {

@@ -23,7 +23,7 @@ pub struct OpenOptions {
     format: Option<String>,
     limits: Limits,
     no_mmap: bool,
-    strict: bool,
+    pub(super) strict: bool,
     no_checksums: bool,
     salvage: bool,
     assumed_dtype: Option<DType>,
@@ -105,7 +105,8 @@ impl OpenOptions {
         let source = crate::io::open_source(path, !self.no_mmap)?;
         let siblings = crate::io::DirectorySiblings::of(path, !self.no_mmap);
         let name = path.file_name().map(|name| name.to_string_lossy());
-        self.describe(source, name.as_deref(), Some(&siblings))
+        let archive = self.describe(source, name.as_deref(), Some(&siblings))?;
+        Ok(archive.opened_by(path))
     }
 
     /// Describes a source. `name` is the file's name, where there is one.

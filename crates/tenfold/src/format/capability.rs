@@ -125,7 +125,7 @@ pub enum Effect {
     Rearranged,
     /// Metadata in another form, or what readers find under another name.
     Changed,
-    /// Metadata that is not carried.
+    /// Metadata that is not carried, or what would be in a file that is missing.
     Dropped,
     /// A tensor that cannot be held. Never allowed.
     Impossible,

@@ -1,7 +1,9 @@
 //! What describing a file may use, and what it may report.
 
+use alloc::borrow::Cow;
 use core::fmt;
 
+use super::stem;
 use crate::error::{Error, Result};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, SourceId};
@@ -142,7 +144,14 @@ impl<'a> Context<'a> {
         self.name
     }
 
-    /// The name of a tensor that has none of its own: the file's name without its extension.
+    /// The name of a tensor that has none of its own: the file's name without its extension, and with `%` and two
+    /// hexadecimal digits read as the byte that they stand for, as they are written where a file system cannot have the
+    /// name itself.
+    pub fn tensor_name(&self) -> Cow<'a, str> {
+        stem::decode(self.stem())
+    }
+
+    /// The file's name without its extension, which the names of files beside it may begin with.
     pub fn stem(&self) -> &'a str {
         match self
             .name

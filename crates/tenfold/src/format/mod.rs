@@ -6,6 +6,7 @@ pub(crate) mod diagnose;
 mod execute;
 mod plan;
 mod registry;
+pub(crate) mod stem;
 
 pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};

@@ -298,6 +298,8 @@ pub struct PlanOptions {
     /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
     /// [write shards](crate::format::Format::writes_shards).
     pub shards: Option<Vec<Vec<usize>>>,
+    /// The names of these files, where they are to be kept and the format can have any; else they are numbered.
+    pub shard_names: Option<Vec<String>>,
 }
 
 impl PlanOptions {
@@ -311,6 +313,7 @@ impl PlanOptions {
             checksums: Checksums::Keep,
             timestamp: 0,
             shards: None,
+            shard_names: None,
         }
     }
 

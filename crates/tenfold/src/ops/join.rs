@@ -98,17 +98,28 @@ fn describe(archives: &[Archive], conflict: &Conflict) -> String {
         kept,
         left_out,
     } = conflict;
-    let title = |place: &usize| {
-        let name = archives
-            .get(*place)
-            .and_then(|archive| archive.source_name(SourceId::MAIN));
-        name.map_or("another file".to_owned(), |name| format!("{name:?}"))
-    };
-    let (first, second) = (title(kept.min(left_out)), title(kept.max(left_out)));
+    let (first, second) = titles(
+        archives.get(*kept.min(left_out)),
+        archives.get(*kept.max(left_out)),
+    );
     match is_tensor {
         true => format!("tensor {name:?} is in {first} and in {second}"),
         false => format!("{first} and {second} disagree about metadata {name:?}"),
     }
+}
+
+/// What two archives are called: by their files, or by their paths where those have the same name.
+fn titles(first: Option<&Archive>, second: Option<&Archive>) -> (String, String) {
+    let file = |archive: Option<&Archive>| archive?.source_name(SourceId::MAIN).map(str::to_owned);
+    let path = |archive: Option<&Archive>| archive?.opened().map(str::to_owned);
+    let (files, paths) = ((file(first), file(second)), (path(first), path(second)));
+    let same = files.0 == files.1 && paths.0.is_some() && paths.1.is_some();
+    let (first, second) = if same { paths } else { files };
+    let title = |name: Option<String>| match name {
+        Some(name) => format!("{name:?}"),
+        None => "another file".to_owned(),
+    };
+    (title(first), title(second))
 }
 
 fn combine(archives: &[Archive], prefer: Prefer) -> Result<Merged> {

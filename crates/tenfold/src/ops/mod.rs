@@ -4,6 +4,7 @@
 mod against;
 mod cast;
 mod chunks;
+pub(crate) mod complete;
 mod convert;
 mod dequantize;
 mod diff;
@@ -28,6 +29,7 @@ pub use crate::transform::CastCounts;
 #[cfg(feature = "digest")]
 pub use against::{Expected, against};
 pub use cast::{cast, is_exact};
+pub use complete::{Incomplete, incomplete};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
 pub use diff::{

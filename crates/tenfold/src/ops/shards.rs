@@ -1,9 +1,12 @@
 //! Which tensors go into which of several files.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::cmp::Ordering;
 
+use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::TensorInfo;
+use crate::model::{SourceId, TensorInfo};
+use crate::ops::complete::incomplete;
 use crate::prelude::*;
 
 /// How tensors are distributed over several files.
@@ -17,6 +20,8 @@ pub enum Shards {
     Parts(usize),
     /// Files with at most this many bytes of tensors, except where a tensor alone has more, in the order of the tensors.
     Size(u64),
+    /// As they are distributed over the files that they are read from, under the names that these have.
+    Sources,
 }
 
 /// The layer that a tensor belongs to: its name up to the first part between dots or slashes that is a number.
@@ -41,10 +46,39 @@ pub fn layer(name: &str) -> Option<&str> {
 /// Which tensors, by their places, go into which file. No file is empty.
 pub(super) fn group(tensors: &[TensorInfo], by: &Shards) -> Result<Vec<Vec<usize>>> {
     match *by {
+        Shards::Sources => Ok(by_source(tensors).into_values().collect()),
         Shards::Layers => Ok(by_layer(tensors)),
         Shards::Parts(parts) => in_parts(&sizes(tensors)?, parts),
         Shards::Size(size) => Ok(in_order(&sizes(tensors)?, size, 0)),
     }
+}
+
+/// The names of the files that tensors are read from, in the order of the groups by their sources. There are none to be
+/// kept where one is not known, and where they count files of which some have no tensors any more: those are numbered
+/// anew.
+pub(super) fn source_names(from: &Archive) -> Option<Vec<String>> {
+    let sources = by_source(&from.manifest().tensors).into_keys();
+    let names = sources.map(|source| from.source_name(source).map(ToOwned::to_owned));
+    let names: Vec<_> = names.collect::<Option<_>>()?;
+    let all = (0..from.source_count()).filter_map(|id| from.source_name(SourceId(id)));
+    let is_whole = incomplete(names.iter().map(String::as_str)) == incomplete(all);
+    // Files of several directories can have the same name.
+    let distinct: BTreeSet<_> = names.iter().collect();
+    let is_distinct = distinct.len() == names.len();
+    drop(distinct);
+    (is_whole && is_distinct).then_some(names)
+}
+
+/// The tensors of each file. One that is in no file goes with the one before it.
+fn by_source(tensors: &[TensorInfo]) -> BTreeMap<SourceId, Vec<usize>> {
+    let mut files: BTreeMap<SourceId, Vec<usize>> = BTreeMap::new();
+    let mut last = SourceId::MAIN;
+    for (place, tensor) in tensors.iter().enumerate() {
+        let stored = tensor.parts.iter().find_map(|part| part.payload.stored());
+        last = stored.map_or(last, |(source, _)| source);
+        files.entry(last).or_default().push(place);
+    }
+    files
 }
 
 /// The name of one of several files, counted from 1.

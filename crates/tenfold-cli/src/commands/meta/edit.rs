@@ -127,6 +127,7 @@ fn rewrite(
     if !edit.writing.quiet {
         say_edits(&edits, before);
     }
+    let request = request.keeping_shards(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
     let extra = |json: &mut Json<'_>| json.texts("changed", edits.iter().map(key));

@@ -53,6 +53,7 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     });
     names.refuse_unmatched(args.allow_unmatched)?;
     let archive = changed.map_err(|error| request.about(&error))?;
+    let request = request.keeping_shards(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     if !args.writing.quiet {

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tenfold::format::Severity;
+use tenfold::format::{Registry, Severity};
 use tenfold::model::SourceId;
 use tenfold::{Archive, ErrorKind};
 
-use super::{Request, output};
-use crate::commands::{limits, opening, refuse_no_file, refuse_pattern};
+use super::{Request, names, output};
+use crate::commands::{directory_of, limits, opening, refuse_no_file, refuse_pattern};
 use crate::failure::{Failure, Result};
 use crate::output::{Clean, say, show_path};
 
@@ -25,10 +25,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     fn push(&mut self, input: &Path, archive: Archive) {
-        let directory = match input.is_dir() {
-            true => input,
-            false => input.parent().unwrap_or(Path::new("")),
-        };
+        let directory = directory_of(input);
         let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
         let files: Vec<_> = names.map(|name| directory.join(name)).collect();
         if files.len() > 1 {
@@ -37,6 +34,37 @@ impl Inputs {
         self.files.extend(files);
         self.archives.push(archive);
         self.opened.push(input.to_owned());
+    }
+
+    /// What the names of the files begin with if they belong together: an index and those that it names, or files that
+    /// count themselves.
+    pub(crate) fn shard_stem(&self) -> Option<String> {
+        let name = |file: &PathBuf| Some(file.file_name()?.to_string_lossy().into_owned());
+        let names: Vec<_> = self.files.iter().filter_map(name).collect();
+        let first = names.first()?;
+        let registry = Registry::standard();
+        if registry.entries().iter().any(|entry| entry.is_index(first)) {
+            return (self.archives.len() == 1).then(|| names::stem(first));
+        }
+        let numbered = names.iter().map(|name| names::numbered(name));
+        let mut stems = numbered.collect::<Option<Vec<_>>>()?;
+        stems.dedup();
+        match stems.as_slice() {
+            [only] if names.len() > 1 => Some((*only).to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The name that those of several files are made from: that of the shards that are read, of the only file of a
+    /// directory, or of what was given.
+    pub(crate) fn stem(&self) -> String {
+        let given = self.opened.first().map_or(Path::new(""), PathBuf::as_path);
+        let file = match self.files.as_slice() {
+            [only] => only.as_path(),
+            _ => given,
+        };
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        self.shard_stem().unwrap_or_else(|| names::stem(&name))
     }
 
     fn has_part(&self, file: &Path) -> bool {
@@ -62,6 +90,14 @@ impl Request<'_> {
             // Any of the parts of a model opens all of them.
             if inputs.has_part(input) {
                 continue;
+            }
+            if inputs
+                .opened
+                .iter()
+                .any(|other| output::is_same(other, input))
+            {
+                let shown = show_path(input);
+                return Err(Failure::Message(format!("{shown} is given twice")));
             }
             let archive = self.open_one(input);
             let archive = archive.map_err(|error| Failure::about(input, &error))?;

@@ -2,9 +2,11 @@
 //! again, and say what was done.
 
 mod inputs;
+mod names;
 mod options;
 mod output;
 mod summary;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +77,22 @@ impl<'a> Request<'a> {
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
+        }
+    }
+
+    /// Into a directory, a model of several files stays distributed over them as it is.
+    pub(crate) fn keeping_shards(self, inputs: &Inputs, target: &Entry) -> Self {
+        let formats = inputs.archives.iter().map(Archive::format);
+        let mut ids = formats.map(|format| format.map(|spec| spec.id));
+        let is_same = ids.all(|id| id == Some(target.spec.id));
+        let stem = inputs.shard_stem();
+        match stem.filter(|_| is_same && is_directory(self.output) && self.shards.is_none()) {
+            Some(stem) => Self {
+                shards: Some(Shards::Sources),
+                name: Some(stem),
+                ..self
+            },
+            None => self,
         }
     }
 

@@ -61,6 +61,11 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
+/// Whether a directory holds nothing.
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 impl Request<'_> {
     /// Says so before any work is done; the output itself looks again before it takes the name.
     pub(crate) fn check_output(&self) -> Result<()> {
@@ -74,8 +79,11 @@ impl Request<'_> {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
         let problem = match (output.symlink_metadata(), parent) {
+            (Ok(_), _) if is_directory(output) && is_empty(output) => return Ok(()),
             (Ok(_), _) if is_directory(output) => {
-                format!("{shown} exists already, and directories are never replaced")
+                format!(
+                    "{shown} exists already, and directories with something in them are never replaced"
+                )
             }
             (Ok(_), _) if output.is_dir() => format!(
                 "{shown} is a directory; name a file in it, or a directory that does not exist yet with a / at the end"

@@ -56,8 +56,8 @@ impl Format for Cc4s {
         match kind {
             Some("Tensor") => {
                 check_version(&root, None)?;
-                let stem = cx.stem();
-                let mut tensor = tensor(cx, &root, stem, stem).map_err(|e| e.in_tensor(stem))?;
+                let (name, stem) = (cx.tensor_name(), cx.stem());
+                let mut tensor = tensor(cx, &root, &name, stem).map_err(|e| e.in_tensor(&name))?;
                 tensor.unnamed = true;
                 manifest.tensors.push(tensor);
             }

@@ -6,6 +6,7 @@ use super::elements::{spell_numbers, spell_pairs};
 use super::yaml::plain_value;
 use super::{VERSION, scalar_type};
 use crate::error::{Error, Result};
+use crate::format::stem;
 use crate::format::{Arranged, Effect, FilePlan, Form, Loss, Plan, PlanOptions, Segment, Want};
 use crate::model::{DType, Endian, Layout, Manifest, Metadata, TensorInfo, Value};
 use crate::prelude::*;
@@ -84,7 +85,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
 fn as_set(tensor: &TensorInfo, stem: &str, options: &PlanOptions) -> Result<bool> {
     match options.option("set") {
         Some(_) => options.flag("set"),
-        None => Ok(!tensor.unnamed && tensor.name != stem),
+        None => Ok(!tensor.unnamed && tensor.name != stem::decode(stem)),
     }
 }
 

@@ -32,8 +32,12 @@ impl Format for Npy {
         let mut manifest = Manifest::new(header.version);
         manifest.region(0..data.start, "header");
         let end = data.end;
-        let mut tensor =
-            TensorInfo::dense(cx.stem(), header.dtype, header.shape, Payload::main(data));
+        let mut tensor = TensorInfo::dense(
+            cx.tensor_name(),
+            header.dtype,
+            header.shape,
+            Payload::main(data),
+        );
         tensor.unnamed = true;
         tensor.layout = header.layout;
         for part in &mut tensor.parts {

@@ -99,7 +99,7 @@ impl<'a> Described<'a> {
         let data_type = Header::parse(&mut self.parser)?;
         let name = data_type.name().to_owned();
         self.manifest.metadata.push("data_type", Value::Str(name));
-        let read = self.object(cx.stem(), data_type);
+        let read = self.object(&cx.tensor_name(), data_type);
         if let Err(error) = read.and_then(|()| self.parser.end()) {
             self.salvage(cx, error)?;
         }
@@ -112,17 +112,17 @@ impl<'a> Described<'a> {
         Ok(())
     }
 
-    fn object(&mut self, stem: &str, data_type: DataType) -> Result<()> {
+    fn object(&mut self, name: &str, data_type: DataType) -> Result<()> {
         match data_type {
             DataType::Shape => self.shape(),
             DataType::Tensor => {
                 let at = self.parser.pos();
                 let tensor = raw::Tensor::parse(&mut self.parser);
-                let tensor = tensor.map_err(|error| error.in_tensor(stem))?;
-                self.tensor(at, stem.to_owned(), tensor, Address::default());
+                let tensor = tensor.map_err(|error| error.in_tensor(name))?;
+                self.tensor(at, name.to_owned(), tensor, Address::default());
                 Ok(())
             }
-            DataType::Parameter => self.parameter(self.parser.pos(), stem, None),
+            DataType::Parameter => self.parameter(self.parser.pos(), name, None),
             DataType::Model => self.model(),
             DataType::Optimizer => self.optimizer(),
         }

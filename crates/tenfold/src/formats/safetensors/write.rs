@@ -26,14 +26,24 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         });
     };
     // As others have it: what fits into one file needs no index, unless that is what was asked for.
-    if let ([_] | [], None) = (shards.as_slice(), index_stem) {
+    let names = (options.shard_names.clone()).filter(|names| fit(names, shards.len()));
+    if let ([_] | [], None, None) = (shards.as_slice(), index_stem, &names) {
         let all = shards.into_iter().flatten().collect();
         return Ok(Plan {
             files: vec![file(what, all, name.clone(), room)?],
         });
     }
     let stem = index_stem.unwrap_or_else(|| name.strip_suffix(EXTENSION).unwrap_or(name));
-    sharded(what, shards, stem, room)
+    let count = shards.len();
+    let numbered = |number| format!("{stem}-{number:05}-of-{count:05}{EXTENSION}");
+    let names = names.unwrap_or_else(|| (1..=count).map(numbered).collect());
+    sharded(what, shards, names, stem, room)
+}
+
+/// Whether files can have these names, one for each of `count` shards.
+fn fit(names: &[String], count: usize) -> bool {
+    let is_file = |name: &String| name.ends_with(EXTENSION);
+    count > 0 && names.len() == count && names.iter().all(is_file)
 }
 
 /// What is left free in headers.
@@ -55,11 +65,13 @@ impl Room {
     }
 }
 
-fn sharded(what: &Manifest, shards: Vec<Vec<usize>>, stem: &str, room: Room) -> Result<Plan> {
-    let count = shards.len();
-    let names: Vec<_> = (1..=count)
-        .map(|number| format!("{stem}-{number:05}-of-{count:05}{EXTENSION}"))
-        .collect();
+fn sharded(
+    what: &Manifest,
+    shards: Vec<Vec<usize>>,
+    names: Vec<String>,
+    stem: &str,
+    room: Room,
+) -> Result<Plan> {
     let mut total = 0u64;
     let mut weight_map = Vec::new();
     for (places, name) in shards.iter().zip(&names) {

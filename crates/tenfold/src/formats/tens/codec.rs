@@ -337,7 +337,7 @@ impl File {
 
     fn tensor(&self, cx: &Context<'_>, layout: Layout, range: Range<u64>) -> TensorInfo {
         let dtype = self.header.dtype;
-        let mut tensor = TensorInfo::new(cx.stem(), dtype, self.shape.clone(), layout);
+        let mut tensor = TensorInfo::new(cx.tensor_name(), dtype, self.shape.clone(), layout);
         tensor.unnamed = true;
         tensor.derived = match self.names == meta::default_names(self.names.len()) {
             true => meta::FACTS_AND_NAMES,

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
 
-use publish::{publish, rename_new, sync_directory};
+use publish::{publish, rename_new, rename_over_empty, sync_directory};
 use replace::Replacement;
 use sink::{FileSink, preallocate};
 use temporary::{Leftovers, create_staging, open_temporary};
@@ -41,8 +41,10 @@ pub struct AtomicOutput {
     main: String,
     /// `directory` does not exist yet under its own name, which is `path`.
     is_new_directory: bool,
+    /// An empty directory has that name, and makes way.
+    takes_empty: bool,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
-    _lock: Option<File>,
+    lock: Option<File>,
     force: bool,
     sync: bool,
     pending: Vec<Pending>,
@@ -75,6 +77,10 @@ impl AtomicOutput {
                 given.display()
             )));
         }
+        Self::at(given)
+    }
+
+    fn at(given: &Path) -> Result<Self> {
         let path = match fs::canonicalize(given) {
             Ok(real) if given.is_symlink() => real,
             _ => given.to_owned(),
@@ -100,7 +106,8 @@ impl AtomicOutput {
             directory,
             main,
             is_new_directory: false,
-            _lock: None,
+            takes_empty: false,
+            lock: None,
             force: false,
             sync: true,
             pending: Vec::new(),
@@ -110,17 +117,24 @@ impl AtomicOutput {
         })
     }
 
-    /// Any number of files in a directory that does not exist yet.
+    /// Any number of files in a directory that does not exist yet, or that is empty.
     pub fn directory(path: impl AsRef<Path>) -> Result<Self> {
         let target = path.as_ref();
-        if target.symlink_metadata().is_ok() {
+        let existing = target.symlink_metadata().ok();
+        if existing.is_some() && !is_empty_directory(target) {
             return Err(already_exists(target));
         }
-        let mut output = Self::file(target)?;
+        // Without a separator at its end, a link is seen as one.
+        let mut output = Self::at(target.components().as_path())?;
         Leftovers::list(&output.directory).remove_abandoned(&output.main);
         let (lock, staging) = create_staging(&output.directory, &output.main)?;
-        output._lock = lock;
+        output.lock = lock;
         output.is_new_directory = true;
+        if let Some(existing) = existing {
+            // Where the system has none of these, nothing is different.
+            let _ = fs::set_permissions(&staging, existing.permissions());
+            output.takes_empty = true;
+        }
         output.directory = staging;
         output.main.clear();
         Ok(output)
@@ -191,17 +205,39 @@ impl AtomicOutput {
         open_temporary(&self.directory, name)
     }
 
-    /// Makes room for one more file in a new directory. Synced through the handle that wrote it, because one that is
-    /// opened later may not be told of a failure.
+    /// Makes room for one more file in a new directory. Where they are not synced together, it is synced through the handle
+    /// that wrote it, because one that is opened later may not be told of a failure.
     fn close_oldest(&mut self) -> Result<()> {
         let oldest = self.pending.len().checked_sub(OPEN);
-        if let Some(oldest) = oldest.and_then(|oldest| self.pending.get(oldest)) {
+        if let Some(oldest) = oldest.and_then(|oldest| self.pending.get(oldest))
+            && !self.syncs_together()
+        {
             self.sync_file(oldest)?;
         }
         if let Some(oldest) = oldest.and_then(|oldest| self.pending.get_mut(oldest)) {
             oldest.file = None;
         }
         Ok(())
+    }
+
+    /// Whether the files of a new directory are synced with the whole file system: for thousands of small ones that takes a
+    /// fraction of the time. The handle of the directory is older than they are, and so is told of every failure.
+    fn syncs_together(&self) -> bool {
+        cfg!(target_os = "linux") && self.lock.is_some()
+    }
+
+    fn sync_files(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
+        if let Some(directory) = self.lock.as_ref().filter(|_| self.pending.len() > OPEN) {
+            let sync = || Ok(rustix::fs::syncfs(directory)?);
+            let synced = match self.sync {
+                true => fault::point("sync").and_then(|()| sync()),
+                false => Ok(()),
+            };
+            let place = self.path.display();
+            return synced.map_err(|cause| Error::io(format_args!("cannot sync {place}"), cause));
+        }
+        (self.pending.iter()).try_for_each(|pending| self.sync_file(pending))
     }
 
     fn sync_file(&self, pending: &Pending) -> Result<()> {
@@ -261,7 +297,11 @@ impl AtomicOutput {
         if self.sync {
             sync_directory(&self.directory, "sync-staging")?;
         }
-        rename_new(&self.directory, target).map_err(|cause| match cause.kind() {
+        let named = match self.takes_empty {
+            true => rename_over_empty(&self.directory, target),
+            false => rename_new(&self.directory, target),
+        };
+        named.map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                 already_exists(target)
             }
@@ -325,7 +365,7 @@ impl Output for AtomicOutput {
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        (self.pending.iter()).try_for_each(|pending| self.sync_file(pending))?;
+        self.sync_files()?;
         match self.is_new_directory {
             true => self.name_directory(),
             false => self.name_files(),
@@ -380,7 +420,14 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
+/// Whether it is a directory, and no link to one, that holds nothing.
+fn is_empty_directory(path: &Path) -> bool {
+    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    is_directory && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 fn already_exists(target: &Path) -> Error {
+    let target = target.strip_prefix(".").unwrap_or(target);
     Error::new(
         ErrorKind::Argument,
         "exists",

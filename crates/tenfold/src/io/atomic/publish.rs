@@ -87,6 +87,16 @@ pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
+/// Renames a directory to the name of one that is empty. One that is not empty any more is never replaced.
+pub(super) fn rename_over_empty(from: &Path, to: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        // What is not empty is not removed; what was removed is as good as new.
+        fs::remove_dir(to)?;
+        return rename_new(from, to);
+    }
+    rename(from, to)
+}
+
 /// Whether a hard link failed because there are none.
 pub(super) fn has_no_links(cause: &io::Error) -> bool {
     matches!(

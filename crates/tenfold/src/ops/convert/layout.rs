@@ -1,29 +1,37 @@
 //! Which files there will be: one, one for every tensor, shards with an index, or numbered ones.
 
+use crate::archive::Archive;
 use crate::error::{Error, Result};
+use crate::format::stem;
 use crate::format::{Format, Plan, PlanOptions, Segment, Written};
 use crate::model::{Manifest, SourceId, TensorInfo};
 use crate::ops::convert::ConvertOptions;
 use crate::ops::readback::Opened;
-use crate::ops::shards;
+use crate::ops::shards::{self, Shards};
 use crate::prelude::*;
 
 /// The files to be written, and which of them are opened together to read which tensors.
 pub(super) fn plan(
     format: &dyn Format,
     what: &Manifest,
+    from: &Archive,
     wanted: &ConvertOptions,
     mut options: PlanOptions,
 ) -> Result<(Plan, Vec<Opened>)> {
     if wanted.file_per_tensor {
         let extension = format.spec().extensions.first().copied().unwrap_or("bin");
         let files = what.tensors.iter().enumerate().map(|(place, tensor)| {
-            let name = format!("{}.{extension}", file_stem(&tensor.name));
+            let name = format!("{}.{extension}", stem::encode(&tensor.name));
             (name, vec![place], alone(what, tensor.clone()))
         });
         return separate(format, files, &options);
     }
     let groups = match &wanted.shards {
+        // Where the data is now, before anything was made of it.
+        Some(Shards::Sources) => {
+            options.shard_names = shards::source_names(from);
+            Some(shards::group(&from.manifest().tensors, &Shards::Sources)?)
+        }
         Some(rule) => Some(shards::group(&what.tensors, rule)?),
         None => None,
     };
@@ -32,8 +40,17 @@ pub(super) fn plan(
         Some(groups) if groups.len() > 1 => {
             let count = groups.len();
             let name = options.file_name.clone();
+            // A tensor may be read from a file beside the one that is opened.
+            let extension = name.rfind('.').and_then(|at| name.get(at..));
+            let is_file = |other: &String| extension.is_some_and(|end| other.ends_with(end));
+            let names = options.shard_names.clone();
+            let names = names.filter(|names| names.iter().all(is_file));
+            let names = names.unwrap_or_default();
             let files = groups.into_iter().enumerate().map(|(number, places)| {
-                let name = shards::numbered(&name, number + 1, count);
+                let name = match names.get(number) {
+                    Some(name) => name.clone(),
+                    None => shards::numbered(&name, number + 1, count),
+                };
                 let part = part(what, &places, number == 0);
                 (name, places, part)
             });
@@ -151,26 +168,5 @@ fn renumber(segment: &mut Segment, places: &Arc<[usize]>) {
             });
         }
         Segment::Align { .. } | Segment::Bytes(_) | Segment::Copy { .. } => {}
-    }
-}
-
-/// A name for a file from the name of a tensor: what a file system could take for something else is written as `%` and two
-/// hexadecimal digits.
-fn file_stem(name: &str) -> String {
-    let mut stem = String::new();
-    for (place, c) in name.char_indices() {
-        let plain = c.is_alphanumeric() || "-_+=,@()[]{} ".contains(c) || (c == '.' && place > 0);
-        match plain {
-            true => stem.push(c),
-            false => c
-                .encode_utf8(&mut [0; 4])
-                .bytes()
-                .for_each(|byte| stem += &format!("%{byte:02X}")),
-        }
-    }
-    if stem.is_empty() {
-        "%".to_owned()
-    } else {
-        stem
     }
 }

@@ -226,7 +226,7 @@ impl Conversion {
     }
 
     fn plan(&self, adapted: &Manifest, options: PlanOptions) -> Result<(Plan, Vec<Opened>)> {
-        layout::plan(self.format, adapted, &self.options, options)
+        layout::plan(self.format, adapted, &self.from, &self.options, options)
             .map_err(|error| error.in_format(self.format.spec().id))
     }
 }

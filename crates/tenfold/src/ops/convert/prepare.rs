@@ -10,7 +10,7 @@ use crate::format::{
 };
 use crate::model::{Kept, Manifest};
 use crate::ops::cast::cast_losses;
-use crate::ops::sparse;
+use crate::ops::{complete, sparse};
 use crate::prelude::*;
 
 /// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
@@ -38,6 +38,7 @@ pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<C
         ));
     };
     losses.extend(arranged);
+    losses.extend(complete::losses(&source));
     losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
     Ok(Conversion {
         profile,

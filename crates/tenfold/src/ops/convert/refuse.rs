@@ -29,7 +29,14 @@ impl Conversion {
                 true => String::new(),
                 false => format!("; it can be held by {}", alternatives.join(", ")),
             };
-            format!("{target} cannot hold this: {worst}{cast}{hint}")
+            let apart = match self.adapted.tensors.len() as u64 > self.profile.can.max_tensors {
+                true if !self.options.file_per_tensor => format!(
+                    "; OUT/ --to {} writes a directory with a file for each",
+                    self.format.spec().id
+                ),
+                _ => String::new(),
+            };
+            format!("{target} cannot hold this: {worst}{cast}{apart}{hint}")
         } else {
             let count = refused.len();
             let what = match (count, refused.iter().all(|loss| loss.is_metadata())) {

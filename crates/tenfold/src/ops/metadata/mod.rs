@@ -41,26 +41,26 @@ pub enum Edit {
 /// ```
 pub fn edit_metadata(archive: &Archive, tensor: Option<&str>, edits: &[Edit]) -> Result<Archive> {
     let mut manifest = archive.manifest().clone();
-    let metadata = match tensor {
-        None => &mut manifest.metadata,
+    let (metadata, derived) = match tensor {
+        None => (&mut manifest.metadata, &[][..]),
         Some(name) => {
-            archive.tensor(name)?;
+            let derived = archive.tensor(name)?.info().derived;
             let mut tensors = manifest.tensors.iter_mut();
             let tensor = tensors.find(|tensor| tensor.name == name);
-            &mut tensor
-                .ok_or_else(|| Error::argument(format!("there is no tensor {name:?}")))?
-                .metadata
+            let tensor =
+                tensor.ok_or_else(|| Error::argument(format!("there is no tensor {name:?}")))?;
+            (&mut tensor.metadata, derived)
         }
     };
     for edit in edits {
-        apply(metadata, edit)?;
+        apply(metadata, derived, edit)?;
     }
     Ok(archive.with_manifest(manifest))
 }
 
-fn apply(metadata: &mut Metadata, edit: &Edit) -> Result<()> {
+fn apply(metadata: &mut Metadata, derived: &[&str], edit: &Edit) -> Result<()> {
     let (Edit::Set(key, _) | Edit::Unset(key)) = edit;
-    if metadata.is_fact(key) {
+    if metadata.is_fact(key) || derived.contains(&key.as_str()) {
         let message = format!("{key:?} follows from what is written, and cannot be changed");
         return Err(Error::argument(message));
     }

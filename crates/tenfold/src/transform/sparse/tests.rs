@@ -384,8 +384,9 @@ fn a_sparse_matrix_without_entries_or_without_elements_is_dense_zeros_or_nothing
     let mut info = coo_of(&[], DType::U8, little, little);
     info.shape = vec![0, 1 << 40];
     assert_eq!(dense(&info).unwrap(), []);
+    // Formats that refuse such a shape do so themselves.
     info.shape = vec![1 << 40, 1 << 40, 0];
-    assert!(dense(&info).is_err());
+    assert_eq!(dense(&info).unwrap(), []);
 }
 
 #[test]
