@@ -66,8 +66,8 @@ impl fmt::Display for Incomplete {
 /// assert_eq!(found[0].missing, ["m-00002-of-00003.zt"]);
 /// ```
 pub fn incomplete<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<Incomplete> {
-    let mut sets: Vec<((&str, u64, &str), Vec<u64>)> = Vec::new();
-    let mut known: LookupMap<(&str, u64, &str), usize> = LookupMap::default();
+    let mut sets: Vec<(Set<'_>, Vec<u64>)> = Vec::new();
+    let mut known: LookupMap<Set<'_>, usize> = LookupMap::default();
     for (stem, number, count, extension) in names.into_iter().filter_map(parse) {
         let set = (stem, count, extension);
         let place = *known.entry(set).or_insert_with(|| {
@@ -83,7 +83,10 @@ pub fn incomplete<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<Incomplet
         .collect()
 }
 
-fn missing(set: (&str, u64, &str), mut numbers: Vec<u64>) -> Option<Incomplete> {
+/// The stem, how many there are, and the extension.
+type Set<'n> = (&'n str, u64, &'n str);
+
+fn missing(set: Set<'_>, mut numbers: Vec<u64>) -> Option<Incomplete> {
     let (stem, count, extension) = set;
     numbers.sort_unstable();
     numbers.dedup();
