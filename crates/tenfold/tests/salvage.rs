@@ -137,11 +137,9 @@ impl Cut<'_> {
         let rule = error.rule();
         assert!(rules.iter().any(|known| rule.ends_with(known)), "{error}");
         let salvaged = short.open_with(&OpenOptions::new().salvage(true));
-        if self.is_unclear() {
-            if let Err(other) = &salvaged {
-                assert_eq!(other.rule(), rule, "{about}");
-                return;
-            }
+        if let (true, Err(other)) = (self.is_unclear(), &salvaged) {
+            assert_eq!(other.rule(), rule, "{about}");
+            return;
         }
         let streamed = STREAMED.contains(&&*case.name);
         if something && !streamed {
