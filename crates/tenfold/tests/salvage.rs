@@ -137,9 +137,7 @@ impl Cut<'_> {
         let rule = error.rule();
         assert!(rules.iter().any(|known| rule.ends_with(known)), "{error}");
         let salvaged = short.open_with(&OpenOptions::new().salvage(true));
-        if let Err(other) = &salvaged
-            && self.is_unclear()
-        {
+        if let (true, Err(other)) = (self.is_unclear(), &salvaged) {
             assert_eq!(other.rule(), rule, "{about}");
             return;
         }

@@ -133,12 +133,8 @@ impl<'a> Request<'a> {
         let left_out: Vec<_> = infos
             .filter_map(|info| {
                 let defect = info.defect.as_ref()?;
-                Some(Loss {
-                    tensor: Some(info.name.clone()),
-                    what: "its data".into(),
-                    why: defect.message().to_owned(),
-                    effect: Effect::Dropped,
-                })
+                let (name, why) = (info.name.clone(), defect.message());
+                Some(Loss::new(Some(name), "its data", why, Effect::Dropped))
             })
             .collect();
         let all = archive.tensors().len();

@@ -1,14 +1,12 @@
 //! The step in which a file gets its name.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::temporary::{hold, temporary_name};
 use super::{Pending, already_exists};
 use crate::error::{Error, Result};
 use crate::io::fault;
-use crate::prelude::*;
 
 /// Gives a complete file its name, in one step.
 pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
@@ -34,11 +32,12 @@ pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<(
         Some(temporary) => rename(temporary, target).map_err(fail),
         #[cfg(target_os = "linux")]
         None => {
+            use super::temporary::{hold, temporary_name};
             let link = |to: &Path| {
                 use rustix::fd::AsRawFd;
                 let file = pending.file.as_ref();
                 let file = file.ok_or_else(|| fail(io::ErrorKind::Unsupported.into()))?;
-                let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let unnamed = alloc::format!("/proc/self/fd/{}", file.as_raw_fd());
                 fault::point("link").map_err(fail)?;
                 let cwd = rustix::fs::CWD;
                 rustix::fs::linkat(cwd, unnamed, cwd, to, rustix::fs::AtFlags::SYMLINK_FOLLOW)
@@ -111,7 +110,7 @@ pub(super) fn sync_directory(directory: &Path, step: &'static str) -> Result<()>
     {
         let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);
         let synced = fault::point(step)
-            .and_then(|()| File::open(directory))
+            .and_then(|()| fs::File::open(directory))
             .and_then(|directory| directory.sync_all());
         synced.map_err(fail)?;
     }
