@@ -93,6 +93,7 @@ const TESTS: &[&str] = &[
     "property",
     "safetensors",
     "safetensors_shards",
+    "salvage",
     "slices",
     "tens",
     "windows",

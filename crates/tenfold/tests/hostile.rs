@@ -104,7 +104,7 @@ fn places(case: &Case, file: &InMemory) -> Vec<usize> {
         .collect()
 }
 
-/// Opens, lists, verifies and reads; the answers do not matter.
+/// Opens, lists, verifies and reads, if need be what is whole; the answers do not matter.
 fn attempt(file: &InMemory, what: &str) -> Result<(), String> {
     TRIED.fetch_add(1, Relaxed);
     let bound = (64 << 20) + 8 * file.bytes.len();
@@ -127,7 +127,9 @@ fn use_all(file: &InMemory) {
     let limits = Limits::default()
         .with_tensor_memory(16 << 20)
         .with_dense_bytes(16 << 20);
-    let Ok(archive) = file.open_with(&OpenOptions::new().limits(limits)) else {
+    let options = OpenOptions::new().limits(limits);
+    let opened = file.open_with(&options);
+    let Ok(archive) = opened.or_else(|_| file.open_with(&options.salvage(true))) else {
         return;
     };
     let _ = format!("{:?}", archive.manifest());

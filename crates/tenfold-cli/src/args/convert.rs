@@ -15,7 +15,7 @@ Examples:
   tenfold convert model.mag model.zt --zstd 3 --checksum crc32c
   tenfold convert model.zt model.zt2 --to ztensor --version 2 -O align=4096
   tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
-  tenfold convert cut.primitiv whole.primitiv --salvage
+  tenfold convert cut.safetensors part.safetensors --salvage   what is whole of a download that did not finish
   tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
   tenfold convert model.zt model.safetensors --shard-size 5GB
   tenfold convert model-0000*.safetensors whole.safetensors
@@ -40,7 +40,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) filter: Filter,
     #[command(flatten)]
     pub(crate) types: Types,
-    /// Write the tensors that are whole in a damaged file, where its format lets them be found
+    /// Write the tensors that are whole in a file that was cut off or damaged: safetensors, GGUF, mag, Burnpack, npz and primitiv
     #[arg(long)]
     pub(crate) salvage: bool,
     /// Write sparse tensors sparsely where the target can, instead of filling in zeros

@@ -6,6 +6,7 @@ use tenfold::ops::{Shards, Sparse, prepare};
 use crate::args::ConvertArgs;
 use crate::commands::write::{Request, target};
 use crate::failure::{Exit, Result};
+use crate::json::Json;
 use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
     request.check_output()?;
     let inputs = request.open()?;
     let archive = request.select(&args.filter, inputs.joined()?)?;
+    let (archive, left_out) = request.salvaged(archive)?;
     let archive = request.retype(&args.types, archive)?;
     let mut options = request.options()?;
     options.sparse = match (args.sparse, args.keep_sparse) {
@@ -30,5 +32,9 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
         _ => Sparse::AsIs,
     };
     let conversion = prepare(&archive, target, &options).map_err(|error| request.about(&error))?;
-    request.finish(target, conversion, &inputs, &options, &|_| Ok(()), out)
+    let extra = |json: &mut Json<'_>| match args.salvage {
+        true => json.losses("left_out", &left_out),
+        false => Ok(()),
+    };
+    request.finish(target, conversion, &inputs, &options, &extra, out)
 }

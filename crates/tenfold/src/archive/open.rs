@@ -80,8 +80,11 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a damaged file shows the tensors that are whole, with a warning, instead of an error. Formats whose data
-    /// follows a header for each tensor honour it.
+    /// Whether a file that was cut off or damaged shows the tensors that are whole, with a warning, instead of an error.
+    /// Those that are known and not whole have a [`defect`](crate::model::TensorInfo::defect).
+    ///
+    /// safetensors, GGUF, mag, Burnpack and npz files that were cut off behind their header can be opened so, and damaged
+    /// primitiv files. Where data can only be found by what is at the end of a file, this changes nothing.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;

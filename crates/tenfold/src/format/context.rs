@@ -203,6 +203,12 @@ impl<'a> Context<'a> {
         Ok(source_id(self.sources.len() - 1))
     }
 
+    /// The name of a file that was opened before, if it has one.
+    pub fn name_of(&self, id: SourceId) -> Option<&str> {
+        let (name, _) = self.sources.get(id.index())?;
+        name.as_deref()
+    }
+
     /// A file that was opened before, to be parsed itself.
     pub fn open(&self, id: SourceId) -> Option<Arc<dyn Source>> {
         self.sources

@@ -6,6 +6,15 @@ pub(crate) mod diagnose;
 mod execute;
 mod plan;
 mod registry;
+#[cfg(any(
+    feature = "burnpack",
+    feature = "gguf",
+    feature = "mag",
+    feature = "npz",
+    feature = "primitiv",
+    feature = "safetensors"
+))]
+pub(crate) mod salvage;
 pub(crate) mod stem;
 
 pub use capability::{Capabilities, Effect, Fit, Loss, adapt};

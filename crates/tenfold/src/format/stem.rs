@@ -92,7 +92,7 @@ fn is_device(name: &str) -> bool {
         let is_port = digits.next().is_some_and(|c| "0123456789¹²³".contains(c));
         (start.eq_ignore_ascii_case(prefix) && is_port && digits.next().is_none()).then_some(())
     };
-    DEVICES.iter().any(|device| is(device)) || port("COM").is_some() || port("LPT").is_some()
+    DEVICES.iter().any(is) || port("COM").is_some() || port("LPT").is_some()
 }
 
 #[cfg(test)]

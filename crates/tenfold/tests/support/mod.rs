@@ -132,12 +132,18 @@ fn cases_of(format: &'static str, kind: Kind) -> Vec<Case> {
         .unwrap_or_else(|error| panic!("{} is built in: {}: {error}", format, directory.display()));
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    let cases: Vec<_> = paths
-        .iter()
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        })
+    let is_json = |path: &&PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    };
+    let mut described: Vec<_> = paths.iter().filter(is_json).collect();
+    if cfg!(miri) {
+        // An interpreter would be busy with reading JSON for an hour.
+        described.sort_by_key(|path| fs::metadata(path).unwrap().len());
+        described.truncate(6);
+    }
+    let cases: Vec<_> = described
+        .into_iter()
         .filter_map(|path| load_case(format, kind, path, &paths))
         .collect();
     assert!(!cases.is_empty(), "{} has no case", directory.display());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tenfold::format::{Control, Effect, Entry, Registry};
+use tenfold::format::{Control, Effect, Entry, Loss, Registry};
 use tenfold::io::AtomicOutput;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error};
@@ -20,7 +20,7 @@ use tenfold::{Archive, Error};
 use crate::args::{Filter, Reading, Writing};
 use crate::commands::{Names, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Out, count, say};
+use crate::output::{Clean, Out, count, say};
 use crate::progress::Progress;
 use crate::signal;
 
@@ -122,6 +122,38 @@ impl<'a> Request<'a> {
             self.check_pattern("--zstd", pattern.as_ref(), &selected)?;
         }
         Ok(selected)
+    }
+
+    /// Where damaged inputs show what is whole: that, and what is left out, which is said.
+    pub(crate) fn salvaged(&self, archive: Archive) -> Result<(Archive, Vec<Loss>)> {
+        if !self.salvage {
+            return Ok((archive, Vec::new()));
+        }
+        let infos = archive.manifest().tensors.iter();
+        let left_out: Vec<_> = infos
+            .filter_map(|info| {
+                let defect = info.defect.as_ref()?;
+                let (name, why) = (info.name.clone(), defect.message());
+                Some(Loss::new(Some(name), "its data", why, Effect::Dropped))
+            })
+            .collect();
+        let all = archive.tensors().len();
+        if left_out.len() == all && all > 0 {
+            let (input, all) = (self.title(), count(all, "tensor"));
+            let input = input.display();
+            let message = format!("{input}: none of {all} is whole: nothing can be salvaged");
+            return Err(Failure::Message(message));
+        }
+        if !self.writing.quiet {
+            for Loss { tensor, why, .. } in left_out.iter().take(LISTED) {
+                let tensor = tensor.as_deref().unwrap_or_default();
+                say(format_args!("left out: tensor {tensor:?}: {}", Clean(why)));
+            }
+            if left_out.len() > LISTED {
+                say(format_args!("and {} more", left_out.len() - LISTED));
+            }
+        }
+        Ok((archive.select(|info| info.defect.is_none()), left_out))
     }
 
     /// Refuses a pattern that no tensor's name matches: what was asked for would not be done.

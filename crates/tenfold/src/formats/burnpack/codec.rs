@@ -10,10 +10,11 @@ use super::{
     QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
 };
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
 use crate::model::{
-    DType, Endian, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value,
+    DType, Endian, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
     element_count,
 };
 use crate::prelude::*;
@@ -58,6 +59,16 @@ impl Format for Burnpack {
         check_rest(cx, &cbor, end..header_end)?;
         let placed: Vec<_> = tensors.iter().zip(&places).collect();
         let start = place::data_start(cx, &placed, root.scalars.is_some(), header_end)?;
+        if start.at != expected {
+            for (tensor, place) in tensors.iter_mut().zip(&places) {
+                for part in &mut tensor.parts {
+                    part.payload = Payload::main(place.range(start.at));
+                }
+            }
+        }
+        if let Some(cut) = start.cut {
+            cut_off(cx, &cut, &mut tensors)?;
+        }
         let mut manifest = Manifest::new(VERSION);
         manifest.region(0..header_end, "header");
         manifest.metadata = root.metadata;
@@ -68,13 +79,6 @@ impl Format for Burnpack {
                 return Err(Error::unsupported("burnpack.scalar", message));
             }
             manifest.metadata.push(SCALARS, Value::Map(scalars));
-        }
-        if start != expected {
-            for (tensor, place) in tensors.iter_mut().zip(&places) {
-                for part in &mut tensor.parts {
-                    part.payload = Payload::main(place.range(start));
-                }
-            }
         }
         manifest.tensors = tensors.into();
         Ok(manifest)
@@ -123,6 +127,29 @@ impl Format for Burnpack {
             files: vec![FilePlan { name, segments }],
         })
     }
+}
+
+/// A file that lost its end.
+fn cut_off(cx: &mut Context<'_>, cut: &place::Cut, tensors: &mut [TensorInfo]) -> Result<()> {
+    let file = cx.source().len();
+    let Some(remark) = cut.known else {
+        let message = format!(
+            "truncated: the file has {file} bytes, its tensors need {}; which of them are complete is not known, because the \
+             data could begin right behind the metadata or at the next multiple of {ALIGN}",
+            cut.expected
+        );
+        return Err(Error::malformed(TRUNCATED, message).at(file..cut.expected));
+    };
+    let cut = CutOff {
+        source: SourceId::MAIN,
+        file,
+        expected: cut.expected,
+        remark,
+        error: None,
+        rule: TRUNCATED,
+        salvaged: "burnpack.salvaged",
+    };
+    cut.settle(cx, tensors)
 }
 
 /// Bytes that are counted as metadata and are none; some writers could count the padding there.

@@ -13,6 +13,8 @@ pub(super) struct Layout {
     pub(super) end: u64,
     /// The first tensor that is not where ggml wants it, and where that would be.
     pub(super) out_of_order: Option<(usize, u64)>,
+    /// Why the first tensor is refused that ends behind the file.
+    pub(super) cut_off: Option<Error>,
 }
 
 /// Finds the tensors of a file of `file` bytes whose data begins at `begin`.
@@ -26,27 +28,42 @@ pub(super) fn layout(
         ranges: Vec::new(),
         end: begin,
         out_of_order: None,
+        cut_off: None,
     };
-    let mut expected = Some(0u64);
-    for (place, record) in records.iter().enumerate() {
-        let blame = |error: Error| match error.range() {
-            Some(_) => error.in_tensor(&record.name),
-            None => error.at(record.at.clone()).in_tensor(&record.name),
-        };
-        let size = size(record).map_err(blame)?;
-        let range = range(record, size, begin, align, file).map_err(blame)?;
-        if let Some(expected) = expected.filter(|&expected| expected != record.offset) {
-            layout.out_of_order.get_or_insert((place, expected));
-        }
-        expected = size
-            .checked_next_multiple_of(align)
-            .and_then(|padded| expected?.checked_add(padded));
-        let padded = range.end.checked_next_multiple_of(align);
-        layout.end = layout.end.max(padded.unwrap_or(range.end));
-        layout.ranges.push(range);
+    let placed = layout.place(records, begin, align, file);
+    match placed.and_then(|()| overlap(records, &layout.ranges)) {
+        Ok(()) => Ok(layout),
+        // The first thing that is wrong is reported.
+        Err(error) => Err(layout.cut_off.unwrap_or(error)),
     }
-    overlap(records, &layout.ranges)?;
-    Ok(layout)
+}
+
+impl Layout {
+    fn place(&mut self, records: &[TensorRecord], begin: u64, align: u64, file: u64) -> Result<()> {
+        let mut expected = Some(0u64);
+        for (place, record) in records.iter().enumerate() {
+            let blame = |error: Error| match error.range() {
+                Some(_) => error.in_tensor(&record.name),
+                None => error.at(record.at.clone()).in_tensor(&record.name),
+            };
+            let size = size(record).map_err(blame)?;
+            let range = range(record, size, begin, align, file).map_err(blame)?;
+            if let Some(expected) = expected.filter(|&expected| expected != record.offset) {
+                self.out_of_order.get_or_insert((place, expected));
+            }
+            expected = size
+                .checked_next_multiple_of(align)
+                .and_then(|padded| expected?.checked_add(padded));
+            if range.end > file && self.cut_off.is_none() {
+                let end = format!("at byte {}", range.end);
+                self.cut_off = Some(blame(out_of_bounds(record, size, &end, file)));
+            }
+            let padded = range.end.checked_next_multiple_of(align);
+            self.end = self.end.max(padded.unwrap_or(range.end));
+            self.ranges.push(range);
+        }
+        Ok(())
+    }
 }
 
 /// Bytes of a tensor.
@@ -80,15 +97,17 @@ fn range(
     let start = begin.checked_add(offset);
     let end = start.and_then(|start| start.checked_add(size));
     match (start, end) {
-        (Some(start), Some(end)) if end <= file => Ok(start..end),
-        (_, end) => {
-            let end = end.map_or("past any end".to_owned(), |end| format!("at byte {end}"));
-            let message = format!(
-                "its {size} bytes at offset {offset} end {end}, the file has {file}: truncated or damaged"
-            );
-            Err(Error::malformed("gguf.bounds", message))
-        }
+        (Some(start), Some(end)) => Ok(start..end),
+        _ => Err(out_of_bounds(record, size, "past any end", file)),
     }
+}
+
+fn out_of_bounds(record: &TensorRecord, size: u64, end: &str, file: u64) -> Error {
+    let offset = record.offset;
+    let message = format!(
+        "its {size} bytes at offset {offset} end {end}, the file has {file}: truncated or damaged"
+    );
+    Error::malformed("gguf.bounds", message)
 }
 
 fn overlap(records: &[TensorRecord], ranges: &[Range<u64>]) -> Result<()> {

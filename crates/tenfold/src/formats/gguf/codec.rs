@@ -3,6 +3,7 @@
 use super::raw::{Fields, TensorRecord};
 use super::{ALIGNMENT, MAX_WRITTEN_NAME, SPEC, check, split, write};
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Arranged, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
@@ -75,7 +76,27 @@ pub(super) fn describe_file(
     })?;
     let file = source.len();
     let layout = check::layout(&records, begin, align, file)?;
-    report(cx, id, &records, &layout)?;
+    let remarks = remarks(&records, &layout);
+    let expected = layout.ranges.iter().map(|range| range.end).max();
+    let endian = header.dialect.endian;
+    let tensors = records.into_iter().zip(layout.ranges);
+    let tensors = tensors.map(|(record, range)| tensor(record, id, range, endian));
+    let mut tensors: Vec<_> = tensors.collect();
+    if let Some(error) = layout.cut_off {
+        let cut = CutOff {
+            source: id,
+            file,
+            expected: expected.unwrap_or(file),
+            remark: "",
+            error: Some(error),
+            rule: "gguf.bounds",
+            salvaged: "gguf.salvaged",
+        };
+        cut.settle(cx, &mut tensors)?;
+    }
+    for (rule, at, message) in remarks {
+        cx.warn_in(id, rule, at, message)?;
+    }
     if let Some(at) = pairs.nested {
         let message = "an array of arrays, for which ggml refuses a file";
         cx.warn_in(id, "gguf.nested", at..at + 4, message)?;
@@ -97,13 +118,10 @@ pub(super) fn describe_file(
             label: "trailing",
         });
     }
-    let endian = header.dialect.endian;
-    let tensors = records.into_iter().zip(layout.ranges);
-    let tensors = tensors.map(|(record, range)| tensor(record, id, range, endian));
     Ok(File {
         version: header.version,
         metadata: pairs.metadata,
-        tensors: tensors.collect(),
+        tensors,
         regions,
     })
 }
@@ -160,13 +178,12 @@ fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: End
     info
 }
 
-/// What ggml refuses and others read.
-fn report(
-    cx: &mut Context<'_>,
-    id: SourceId,
+/// What ggml refuses and others read: rule, place, message.
+fn remarks(
     records: &[TensorRecord],
     layout: &check::Layout,
-) -> Result<()> {
+) -> Vec<(&'static str, Range<u64>, String)> {
+    let mut remarks = Vec::new();
     if let Some((place, expected)) = layout.out_of_order
         && let Some(record) = records.get(place)
     {
@@ -174,7 +191,7 @@ fn report(
             "tensor {:?} is at offset {}, not right behind the one before it at {expected}: ggml will refuse this file",
             record.name, record.offset
         );
-        cx.warn_in(id, "gguf.gap", record.at.clone(), message)?;
+        remarks.push(("gguf.gap", record.at.clone(), message));
     }
     if let Some(record) = records.iter().find(|record| record.shape.len() > 4) {
         let message = format!(
@@ -182,7 +199,7 @@ fn report(
             record.name,
             record.shape.len()
         );
-        cx.warn_in(id, "gguf.rank-over-4", record.at.clone(), message)?;
+        remarks.push(("gguf.rank-over-4", record.at.clone(), message));
     }
     let long = |record: &&TensorRecord| record.name.len() > MAX_WRITTEN_NAME;
     if let Some(record) = records.iter().find(long) {
@@ -190,7 +207,7 @@ fn report(
             "a name of {} bytes: ggml reads at most {MAX_WRITTEN_NAME}",
             record.name.len()
         );
-        cx.warn_in(id, "gguf.long-name", record.at.clone(), message)?;
+        remarks.push(("gguf.long-name", record.at.clone(), message));
     }
-    Ok(())
+    remarks
 }

@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use bytes::Bytes;
 use crc32fast::Hasher;
 
-use super::{EXTENSION, SPEC, ZIP, write};
+use super::{EXTENSION, SPEC, ZIP, salvage, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Arranged, Confidence, Context, Effect, Format, Loss, Plan, PlanOptions, Spec};
 use crate::io::Source;
@@ -51,39 +51,18 @@ impl Format for Npz {
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
-        let zip = Zip::open(cx.source(), cx.limits().header_bytes)?;
+        let zip = match Zip::open(cx.source(), cx.limits().header_bytes) {
+            Err(error) if error.rule() == salvage::NO_END => return salvage::describe(cx, error),
+            opened => opened?,
+        };
         for (rule, at, message) in zip.remarks {
             cx.warn(rule, at, message)?;
         }
-        let mut manifest = Manifest::new(ZIP);
-        let mut others = Vec::new();
+        let mut contained = Contained::new(Manifest::new(ZIP));
         for member in &zip.members {
-            manifest.region(member.header.clone(), "member's header");
-            if let Some(range) = &member.descriptor {
-                manifest.region(range.clone(), "member's descriptor");
-            }
-            match member.name.strip_suffix(EXTENSION) {
-                Some(name) => {
-                    let tensor = tensor(cx, &mut manifest, member, name)?;
-                    manifest.tensors.push(tensor);
-                }
-                None => {
-                    others.push(member);
-                    other(&mut manifest, member);
-                }
-            }
+            contained.add(cx, member)?;
         }
-        if let [first, rest @ ..] = others.as_slice() {
-            let more = match rest.len() {
-                0 => String::new(),
-                n => format!(", and {n} more"),
-            };
-            let message = format!(
-                "skipped, because it is no array: member {:?}{more}",
-                first.name
-            );
-            cx.note("npz.other-member", first.data.clone(), message);
-        }
+        let mut manifest = contained.finish(cx);
         manifest.region(zip.tail, "directory");
         Ok(manifest)
     }
@@ -94,6 +73,56 @@ impl Format for Npz {
 
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
+    }
+}
+
+/// What the members of an archive hold.
+pub(super) struct Contained<'m> {
+    pub(super) manifest: Manifest,
+    /// Those that are no arrays.
+    others: Vec<&'m Member>,
+}
+
+impl<'m> Contained<'m> {
+    pub(super) fn new(manifest: Manifest) -> Self {
+        Self {
+            manifest,
+            others: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, cx: &mut Context<'_>, member: &'m Member) -> Result<()> {
+        let manifest = &mut self.manifest;
+        manifest.region(member.header.clone(), "member's header");
+        if let Some(range) = &member.descriptor {
+            manifest.region(range.clone(), "member's descriptor");
+        }
+        match member.name.strip_suffix(EXTENSION) {
+            Some(name) => {
+                let tensor = tensor(cx, manifest, member, name)?;
+                manifest.tensors.push(tensor);
+            }
+            None => {
+                self.others.push(member);
+                other(manifest, member);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self, cx: &mut Context<'_>) -> Manifest {
+        if let [first, rest @ ..] = self.others.as_slice() {
+            let more = match rest.len() {
+                0 => String::new(),
+                n => format!(", and {n} more"),
+            };
+            let message = format!(
+                "skipped, because it is no array: member {:?}{more}",
+                first.name
+            );
+            cx.note("npz.other-member", first.data.clone(), message);
+        }
+        self.manifest
     }
 }
 

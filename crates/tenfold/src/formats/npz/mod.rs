@@ -15,6 +15,8 @@
 #[cfg(feature = "npz")]
 mod codec;
 #[cfg(feature = "npz")]
+mod salvage;
+#[cfg(feature = "npz")]
 mod write;
 
 #[cfg(feature = "npz")]

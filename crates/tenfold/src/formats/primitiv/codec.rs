@@ -4,6 +4,7 @@ use super::raw::{self, Configs, Header, Key, Parser, Shape};
 use super::values::DataType;
 use super::{MAGIC, SPEC, VERSION, names, write};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::salvage::HINT;
 use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{DType, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value};
@@ -218,8 +219,11 @@ impl<'a> Described<'a> {
         };
         self.manifest.tensors.truncate(self.complete);
         let error = error.adding(&self.summary(announced));
-        if !cx.salvages() || self.complete == 0 {
+        if self.complete == 0 {
             return Err(error);
+        }
+        if !cx.salvages() {
+            return Err(error.adding(HINT));
         }
         let rest = self.claimed..cx.source().len();
         let at = error.range().map_or(rest, |(_, range)| range);

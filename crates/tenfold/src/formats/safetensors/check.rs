@@ -117,8 +117,8 @@ impl Tensors {
         }
     }
 
-    /// Walks the sorted tensors over the data of a file of `file` bytes.
-    pub(super) fn cover(&self, file: u64) -> Result<()> {
+    /// Walks the sorted tensors over the data of a file of `file` bytes. Gives where they end, if the file ends before.
+    pub(super) fn cover(&self, file: u64) -> Result<Option<u64>> {
         let mut end = 0;
         for (place, row) in self.rows.iter().enumerate() {
             if row.offsets[0] == end
@@ -139,8 +139,17 @@ impl Tensors {
         // The header lies inside of the file.
         let len = file - self.data;
         match len.checked_sub(end) {
-            Some(0) => Ok(()),
-            None => Err(self.truncated(len, end)),
+            Some(0) => Ok(None),
+            None => match self.data.checked_add(end) {
+                Some(end) => Ok(Some(end)),
+                None => {
+                    let message = format!(
+                        "the tensors need {end} bytes behind byte {}, past any end of a file",
+                        self.data
+                    );
+                    Err(Error::malformed("safetensors.truncated", message).at(file..file))
+                }
+            },
             Some(rest) => {
                 let end = self.data + end;
                 let message = format!(
@@ -149,28 +158,6 @@ impl Tensors {
                 Err(Error::malformed("safetensors.trailing", message).at(end..file))
             }
         }
-    }
-
-    /// The data ends before the last tensor does: says what is complete.
-    fn truncated(&self, len: u64, end: u64) -> Error {
-        const SHOWN: usize = 3;
-        let rows = self.rows.iter().zip(&self.infos);
-        let complete = rows.filter(|(row, _)| row.offsets[1] <= len);
-        let names: Vec<_> = complete
-            .clone()
-            .take(SHOWN)
-            .map(|(_, info)| format!("{:?}", info.name))
-            .collect();
-        let complete = complete.count();
-        let more = if complete > SHOWN { ", …" } else { "" };
-        let colon = if complete > 0 { ": " } else { "" };
-        let [file, need] = [len, end].map(|end| self.data.saturating_add(end));
-        let message = format!(
-            "truncated: the file has {file} bytes, its tensors need {need}; {complete} of {} tensors are complete{colon}{}{more}",
-            self.infos.len(),
-            names.join(", ")
-        );
-        Error::malformed("safetensors.truncated", message).at(file..need)
     }
 }
 

@@ -4,6 +4,7 @@ use super::check::Tensors;
 use super::raw::{self, MAX_HEADER, PREFIX};
 use super::{FILE, SPEC, index, shards, write};
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{Manifest, Metadata, SourceId, TensorInfo};
@@ -85,7 +86,18 @@ pub(super) fn describe_file(
     let rest = raw::parse(&header, max_rank, &mut |entry| tensors.push(entry, id))?;
     tensors.unique_names()?;
     tensors.sort();
-    tensors.cover(source.len())?;
+    if let Some(expected) = tensors.cover(source.len())? {
+        let cut = CutOff {
+            source: id,
+            file: source.len(),
+            expected,
+            remark: "",
+            error: None,
+            rule: "safetensors.truncated",
+            salvaged: "safetensors.salvaged",
+        };
+        cut.settle(cx, &mut tensors.infos)?;
+    }
     report(cx, id, &rest, &tensors, data)?;
     Ok(File {
         metadata: rest.metadata,

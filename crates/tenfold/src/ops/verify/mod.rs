@@ -278,8 +278,10 @@ fn unclaimed(archive: &Archive, id: &'static str) -> Vec<Finding> {
     let mut end = 0;
     let len = archive.len_bytes();
     for range in claimed.into_iter().chain(core::iter::once(len..len)) {
-        if range.start > end {
-            findings.extend(gap(archive, end..range.start, id));
+        // Data of a file that was cut off can lie behind its end.
+        let start = range.start.min(len);
+        if start > end {
+            findings.extend(gap(archive, end..start, id));
         }
         end = end.max(range.end);
     }

@@ -158,7 +158,7 @@ impl Entry {
     }
 
     /// What a single member must be.
-    fn check(&self, disk: u16, needed: u8) -> Result<()> {
+    pub(super) fn check(&self, disk: u16, needed: u8) -> Result<()> {
         let name = &self.name;
         if needed > LATEST {
             let (whole, tenth) = (needed / 10, needed % 10);
@@ -198,6 +198,11 @@ impl Entry {
             }
         }
     }
+}
+
+/// Whether something of the directory begins like this.
+pub(super) fn is_directory(signature: [u8; 4]) -> bool {
+    [RECORD, END64, LOCATOR, END].contains(&signature)
 }
 
 /// The record at the very end.

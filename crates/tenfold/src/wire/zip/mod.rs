@@ -5,10 +5,12 @@
 
 mod directory;
 mod encode;
+mod front;
 mod name;
 
 pub(crate) use directory::{Directory, Entry};
 pub(crate) use encode::{CentralRecord, LocalHeader, directory as encode_directory};
+pub(crate) use front::Front;
 
 use bytes::Bytes;
 
@@ -136,6 +138,8 @@ fn locate(
 /// The header in front of a member.
 struct Local {
     signature: [u8; 4],
+    /// The version that reading it needs, in tenths.
+    needed: u8,
     flags: u16,
     method: u16,
     crc32: u32,
@@ -147,7 +151,7 @@ struct Local {
 impl Local {
     fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let signature = r.array("a member's signature")?;
-        let _version = r.u16("version needed")?;
+        let [needed, _] = r.array("version needed")?;
         let flags = r.u16("flags")?;
         let method = r.u16("method")?;
         let _time = r.u32("time")?;
@@ -167,6 +171,7 @@ impl Local {
         let compressed = resolve(compressed);
         Ok(Self {
             signature,
+            needed,
             flags,
             method,
             crc32,

@@ -1,6 +1,6 @@
 //! Where data begins, and in which order it lies.
 
-use super::super::raw::{Descriptor, TRUNCATED};
+use super::super::raw::Descriptor;
 use super::ALIGN;
 use crate::error::{Error, Result};
 use crate::format::Context;
@@ -44,6 +44,21 @@ impl Place {
 /// A tensor, and where its data is.
 pub(super) type Placed<'a> = (&'a TensorInfo, &'a Place);
 
+/// Where data begins, in a file that is whole or not.
+pub(super) struct Start {
+    pub(super) at: u64,
+    /// The file ends before the data does.
+    pub(super) cut: Option<Cut>,
+}
+
+/// What is known of a file that lost its end.
+pub(super) struct Cut {
+    /// Where it should have ended.
+    pub(super) expected: u64,
+    /// How it is known where data begins, for the message; `None` where it is not.
+    pub(super) known: Option<&'static str>,
+}
+
 /// Where the data begins. Nothing in the file says it; its size does.
 ///
 /// Burn 0.19 puts data right behind the metadata and packs it, later releases begin it and every tensor at multiples of
@@ -53,11 +68,12 @@ pub(super) fn data_start(
     placed: &[Placed<'_>],
     has_scalars: bool,
     header_end: u64,
-) -> Result<u64> {
+) -> Result<Start> {
+    let whole = |at| Start { at, cut: None };
     let file = cx.source().len();
     let aligned = header_end.next_multiple_of(ALIGN);
     let Some(end) = placed.iter().map(|(_, place)| place.offsets.end).max() else {
-        return Ok(header_end);
+        return Ok(whole(header_end));
     };
     let mut by_place = placed.to_vec();
     by_place.sort_by_key(|(_, place)| (place.offsets.start, place.offsets.end));
@@ -86,7 +102,7 @@ pub(super) fn data_start(
             );
             cx.warn("burnpack.trailing", aligned_end..file, message)?;
         }
-        return Ok(aligned);
+        return Ok(whole(aligned));
     }
     if file == packed_end && !has_scalars && is_packed(&by_place) {
         let message = format!(
@@ -95,10 +111,55 @@ pub(super) fn data_start(
         );
         cx.note("burnpack.layout", header_end..header_end, message);
         check_gaps(cx, &by_place, header_end, 1)?;
-        return Ok(header_end);
+        return Ok(whole(header_end));
     }
-    Err(cut_off(placed, file, aligned, aligned_end))
+    let ends = Ends {
+        header: header_end,
+        aligned,
+        data: end,
+    };
+    ends.start(cx, &by_place, has_scalars)
 }
+
+/// Where the header ends, the next multiple of 256, and how long the data is.
+struct Ends {
+    header: u64,
+    aligned: u64,
+    data: u64,
+}
+
+impl Ends {
+    /// Where data begins in a file whose size does not say it, because it lost its end.
+    fn start(&self, cx: &Context<'_>, by_place: &[Placed<'_>], has_scalars: bool) -> Result<Start> {
+        let Self {
+            header, aligned, ..
+        } = *self;
+        let cut = |at, known| Start {
+            at,
+            cut: Some(Cut {
+                expected: at + self.data,
+                known,
+            }),
+        };
+        if header == aligned || has_scalars || !is_packed(by_place) {
+            return Ok(cut(aligned, Some("")));
+        }
+        let file = cx.source().len();
+        let between = cx.source().read(header.min(file)..aligned.min(file))?;
+        let is_blank = between.iter().all(|&byte| byte == 0);
+        Ok(match (by_place.iter().any(is_unaligned), is_blank) {
+            (_, false) if file < header + self.data => cut(header, Some(NO_PADDING)),
+            (false, true) => cut(aligned, Some(PADDING)),
+            // Zeros can be padding or data, and none of the releases puts such tensors behind padding.
+            _ => cut(aligned, None),
+        })
+    }
+}
+
+const NO_PADDING: &str =
+    " (data begins right behind the metadata, as Burn 0.19 has it: there is no padding)";
+const PADDING: &str = " (data is taken to begin at a multiple of 256, as Burn 0.20 and later have it: there are zeros in \
+                       front of that)";
 
 /// Whether a file of the right size for it is packed, and not an aligned one that lost its end.
 fn is_packed(by_place: &[Placed<'_>]) -> bool {
@@ -167,34 +228,6 @@ fn check_gaps(cx: &mut Context<'_>, by_place: &[Placed<'_>], base: u64, align: u
         end = end.max(next);
     }
     Ok(())
-}
-
-/// A file that lost its end: which tensors are whole, if its data is aligned.
-fn cut_off(tensors: &[Placed<'_>], file: u64, start: u64, expected: u64) -> Error {
-    const SHOWN: usize = 3;
-    let complete: Vec<_> = tensors
-        .iter()
-        .filter(|(_, place)| start.saturating_add(place.offsets.end) <= file)
-        .map(|(tensor, _)| format!("{:?}", tensor.name))
-        .collect();
-    let mut message = format!(
-        "truncated: the file has {file} bytes, its tensors need {expected}; {} of {} tensors are complete",
-        complete.len(),
-        tensors.len()
-    );
-    if !complete.is_empty() {
-        message += ": ";
-        message += &complete
-            .iter()
-            .take(SHOWN)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ");
-    }
-    if complete.len() > SHOWN {
-        message += ", …";
-    }
-    Error::malformed(TRUNCATED, message).at(file..expected)
 }
 
 /// The order in which data is written: that of the places it comes from, so that a rewritten file keeps its order and is

@@ -45,10 +45,10 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     if blob.end > source.len() {
         // A section in its usual place that the tensors fill is right, and the file is cut off.
         let usual = blob.start - header.manifest()?.end < PAGE;
-        return Err(match tiled.is_ok() && usual {
-            true => cut_off(&manifest.tensors, source.len(), blob.end),
-            false => out_of_bounds(&blob, source.len()).at(28..44),
-        });
+        if tiled.is_err() || !usual {
+            return Err(out_of_bounds(&blob, source.len()).at(28..44));
+        }
+        cut_off(source.len(), blob.end).settle(cx, &mut manifest.tensors)?;
     }
     tiled?;
     if header.big_endian {

@@ -8,9 +8,10 @@ use super::raw::{TRUNCATED, Version};
 use super::{ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030, SPEC, SPEC_1};
 use crate::digest::crc32c;
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
-use crate::model::{Manifest, TensorInfo};
+use crate::model::{Manifest, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// Reads and writes `.mag`.
@@ -105,7 +106,7 @@ fn data_range(base: u64, offset: u64, len: u64) -> Result<Range<u64>> {
     })
 }
 
-/// Data that ends past the end of the file, from where a writer would not have put it.
+/// Data that ends past the end of the file, from where a writer would not have put it: perhaps it is elsewhere.
 fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
     let message = format!(
         "data lies at bytes {}..{}, the file has {file}",
@@ -114,27 +115,17 @@ fn out_of_bounds(range: &Range<u64>, file: u64) -> Error {
     Error::malformed("mag.bounds", message)
 }
 
-/// Data that ends past the end of the file, in its proper place: a file that was cut off.
-fn cut_off(tensors: &[TensorInfo], file: u64, expected: u64) -> Error {
-    const SHOWN: usize = 3;
-    let complete: Vec<&str> = tensors
-        .iter()
-        .filter(|tensor| extent(tensor).end <= file)
-        .map(|tensor| tensor.name.as_str())
-        .collect();
-    let mut message = format!(
-        "truncated: the file has {file} bytes, its tensors need {expected}; {} of {} tensors are complete",
-        complete.len(),
-        tensors.len()
-    );
-    for (index, name) in complete.iter().take(SHOWN).enumerate() {
-        message.push_str(if index == 0 { ": " } else { ", " });
-        message.push_str(&format!("{name:?}"));
+/// A file that was cut off: data ends past its end.
+fn cut_off(file: u64, expected: u64) -> CutOff {
+    CutOff {
+        source: SourceId::MAIN,
+        file,
+        expected,
+        remark: "",
+        error: None,
+        rule: TRUNCATED,
+        salvaged: "mag.salvaged",
     }
-    if complete.len() > SHOWN {
-        message.push_str(", …");
-    }
-    Error::malformed(TRUNCATED, message).at(file..expected)
 }
 
 /// Puts the checksum of everything behind `field` into it.

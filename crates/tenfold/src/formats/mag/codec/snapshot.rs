@@ -11,6 +11,7 @@ use super::{
     planned_len, seal, unique_names, within_limits, wrong_checksum,
 };
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Context, Segment};
 use crate::io::{Reader, Source};
 use crate::model::{DType, Manifest, Payload, TensorInfo};
@@ -52,13 +53,17 @@ pub(super) fn describe(
     };
     manifest.tensors = to_tensors(pool, descriptors, &places, base)?.into();
     unique_names(&manifest.tensors, &places)?;
-    check_extents(
-        &mut manifest.tensors,
-        &places,
+    let mut cut = None;
+    let extents = Extents {
         base,
-        cx.source().len(),
+        file: cx.source().len(),
         version,
-    )?;
+    };
+    let checked = extents.check(&mut manifest.tensors, &places, &mut cut);
+    if let Some(cut) = cut {
+        cut.settle(cx, &mut manifest.tensors)?;
+    }
+    checked?;
     warn_of_no_elements(cx, &manifest.tensors, &places)?;
     Ok(manifest)
 }
@@ -192,55 +197,70 @@ fn unique_pool(pool: &Pool) -> Result<()> {
     Ok(())
 }
 
-/// Data lies in the order of the descriptors, packed or at multiples of 16, and ends with the file.
-fn check_extents(
-    tensors: &mut [TensorInfo],
-    places: &[u64],
+/// Where data may lie.
+struct Extents {
+    /// Where it begins.
     base: u64,
+    /// Where the file ends.
     file: u64,
     version: Version,
-) -> Result<()> {
-    let expected = tensors
-        .iter()
-        .map(|tensor| extent(tensor).end)
-        .max()
-        .unwrap_or(base);
-    let mut last = base;
-    let mut without_bytes = Vec::new();
-    for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
-        let range = extent(tensor);
-        let blame = |error: Error| error.at(at..at + Descriptor::MIN).in_tensor(&tensor.name);
-        let place = match version {
-            Version::Snapshot010 => last,
-            _ => last.next_multiple_of(ALIGN),
-        };
-        if range.is_empty() && (last..=place).contains(&range.start) {
-            // Its place can lie behind the end, because nothing is padded behind the last byte.
-            without_bytes.push(index);
-            continue;
+}
+
+impl Extents {
+    /// Data lies in the order of the descriptors, packed or at multiples of 16, and ends with the file, or behind it where
+    /// that is `cut` off.
+    fn check(
+        &self,
+        tensors: &mut [TensorInfo],
+        places: &[u64],
+        cut: &mut Option<CutOff>,
+    ) -> Result<()> {
+        let Self {
+            base,
+            file,
+            version,
+        } = *self;
+        let ends = tensors.iter().map(|tensor| extent(tensor).end);
+        let expected = ends.max().unwrap_or(base);
+        let mut last = base;
+        let mut without_bytes = Vec::new();
+        for (index, (tensor, &at)) in tensors.iter().zip(places).enumerate() {
+            let range = extent(tensor);
+            let blame = |error: Error| error.at(at..at + Descriptor::MIN).in_tensor(&tensor.name);
+            let place = match version {
+                Version::Snapshot010 => last,
+                _ => last.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX),
+            };
+            if range.is_empty() && (last..=place).contains(&range.start) {
+                // Its place can lie behind the end, because nothing is padded behind the last byte.
+                without_bytes.push(index);
+                continue;
+            }
+            if range.end > file {
+                let far = range.start != place;
+                cut.get_or_insert_with(|| CutOff {
+                    error: far.then(|| blame(out_of_bounds(&range, file))),
+                    ..cut_off(file, expected)
+                });
+            }
+            check_place(&range, last, base, version).map_err(blame)?;
+            last = range.end;
         }
-        if range.end > file {
-            return Err(match range.start == place {
-                true => cut_off(tensors, file, expected),
-                false => blame(out_of_bounds(&range, file)),
-            });
+        if last > file {
+            cut.get_or_insert_with(|| cut_off(file, expected));
+            return Ok(());
         }
-        check_place(&range, last, base, version).map_err(blame)?;
-        last = range.end;
+        if file > expected {
+            let message = format!(
+                "the last tensor ends at byte {expected} and should end the file, which has {file}"
+            );
+            return Err(Error::malformed("mag.trailing", message).at(expected..file));
+        }
+        for tensor in without_bytes {
+            move_into_file(tensors, tensor, file);
+        }
+        Ok(())
     }
-    if last > file {
-        return Err(cut_off(tensors, file, expected));
-    }
-    if file > expected {
-        let message = format!(
-            "the last tensor ends at byte {expected} and should end the file, which has {file}"
-        );
-        return Err(Error::malformed("mag.trailing", message).at(expected..file));
-    }
-    for tensor in without_bytes {
-        move_into_file(tensors, tensor, file);
-    }
-    Ok(())
 }
 
 /// What a place in the file breaks, given where the tensor before it ends.

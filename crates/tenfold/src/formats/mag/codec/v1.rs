@@ -10,6 +10,7 @@ use super::{
     planned_len, seal, unique_names, within_limits, wrong_checksum,
 };
 use crate::error::{Error, Result};
+use crate::format::salvage::CutOff;
 use crate::format::{Context, Segment};
 use crate::io::Reader;
 use crate::model::{Manifest, Metadata, Payload, TensorInfo, Value};
@@ -44,7 +45,7 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
         }
         check_sum(cx, &header, Kind::Spec, r.pos())?;
     } else {
-        let records = tensor_records(cx, &header, r.pos())?;
+        let mut records = tensor_records(cx, &header, r.pos())?;
         if let (Kind::Archive, Some((record, at))) = (records.kind, spec_only) {
             return Err(refuse_spec_only(record, *at));
         }
@@ -52,7 +53,12 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
         manifest.region(r.pos()..records.end, "tensor records");
         check_sum(cx, &header, records.kind, records.end)?;
         unique_names(&records.tensors, &records.places)?;
-        check_extents(&records, cx.source().len())?;
+        let mut cut = None;
+        let checked = check_extents(&records, cx.source().len(), &mut cut);
+        if let Some(cut) = cut {
+            cut.settle(cx, &mut records.tensors)?;
+        }
+        checked?;
         if records.kind == Kind::Archive {
             // Behind the padding of the last buffer magnetron leaves zeros that it never used.
             let last = records
@@ -61,8 +67,12 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
                 .map(|tensor| extent(tensor).end)
                 .max()
                 .unwrap_or(0);
-            let padded = last.next_multiple_of(ALIGN).min(cx.source().len());
-            manifest.region(last..padded, "padding");
+            let len = cx.source().len();
+            // Not in a file that was cut off.
+            if last <= len {
+                let padded = last.next_multiple_of(ALIGN).min(len);
+                manifest.region(last..padded, "padding");
+            }
         }
         manifest.tensors = records.tensors.into();
     }
@@ -198,8 +208,9 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Res
     )
 }
 
-/// Data may lie in any order behind the records, but inside of the file, and no byte belongs to two tensors.
-fn check_extents(records: &Records, file: u64) -> Result<()> {
+/// Data may lie in any order behind the records, but inside of the file, or behind it where that is `cut` off, and no
+/// byte belongs to two tensors.
+fn check_extents(records: &Records, file: u64, cut: &mut Option<CutOff>) -> Result<()> {
     let Records {
         tensors,
         places,
@@ -225,15 +236,17 @@ fn check_extents(records: &Records, file: u64) -> Result<()> {
         (Some(tensor), Some(&at)) => error.at(at..at + 1).in_tensor(&tensor.name),
         _ => error,
     };
+    let ends = sorted.iter().map(|(range, _)| range.end);
+    let expected = ends.max().unwrap_or(file);
     let mut last = *begin;
     for (range, index) in &sorted {
         if range.end > file {
-            // Where a writer would have put it, the file is cut off; elsewhere, the offset is wrong.
-            if range.start > last.saturating_add(ALIGN) {
-                return Err(blame(out_of_bounds(range, file), *index));
-            }
-            let expected = sorted.iter().map(|(range, _)| range.end).max();
-            return Err(cut_off(tensors, file, expected.unwrap_or(file)));
+            // Where a writer would have put it, the file is cut off; elsewhere, the offset may be wrong.
+            let far = range.start > last.saturating_add(ALIGN);
+            cut.get_or_insert_with(|| CutOff {
+                error: far.then(|| blame(out_of_bounds(range, file), *index)),
+                ..cut_off(file, expected)
+            });
         }
         last = last.max(range.end);
     }

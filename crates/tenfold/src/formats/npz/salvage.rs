@@ -1,0 +1,86 @@
+//! An archive that lost its end, and with it the directory: the members before that are found by their own headers.
+
+use super::codec::Contained;
+use super::{EXTENSION, ZIP};
+use crate::error::{Error, Result};
+use crate::format::Context;
+use crate::format::salvage::HINT;
+use crate::model::Manifest;
+use crate::prelude::*;
+use crate::wire::zip::{Front, Member};
+
+/// The rule of an archive without an end.
+pub(super) const NO_END: &str = "zip.end";
+
+/// Names that are listed in a message.
+const SHOWN: usize = 3;
+
+/// Where it is wanted, describes the arrays of an archive without an end, with a warning; else the `error` that says so,
+/// and which arrays are whole.
+pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
+    let front = match Front::read(cx.source(), cx.limits().header_bytes) {
+        Ok(front) => front,
+        Err(_) if !cx.salvages() => return Err(error),
+        Err(other) => return Err(other),
+    };
+    let arrays: Vec<_> = front.whole.iter().filter_map(array).collect();
+    let error = error.adding(&summary(&arrays, front.at_directory));
+    if !cx.salvages() {
+        let hint = if arrays.is_empty() { "" } else { HINT };
+        return Err(error.adding(hint));
+    }
+    let cut = front.cut.filter(|member| array(member).is_some());
+    if arrays.is_empty() && cut.is_none() {
+        return Err(error);
+    }
+    let len = cx.source().len();
+    cx.warn("npz.salvaged", front.end..len, error.message())?;
+    let mut contained = Contained::new(Manifest::new(ZIP));
+    for member in &front.whole {
+        contained.add(cx, member)?;
+    }
+    if let Some(member) = &cut {
+        let before = contained.manifest.tensors.len();
+        contained.add(cx, member)?;
+        for tensor in contained.manifest.tensors.iter_mut().skip(before) {
+            tensor.defect = Some(defect(member, len).in_tensor(&tensor.name));
+        }
+    }
+    let mut manifest = contained.finish(cx);
+    manifest.region(front.end..len, "directory");
+    Ok(manifest)
+}
+
+/// The name of the array that a member is.
+fn array(member: &Member) -> Option<&str> {
+    member.name.strip_suffix(EXTENSION)
+}
+
+/// `; 2 arrays are complete: "a", "b"; what was behind them is not known`
+fn summary(arrays: &[&str], at_directory: bool) -> String {
+    let mut message = match arrays.len() {
+        0 => return "; no array is complete".to_owned(),
+        1 => "; 1 array is complete".to_owned(),
+        n => format!("; {n} arrays are complete"),
+    };
+    for (place, name) in arrays.iter().take(SHOWN).enumerate() {
+        message += if place == 0 { ": " } else { ", " };
+        message += &format!("{name:?}");
+    }
+    if arrays.len() > SHOWN {
+        message += ", …";
+    }
+    message += match at_directory {
+        true => "; none is missing",
+        false => "; what was behind is not known",
+    };
+    message
+}
+
+fn defect(member: &Member, file: u64) -> Error {
+    let data = &member.data;
+    let (there, all) = (file.saturating_sub(data.start), data.end - data.start);
+    let message =
+        format!("the file is cut off, {there} of the {all} bytes of its member are there");
+    Error::malformed("npz.truncated", message).at(file.max(data.start)..data.end)
+}

@@ -1,0 +1,110 @@
+//! The members of an archive that lost its directory, by the headers in front of them.
+
+use super::directory::{Entry, is_directory};
+use super::{DEFLATED, DESCRIPTOR_FOLLOWS, LOCAL, Local, Member, UTF8, name};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Reader, Source};
+use crate::prelude::*;
+
+/// What the beginning of an archive holds.
+pub(crate) struct Front {
+    /// Members that are there to their last byte.
+    pub(crate) whole: Vec<Member>,
+    /// The one that the file ends in, whose data reaches behind it.
+    pub(crate) cut: Option<Member>,
+    /// Behind the last member there is something of the directory: no member is missing.
+    pub(crate) at_directory: bool,
+    /// Where the members end that are known, and what is not known begins.
+    pub(crate) end: u64,
+}
+
+impl Front {
+    /// Goes from member to member as far as their headers say how long they are. `limit` is on the bytes of the headers.
+    pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Self> {
+        let mut front = Self {
+            whole: Vec::new(),
+            cut: None,
+            at_directory: false,
+            end: 0,
+        };
+        let mut names = LookupMap::new();
+        let mut headers = 0u64;
+        let mut r = Reader::new(source, "zip.truncated");
+        while let Some(member) = next(&mut r, &mut front.at_directory)? {
+            headers = headers.saturating_add(member.header.end - member.header.start);
+            if headers > limit {
+                let message =
+                    format!("the members' headers go on past {limit} bytes, the limit for headers");
+                let error = Error::limit("zip.limit", message).at(member.header);
+                return Err(error.raised_by("header_bytes"));
+            }
+            if names.insert(member.name.clone(), ()).is_some() {
+                let message = format!("there are two members {:?}", member.name);
+                return Err(Error::malformed("zip.duplicate", message).at(member.header));
+            }
+            if member.data.end > source.len() {
+                front.end = source.len();
+                front.cut = Some(member);
+                break;
+            }
+            front.end = member.data.end;
+            r.skip_to(front.end, "a member's data")?;
+            front.whole.push(member);
+        }
+        Ok(front)
+    }
+}
+
+/// The member that comes next; `None` where there is none, or where it cannot be told how long it is.
+fn next(r: &mut Reader<'_>, at_directory: &mut bool) -> Result<Option<Member>> {
+    let at = r.pos();
+    let signature = match r.clone().array::<4>("signature") {
+        Ok(signature) => signature,
+        Err(error) => return cut_short(error),
+    };
+    *at_directory = is_directory(signature);
+    if signature != LOCAL {
+        return Ok(None);
+    }
+    let local = match Local::parse(r) {
+        Ok(local) => local,
+        Err(error) => return cut_short(error),
+    };
+    let header = at..r.pos();
+    let (Some((compressed, size)), 0) = (local.sizes, local.flags & DESCRIPTOR_FOLLOWS) else {
+        return Ok(None);
+    };
+    let about = |error: Error| error.at(header.clone());
+    let name = name::decode(&local.name, local.flags & UTF8 != 0).map_err(about)?;
+    let entry = Entry {
+        name,
+        raw_name: local.name,
+        flags: local.flags,
+        method: local.method,
+        crc32: local.crc32,
+        compressed,
+        size,
+        local_at: at,
+    };
+    entry.check(0, local.needed).map_err(about)?;
+    let Some(end) = header.end.checked_add(compressed) else {
+        return Ok(None);
+    };
+    Ok(Some(Member {
+        name: entry.name,
+        is_deflated: entry.method == DEFLATED,
+        crc32: entry.crc32,
+        size,
+        data: header.end..end,
+        header,
+        descriptor: None,
+    }))
+}
+
+/// The file ends within a header; a disk that fails is no end.
+fn cut_short(error: Error) -> Result<Option<Member>> {
+    match error.kind() {
+        ErrorKind::Malformed => Ok(None),
+        _ => Err(error),
+    }
+}
