@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
 use support::values::is_expected;
-use support::{Case, Kind, cases, errors, handled, hex, is_set};
+use support::{Case, Kind, cases, errors, hex, is_set};
 use tenfold::model::Metadata;
 use tenfold::{Archive, Tensor, ops};
 

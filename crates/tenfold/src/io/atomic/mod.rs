@@ -221,7 +221,7 @@ impl AtomicOutput {
     }
 
     /// Whether the files of a new directory are synced with the whole file system: for thousands of small ones that takes a
-    /// fraction of the time. The handle of the directory is older than they are, and so is told of every failure.
+    /// fraction of the time. The handle of the directory is older than they are, and so is told of their failures (since Linux 5.8).
     fn syncs_together(&self) -> bool {
         cfg!(target_os = "linux") && self.lock.is_some()
     }
