@@ -166,7 +166,10 @@ impl Maker<'_> {
             Payload::Raw { .. } => unchanged && level.is_none(),
             _ => false,
         };
-        let codec = level.filter(|_| !keeps).map(|level| target.codec(level));
+        // What was compressed and has to be changed is raw where nothing can be compressed, unless that was asked for.
+        let compresses = self.compression != Compression::Keep || cfg!(feature = "zstd-write");
+        let codec = level.filter(|_| !keeps && compresses);
+        let codec = codec.map(|level| target.codec(level));
         let compressed =
             codec.is_some() || keeps && matches!(stored.payload, Payload::Encoded { .. });
         let want = match (keeps, dense) {

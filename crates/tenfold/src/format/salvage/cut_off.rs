@@ -1,15 +1,13 @@
-//! A file that was cut off: which of its tensors are whole, and what becomes of the others.
+//! A file that ends before its tensors do: which of them are whole, and what becomes of the others.
 
-use super::Context;
+use super::HINT;
 use crate::error::{Error, Result};
+use crate::format::Context;
 use crate::model::{Payload, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// Names of whole tensors that a message lists; more are counted.
 const SHOWN: usize = 3;
-
-/// What can be done about a damaged file of which something is whole.
-pub(crate) const HINT: &str = "; convert --salvage writes what is complete";
 
 /// A file that ends before its tensors do.
 pub(crate) struct CutOff {
