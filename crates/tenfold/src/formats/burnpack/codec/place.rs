@@ -1,5 +1,7 @@
 //! Where data begins, and in which order it lies.
 
+use alloc::borrow::Cow;
+
 use super::super::raw::Descriptor;
 use super::ALIGN;
 use crate::error::{Error, Result};
@@ -75,8 +77,11 @@ pub(super) fn data_start(
     let Some(end) = placed.iter().map(|(_, place)| place.offsets.end).max() else {
         return Ok(whole(header_end));
     };
-    let mut by_place = placed.to_vec();
-    by_place.sort_by_key(|(_, place)| (place.offsets.start, place.offsets.end));
+    let key = |(_, place): &Placed<'_>| (place.offsets.start, place.offsets.end);
+    let mut by_place = Cow::Borrowed(placed);
+    if !placed.is_sorted_by_key(key) {
+        by_place.to_mut().sort_by_key(key);
+    }
     check_overlap(&by_place)?;
     let aligned_end = aligned + end;
     let packed_end = header_end + end;
