@@ -80,8 +80,10 @@ const SYSTEMS: &[System] = &[
 /// and take an emulator hours.
 const TESTS: &[&str] = &[
     "burnpack",
+    "cast",
     "cc4s",
     "corpus",
+    "directory",
     "edit",
     "gguf",
     "large",
