@@ -37,7 +37,7 @@ pub(super) struct Entry<'b> {
 
 impl<'b> Entry<'b> {
     /// In the order in which the released packages write them.
-    const KEYS: [&'static str; 9] = [
+    pub(super) const KEYS: [&'static str; 9] = [
         "name",
         "offset",
         "size",
