@@ -2,7 +2,6 @@
 
 use crate::format::{Capabilities, Fit};
 use crate::formats::ztensor::names;
-use crate::formats::ztensor::v01::Entry;
 use crate::model::{DType, DigestKind, Layout, Role, TensorInfo, Value, element_count};
 use crate::prelude::*;
 
@@ -11,6 +10,18 @@ pub(super) const MAX_RANK: usize = 64;
 /// Nesting of the index: what readers of 0.1 and 1.x are sure to take, and what 2 allows.
 pub(super) const DEPTH_1: usize = 64;
 pub(super) const DEPTH_2: usize = 32;
+/// Fields of an entry of 0.1, in the order in which the released packages write them.
+pub(super) const FIELDS_01: [&str; 9] = [
+    "name",
+    "offset",
+    "size",
+    "dtype",
+    "layout",
+    "shape",
+    "encoding",
+    "data_endianness",
+    "checksum",
+];
 /// Bytes of a name in 2.
 const MAX_NAME: usize = 1024;
 
@@ -35,7 +46,7 @@ pub(super) const IN_01: Capabilities = Capabilities {
     dtype: |dtype| names::in_01(dtype).is_some(),
     // The index, the entry, and the value itself.
     // None of the fields of an entry can be the name of a custom one.
-    tensor_value: |key, value| match Entry::KEYS.contains(&key) {
+    tensor_value: |key, value| match FIELDS_01.contains(&key) {
         true => Fit::No,
         false => any_cbor(value, DEPTH_1 - 2),
     },

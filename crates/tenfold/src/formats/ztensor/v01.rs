@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::formats::ztensor::capability::DEPTH_1;
+use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01};
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
@@ -36,26 +36,13 @@ pub(super) struct Entry<'b> {
 }
 
 impl<'b> Entry<'b> {
-    /// In the order in which the released packages write them.
-    pub(super) const KEYS: [&'static str; 9] = [
-        "name",
-        "offset",
-        "size",
-        "dtype",
-        "layout",
-        "shape",
-        "encoding",
-        "data_endianness",
-        "checksum",
-    ];
-
     fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<(Self, Range<u64>)> {
         let from = cbor.pos();
         let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
         let (mut layout, mut shape, mut encoding) = (None, None, None);
         let (mut data_endianness, mut checksum) = (None, None);
         let mut custom = Metadata::new();
-        cbor.fields("an entry of the index", &Self::KEYS, |cbor, key| {
+        cbor.fields("an entry of the index", &FIELDS_01, |cbor, key| {
             match key {
                 Key::Field(0) => name = Some(cbor.text("name")?),
                 Key::Field(1) => offset = Some(cbor.unsigned("offset")?),
