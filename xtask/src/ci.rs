@@ -29,9 +29,24 @@ const STEPS: &[Step] = &[
         name: "test",
         run: |project| test(project, &["--workspace", "--all-features", "--all-targets"]),
     },
+    // What differs from all features is the decoder of zstd.
     Step {
         name: "test-default-features",
-        run: |project| test(project, &["--package", "tenfold", "--all-targets"]),
+        run: |project| {
+            let decoding = [
+                "--lib",
+                "--test",
+                "corpus",
+                "--test",
+                "corruption",
+                "--test",
+                "hostile",
+            ];
+            test(
+                project,
+                &[&["--package", "tenfold"], &decoding[..]].concat(),
+            )
+        },
     },
     // Overflow checks and inlining differ from a debug build.
     Step {

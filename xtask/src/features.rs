@@ -8,6 +8,7 @@ use crate::project::{self, Project};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 /// A target that has no `std`.
 const BARE_METAL: &str = "thumbv7em-none-eabi";
@@ -36,12 +37,7 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     combinations.push((without.join(","), target));
     combinations.extend(with_std.iter().map(|name| ((*name).to_owned(), None)));
     combinations.push((features.names().collect::<Vec<_>>().join(","), None));
-    let mut failed = Vec::new();
-    for (features, target) in &combinations {
-        if build(project, features, *target).is_err() {
-            failed.push(format!("{features:?}"));
-        }
-    }
+    let failed = build_all(project, &combinations);
     if !failed.is_empty() {
         return Err(format!("does not build with {}", failed.join(" nor with ")).into());
     }
@@ -53,8 +49,38 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     Ok(Some(format!("{count} combinations, {place}")))
 }
 
+/// Builds two combinations at a time, because checking one crate keeps one core busy; returns those that fail.
+fn build_all(project: &Project, combinations: &[(String, Option<&str>)]) -> Vec<String> {
+    // Cargo lets only one build at a time into a folder.
+    let folders = [
+        project.target.join("features/1"),
+        project.target.join("features/2"),
+    ];
+    let waiting = Mutex::new(combinations.iter());
+    let next = || waiting.lock().ok()?.next();
+    let worker = |folder: &Path| {
+        let mut failed = Vec::new();
+        while let Some((features, target)) = next() {
+            if build(project, folder, features, *target).is_err() {
+                failed.push(format!("{features:?}"));
+            }
+        }
+        failed
+    };
+    std::thread::scope(|scope| {
+        let [one, other] = folders
+            .each_ref()
+            .map(|folder| scope.spawn(|| worker(folder)));
+        let died = || vec!["a worker that ended too early".to_owned()];
+        [one, other]
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_else(|_| died()))
+            .collect()
+    })
+}
+
 /// Warnings count here too: a combination can leave code unused.
-fn build(project: &Project, features: &str, target: Option<&str>) -> Result<()> {
+fn build(project: &Project, folder: &Path, features: &str, target: Option<&str>) -> Result<()> {
     let shown = if features.is_empty() {
         "none"
     } else {
@@ -63,6 +89,7 @@ fn build(project: &Project, features: &str, target: Option<&str>) -> Result<()> 
     println!("features {shown}, {}", target.unwrap_or("this machine"));
     let mut cargo = project::cargo(&project.root);
     cargo
+        .env("CARGO_TARGET_DIR", folder)
         .args(["clippy", "--quiet", "--package", "tenfold"])
         .args(["--no-default-features", "--features", features]);
     if let Some(target) = target {

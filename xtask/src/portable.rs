@@ -79,27 +79,18 @@ const SYSTEMS: &[System] = &[
 /// Every test that reads, converts, computes or writes. The others are about the file system, memory and hostile input,
 /// and take an emulator hours.
 const TESTS: &[&str] = &[
-    "burnpack",
     "cast",
-    "cc4s",
     "corpus",
     "directory",
     "edit",
-    "gguf",
+    "formats",
     "large",
-    "mag",
     "numbers",
-    "numpy",
     "pairs",
-    "primitiv",
     "property",
-    "safetensors",
-    "safetensors_shards",
     "salvage",
     "slices",
-    "tens",
     "windows",
-    "ztensor",
 ];
 
 /// All targets, or those whose names contain an argument.

@@ -66,9 +66,9 @@ impl Project {
         )
     }
 
-    /// The command as it is built for tests, which takes less time.
+    /// The command as the tests have built it, with the same features, so that nothing is built again.
     pub(crate) fn debug_command(&self) -> Result<PathBuf> {
-        status(cargo(&self.root).args(["build", "--quiet", "--package", "tenfold-cli"]))?;
+        status(cargo(&self.root).args(["build", "--quiet", "--workspace", "--all-features"]))?;
         Ok(self.target.join("debug/tenfold"))
     }
 

@@ -2,13 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use support::{InMemory, Kind, cases, hex, write_to_memory};
+use crate::support::{InMemory, Kind, cases, hex, write_to_memory};
 use tenfold::format::{Effect, Registry, Severity};
 use tenfold::io::MemoryOutput;
 use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, Value, ValueKind};

@@ -1,0 +1,25 @@
+//! What is special to single formats, beside what every format is tested for.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[cfg(feature = "burnpack")]
+mod burnpack;
+#[cfg(all(feature = "cc4s", feature = "ztensor"))]
+mod cc4s;
+#[cfg(all(feature = "gguf", feature = "safetensors"))]
+mod gguf;
+#[cfg(feature = "mag")]
+mod mag;
+#[cfg(all(feature = "npy", feature = "npz"))]
+mod numpy;
+#[cfg(all(feature = "mag", feature = "primitiv", feature = "ztensor"))]
+mod primitiv;
+#[cfg(feature = "safetensors")]
+mod safetensors;
+#[cfg(feature = "safetensors")]
+mod safetensors_shards;
+#[cfg(all(feature = "tens", feature = "mag", feature = "ztensor"))]
+mod tens;
+#[cfg(feature = "ztensor")]
+mod ztensor;
