@@ -38,7 +38,7 @@ mod transform;
 mod typed;
 mod wire;
 
-pub use archive::{Archive, ArchiveBuilder, Elements, OpenOptions, Sliced, Tensor};
+pub use archive::{Archive, ArchiveBuilder, OpenOptions, Sliced, Tensor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Result};
 pub use half;

@@ -23,7 +23,8 @@ use support::memory::{Counting, on_this_thread};
 use support::random::Rng;
 use support::{Case, InMemory, Kind, cases};
 use tenfold::io::Limits;
-use tenfold::{Bytes, OpenOptions, ops};
+use tenfold::model::{DType, Layout};
+use tenfold::{Bytes, OpenOptions, Tensor, ops};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -135,11 +136,58 @@ fn use_all(file: &InMemory) {
     let _ = format!("{:?}", archive.manifest());
     let _ = ops::verify(&archive, 1);
     for tensor in archive.tensors() {
-        let _ = tensor.canonical();
+        agree(&tensor);
         let _ = tensor.stored();
         let _ = tensor.slice(&[]).and_then(|all| all.edges(2).to_bytes());
         for part in 0..tensor.info().parts.len() {
             let _ = tensor.part(part);
         }
+    }
+}
+
+/// The whole tensor, a slice of everything and its elements one by one are the same, or none of them can be read.
+fn agree(tensor: &Tensor<'_>) {
+    /// Elements of a tensor that is read one by one.
+    const FEW: u64 = 64;
+    let info = tensor.info();
+    let whole = tensor.canonical();
+    let name = tensor.name();
+    // What has no numbers of its own, or stands for other numbers, has no elements to compare with.
+    let is_plain = matches!(info.dtype, DType::Number(..))
+        && (info.decoder.is_none() || info.layout == Layout::Decoded);
+    if !is_plain {
+        return;
+    }
+    let sliced = tensor.slice(&[]).and_then(|all| all.to_bytes());
+    match (&whole, &sliced) {
+        (Ok(whole), Ok(sliced)) => assert_eq!(whole, sliced, "{name}: the slice of everything"),
+        (Err(_), Err(_)) => {}
+        (Ok(_), Err(error)) => panic!("{name}: only the slice of everything is refused: {error}"),
+        (Err(error), Ok(_)) => panic!("{name}: the slice of everything is not refused: {error}"),
+    }
+    let (Some(count @ 1..=FEW), Some(width)) = (info.elements(), info.dtype.width()) else {
+        return;
+    };
+    let elements: tenfold::Result<Vec<_>> = (0..count)
+        .map(|n| {
+            let mut rest = n;
+            let mut index: Vec<u64> = (info.shape.iter().rev())
+                .map(|dim| {
+                    let i = rest % dim;
+                    rest /= dim;
+                    i
+                })
+                .collect();
+            index.reverse();
+            let element = tensor.element(&index)?;
+            assert_eq!(element.len(), width, "{name}: element {index:?}");
+            Ok(element)
+        })
+        .collect();
+    match (whole, elements) {
+        (Ok(whole), Ok(elements)) => assert_eq!(whole, elements.concat(), "{name}: its elements"),
+        (Err(_), Err(_)) => {}
+        (Ok(_), Err(error)) => panic!("{name}: only an element is refused: {error}"),
+        (Err(error), Ok(_)) => panic!("{name}: every element is read, the tensor is not: {error}"),
     }
 }

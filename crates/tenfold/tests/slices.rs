@@ -489,7 +489,8 @@ fn a_row_of_a_sparse_matrix_by_rows_reads_that_row() {
         _ => 0,
     });
     assert!(row.into_iter().eq(expected));
-    assert_eq!(count.load(Relaxed), 2 * 8 + each * 8 + each * 8);
+    // Where the row begins and ends, where the first begins and the last ends, columns, values.
+    assert_eq!(count.load(Relaxed), 2 * 8 + 2 * 8 + each * 8 + each * 8);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use bytes::Bytes;
 pub use builder::ArchiveBuilder;
 pub use open::OpenOptions;
 pub use sliced::Sliced;
-pub use tensor::{Elements, Tensor};
+pub use tensor::Tensor;
 
 use crate::error::{Error, Result};
 use crate::format::{Finding, Spec};

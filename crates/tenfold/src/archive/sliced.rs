@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::Tensor;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{DType, Layout, Selection, Slice, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Cut, as_size};
+use crate::transform::View;
 
 /// Some elements of a tensor, see [`Tensor::slice`].
 ///
@@ -22,13 +22,17 @@ pub struct Sliced<'a> {
 
 impl<'a> Sliced<'a> {
     pub(crate) fn new(tensor: Tensor<'a>, slices: &[Slice]) -> Result<Self> {
+        let selection = Selection::new(slices, &tensor.info().shape)
+            .map_err(|error| error.in_tensor(tensor.name()))?;
+        Self::of(tensor, selection)
+    }
+
+    pub(crate) fn of(tensor: Tensor<'a>, selection: Selection) -> Result<Self> {
         let info = tensor.info().readable()?;
         let dtype = match &info.decoder {
             Some(decoder) if info.layout != Layout::Decoded => decoder.dtype(),
             _ => info.dtype,
         };
-        let selection =
-            Selection::new(slices, &info.shape).map_err(|error| error.in_tensor(tensor.name()))?;
         Ok(Self {
             tensor,
             selection,
@@ -66,45 +70,29 @@ impl<'a> Sliced<'a> {
     /// Gives the elements piece by piece, row-major, little-endian, in bounded memory. Every piece holds whole elements,
     /// and those below a byte are packed with the first in the lowest bits.
     pub fn stream(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.cut()
-            .and_then(|cut| cut.stream(put))
-            .map_err(|error| self.tensor.blame(error))
+        self.tensor.pieces(&self.view()?, put)
     }
 
     /// All of it in memory, within [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn to_bytes(&self) -> Result<Bytes> {
-        let cut = self.cut().map_err(|error| self.tensor.blame(error))?;
-        let (len, limit) = (cut.len()?, self.tensor.archive().limits().tensor_memory);
-        if len > limit {
-            let message = format!(
-                "the slice has {len} bytes, the limit (tensor_memory) is {limit}; stream it instead"
-            );
-            return Err(self.tensor.blame(Error::limit("memory", message)));
-        }
-        let mut all = Vec::new();
-        all.reserve_exact(as_size(len)?);
-        cut.stream(&mut |piece| {
-            all.extend_from_slice(piece);
-            Ok(())
-        })
-        .map_err(|error| self.tensor.blame(error))?;
-        Ok(all.into())
+        self.tensor.collect(&self.view()?)
     }
 
-    fn cut(&self) -> Result<Cut<'a>> {
-        let data = self.tensor.archive().data();
+    fn view(&self) -> Result<View<'a>> {
         let info = self.tensor.info();
-        let selection = self.selection.clone();
-        match &info.decoder {
-            Some(_) if info.layout != Layout::Decoded => {
-                let decoded = TensorInfo {
-                    dtype: self.dtype,
-                    layout: Layout::Decoded,
-                    ..info.clone()
-                };
-                Cut::new(data, &decoded, self.dtype, selection)
-            }
-            _ => Cut::new(data, info, self.dtype, selection),
-        }
+        let decoded;
+        let info = if info.decoder.is_some() && info.layout != Layout::Decoded {
+            decoded = TensorInfo {
+                dtype: self.dtype,
+                layout: Layout::Decoded,
+                ..info.clone()
+            };
+            &decoded
+        } else {
+            info
+        };
+        let data = self.tensor.archive().data();
+        View::selected(data, info, self.dtype, self.selection.clone())
+            .map_err(|error| self.tensor.blame(error))
     }
 }

@@ -6,10 +6,9 @@ use bytes::Bytes;
 
 use super::{Archive, Sliced};
 use crate::error::{Error, Result};
-use crate::format::{Form, Want};
-use crate::model::{Slice, TensorInfo};
+use crate::model::{Form, Selection, Slice, TensorInfo, Want};
 use crate::prelude::*;
-use crate::transform::{Random, View};
+use crate::transform::View;
 use crate::typed::{Element, Typed};
 
 /// A tensor of an archive.
@@ -83,7 +82,11 @@ impl<'a> Tensor<'a> {
         self.pieces(&self.view(form)?, put)
     }
 
-    fn pieces(&self, view: &View<'_>, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn pieces(
+        &self,
+        view: &View<'_>,
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let mut pieces = view.pieces().map_err(|error| self.blame(error))?;
         let mut piece = Vec::new();
         while pieces.next(&mut piece).map_err(|error| self.blame(error))? {
@@ -92,24 +95,15 @@ impl<'a> Tensor<'a> {
         Ok(())
     }
 
-    /// One element by its indices, little-endian, without expanding a packed or sparse tensor.
-    ///
-    /// For many of them see [`elements`](Self::elements).
+    /// One element by its indices, little-endian, without expanding a packed or sparse tensor. That of a quantized tensor
+    /// is the number that it stands for.
     pub fn element(&self, index: &[u64]) -> Result<Bytes> {
-        self.elements()?.get(index)
-    }
-
-    /// Reads single elements in any order.
-    ///
-    /// Dense and packed elements are read at their places. Entries of a sparse tensor are looked at once, and then found
-    /// by halving where they are stored in order; otherwise they are held in memory.
-    pub fn elements(&self) -> Result<Elements<'a>> {
-        let info = self.info.readable()?;
-        let random = Random::new(self.archive.data(), info).map_err(|error| self.blame(error))?;
-        Ok(Elements {
-            tensor: *self,
-            random,
-        })
+        let shape = &self.info.shape;
+        let selection = Selection::element(index, shape).ok_or_else(|| {
+            let message = format!("there is no element {index:?} in shape {shape:?}");
+            Error::argument(message).in_tensor(self.name())
+        })?;
+        Sliced::of(*self, selection)?.to_bytes()
     }
 
     /// Some of the elements, by indices and ranges as NumPy has them. Nothing is read yet.
@@ -149,16 +143,11 @@ impl<'a> Tensor<'a> {
     }
 
     fn view(&self, form: &Form) -> Result<View<'a>> {
-        View::new(
-            self.archive.data(),
-            self.info,
-            0,
-            &Want::Dense(form.clone()),
-        )
-        .map_err(|error| self.blame(error))
+        View::new(self.archive.data(), self.info, 0, &Want::Dense(*form))
+            .map_err(|error| self.blame(error))
     }
 
-    fn collect(&self, view: &View<'_>) -> Result<Bytes> {
+    pub(super) fn collect(&self, view: &View<'_>) -> Result<Bytes> {
         let whole = match view.direct() {
             Some(input) if input.is_memory() => input.read(0, input.len()),
             _ => view.collect_shared(self.archive.0.limits.tensor_memory),
@@ -173,24 +162,5 @@ impl<'a> Tensor<'a> {
             Some(spec) => error.in_format(spec.id),
             None => error,
         }
-    }
-}
-
-/// Single elements of a tensor, see [`Tensor::elements`].
-pub struct Elements<'a> {
-    tensor: Tensor<'a>,
-    random: Random<'a>,
-}
-
-impl fmt::Debug for Elements<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Elements").field(&self.tensor).finish()
-    }
-}
-
-impl Elements<'_> {
-    /// The element at some indices, little-endian.
-    pub fn get(&self, index: &[u64]) -> Result<Bytes> {
-        (self.random.get(index)).map_err(|error| self.tensor.blame(error))
     }
 }

@@ -17,12 +17,13 @@ mod registry;
 pub(crate) mod salvage;
 pub(crate) mod stem;
 
+pub use crate::model::{Form, Want};
 pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
 pub use context::{Context, Finding, Severity};
 pub use execute::{Control, ExecuteOptions, execute};
 pub use plan::{
-    Candidates, Checksums, Compression, Compute, FilePlan, Form, PackSearch, Plan, PlanOptions,
-    Segment, Spell, Survey, Want, Written,
+    Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
+    Spell, Survey, Written,
 };
 pub use registry::{Entry, Registry};
 

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    Checksum, Codec, DType, DigestKind, Endian, Layout, Over, SourceId, Symmetry, TensorInfo,
+    Checksum, Codec, DType, DigestKind, Endian, Form, Over, SourceId, Symmetry, TensorInfo, Want,
 };
 use crate::prelude::*;
 
@@ -123,62 +123,6 @@ impl fmt::Debug for Segment {
             Segment::Text { index, form, .. } => write!(f, "Text({index}, {form:?})"),
             Segment::Computed(_) => f.write_str("Computed"),
             Segment::Late { len, .. } => write!(f, "Late({len})"),
-        }
-    }
-}
-
-/// The form in which a part of a tensor is written.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Want {
-    /// The whole tensor, dense.
-    Dense(Form),
-    /// The whole tensor, packed by an exchange of two dimensions that it is symmetric under.
-    Packed {
-        /// The symmetry.
-        symmetry: Symmetry,
-        /// The byte order of the numbers.
-        endian: Endian,
-    },
-    /// The part by itself, decoded, with numbers of this type and byte order.
-    Part {
-        /// The type of the numbers.
-        dtype: DType,
-        /// Their byte order.
-        endian: Endian,
-    },
-    /// The part's bytes as they are stored, compressed or not.
-    Stored,
-}
-
-/// A dense form of a tensor.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Form {
-    /// The type of the elements.
-    pub dtype: DType,
-    /// Row-major or column-major.
-    pub layout: Layout,
-    /// The order of the bytes of a number.
-    pub endian: Endian,
-}
-
-impl Form {
-    /// A dense form, which is row-major or column-major.
-    pub fn new(dtype: DType, layout: Layout, endian: Endian) -> Self {
-        Self {
-            dtype,
-            layout,
-            endian,
-        }
-    }
-
-    /// Dense, row-major, little-endian: what digests and comparisons are made of.
-    pub fn canonical(dtype: DType) -> Self {
-        Self {
-            dtype,
-            layout: Layout::RowMajor,
-            endian: Endian::Little,
         }
     }
 }

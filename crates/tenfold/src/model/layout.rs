@@ -22,6 +22,16 @@ impl fmt::Display for Endian {
     }
 }
 
+/// The order of the elements of a dense tensor.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Order {
+    /// The last index runs fastest, as in C.
+    #[default]
+    RowMajor,
+    /// The first index runs fastest, as in Fortran.
+    ColumnMajor,
+}
+
 /// How the elements are arranged in the tensor's parts.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -53,6 +63,9 @@ pub enum Layout {
         /// set of such places.
         orbits: Vec<Symmetry>,
     },
+    /// Elements of one part, `values`, at equal distances along every dimension: a view of a storage, which may be
+    /// larger, be shared with other tensors, and hold elements that the tensor has more than once.
+    Strided(Box<Strides>),
     /// Dense and row-major, made from quantized parts by the tensor's decoder.
     Decoded,
     /// Several parts with a meaning of their own, such as codes and scales; passed on as they are.
@@ -68,6 +81,32 @@ impl Layout {
         matches!(self, Layout::RowMajor | Layout::ColumnMajor)
     }
 
+    /// Whether only some of the elements are stored, each with its place.
+    pub fn is_sparse(&self) -> bool {
+        matches!(
+            self,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        )
+    }
+
+    /// The order of the elements in the one part of a dense tensor.
+    pub fn order(&self) -> Option<Order> {
+        match self {
+            Layout::RowMajor => Some(Order::RowMajor),
+            Layout::ColumnMajor => Some(Order::ColumnMajor),
+            _ => None,
+        }
+    }
+
+    /// The symmetries by which elements that are not stored follow from those that are.
+    pub fn symmetries(&self) -> &[Symmetry] {
+        match self {
+            Layout::Packed(symmetry) => core::slice::from_ref(symmetry),
+            Layout::Pairs { orbits, .. } => orbits,
+            _ => &[],
+        }
+    }
+
     /// The name in listings and JSON.
     pub fn name(&self) -> &str {
         match self {
@@ -77,8 +116,38 @@ impl Layout {
             Layout::Csr { .. } => "csr",
             Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
+            Layout::Strided(_) => "strided",
             Layout::Decoded => "decoded",
             Layout::Opaque { scheme } => scheme,
+        }
+    }
+}
+
+impl From<Order> for Layout {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::RowMajor => Layout::RowMajor,
+            Order::ColumnMajor => Layout::ColumnMajor,
+        }
+    }
+}
+
+/// Where the elements of a tensor of [`Layout::Strided`] are in its storage, counted in elements.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct Strides {
+    /// The place of the first element.
+    pub offset: u64,
+    /// How far a step along each dimension goes; 0 where all its elements are the same one.
+    pub steps: Vec<u64>,
+}
+
+impl Strides {
+    /// The first element at `offset`, and a step for every dimension.
+    pub fn new(offset: u64, steps: impl Into<Vec<u64>>) -> Self {
+        Self {
+            offset,
+            steps: steps.into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What files are described in: plain data, no I/O.
 
 mod dtype;
+mod form;
 mod layout;
 mod manifest;
 mod metadata;
@@ -10,7 +11,8 @@ mod tensor;
 mod tensors;
 
 pub use dtype::{BlockSpec, DType, Lanes, Scalar};
-pub use layout::{Endian, Layout, Operation, PairIndex, Symmetry};
+pub use form::{Form, Want};
+pub use layout::{Endian, Layout, Operation, Order, PairIndex, Strides, Symmetry};
 pub use manifest::{Kept, Manifest, Region, SealedRange};
 pub use metadata::{Elsewhere, Load, Metadata, Value, ValueKind};
 pub(crate) use recast::{has_zero, is_ieee};

@@ -20,17 +20,15 @@ impl TensorInfo {
     /// element from another and the cast is not the same for both, and where elements would have no bytes of their own.
     pub(crate) fn casts_as_stored(&self) -> bool {
         let (from, to) = (self.stored_dtype(), self.dtype);
-        let (is_listed, symmetries) = match &self.layout {
-            Layout::Coo { .. } | Layout::Csr { .. } => (true, [].as_slice()),
-            Layout::Pairs { orbits, .. } => (true, orbits.as_slice()),
-            Layout::Packed(symmetry) => (false, core::slice::from_ref(&**symmetry)),
-            _ => return true,
-        };
+        let symmetries = self.layout.symmetries();
+        if !self.layout.is_sparse() && symmetries.is_empty() {
+            return true;
+        }
         let is_same = |symmetry: &Symmetry| is_cast_alike(symmetry.operation, from, to);
         from == to
             || (from.width().is_some()
                 && to.width().is_some()
-                && (!is_listed || (has_zero(from) && has_zero(to)))
+                && (!self.layout.is_sparse() || (has_zero(from) && has_zero(to)))
                 && symmetries.iter().all(is_same))
     }
 }

@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::{Effect, ExecuteOptions, Form, Loss, Profile, Spec};
 use crate::model::{
-    DType, Endian, Layout, Manifest, Operation, PairIndex, Part, Payload, Role, TensorInfo,
+    DType, Endian, Layout, Manifest, Operation, Order, PairIndex, Part, Payload, Role, TensorInfo,
     has_zero, is_ieee,
 };
 use crate::ops::parallel;
@@ -64,12 +64,8 @@ pub(super) fn list_entries(
 pub(super) fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut Vec<Loss>) {
     let limit = from.limits().dense_bytes;
     for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
-        let was_sparse = matches!(
-            before.layout,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        );
         let len = before.dense_len().unwrap_or(u64::MAX);
-        if was_sparse && after.layout.is_dense() && len > limit {
+        if before.layout.is_sparse() && after.layout.is_dense() && len > limit {
             losses.push(Loss {
                 tensor: Some(before.name.clone()),
                 what: format!("{len} bytes"),
@@ -112,14 +108,18 @@ impl Listing {
     }
 
     /// The order in which entries are listed.
+    fn order(self) -> Order {
+        match self {
+            Listing::Pairs => Order::ColumnMajor,
+            Listing::Coordinates => Order::RowMajor,
+        }
+    }
+
+    /// Dense elements in that order.
     fn form(self, dtype: DType) -> Form {
-        let layout = match self {
-            Listing::Pairs => Layout::ColumnMajor,
-            Listing::Coordinates => Layout::RowMajor,
-        };
         Form {
             dtype,
-            layout,
+            order: self.order(),
             endian: Endian::Little,
         }
     }
@@ -139,21 +139,19 @@ fn list(
         let Some(tensor) = tensors.get(n) else {
             return Err(Error::argument("no such tensor"));
         };
-        let changes = match tensor.layout {
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
-                let is_cast = tensor.stored_dtype() != tensor.dtype;
-                let is_listable = tensor.dtype.width().is_some()
-                    && has_zero(tensor.stored_dtype())
-                    && has_zero(tensor.dtype);
-                match (profile.can.layout)(&tensor.layout) {
-                    true => is_listable && !tensor.casts_as_stored(),
-                    false => is_listable || !is_cast,
-                }
+        let changes = if tensor.layout.is_sparse() {
+            let is_cast = tensor.stored_dtype() != tensor.dtype;
+            let is_listable = tensor.dtype.width().is_some()
+                && has_zero(tensor.stored_dtype())
+                && has_zero(tensor.dtype);
+            if (profile.can.layout)(&tensor.layout) {
+                is_listable && !tensor.casts_as_stored()
+            } else {
+                is_listable || !is_cast
             }
-            Layout::RowMajor | Layout::ColumnMajor | Layout::Packed(_) => {
-                all && tensor.dtype.width().is_some()
-            }
-            _ => false,
+        } else {
+            let is_quantized = matches!(tensor.layout, Layout::Decoded | Layout::Opaque { .. });
+            all && !is_quantized && tensor.dtype.width().is_some()
         };
         // What has no dimensions has no coordinates: it stays dense.
         let is_scalar = listing == Listing::Coordinates && tensor.shape.is_empty();
@@ -189,8 +187,7 @@ pub(super) fn sort_pairs(
         return Ok(tensor.clone());
     }
     let data = archive.data().counted(tally);
-    let form = Listing::Pairs.form(tensor.stored_dtype());
-    let scatter = Scatter::load(data, tensor.readable()?, &form)?;
+    let scatter = Scatter::load(data, tensor.readable()?, Listing::Pairs.order())?;
     scatter.check_orbits()?;
     let mut values = Vec::new();
     for (_, value) in scatter.entries() {
@@ -222,10 +219,7 @@ struct Entries {
 impl Entries {
     fn collect(data: Data<'_>, tensor: &TensorInfo, listing: Listing) -> Result<Self> {
         let mut entries = Self::default();
-        if !matches!(
-            tensor.layout,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        ) {
+        if !tensor.layout.is_sparse() {
             let width = tensor.dtype.width().unwrap_or(1);
             let view = View::dense(data, tensor, &listing.form(tensor.dtype))?;
             let mut pieces = view.pieces()?;
@@ -245,8 +239,7 @@ impl Entries {
             }
             return Ok(entries);
         }
-        let form = listing.form(tensor.stored_dtype());
-        let mut scatter = Scatter::load(data, tensor, &form)?;
+        let mut scatter = Scatter::load(data, tensor, listing.order())?;
         scatter.complete()?;
         let mut values = Vec::new();
         let mut turned = Vec::new();

@@ -3,8 +3,8 @@
 use crate::archive::Archive;
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{Control, ExecuteOptions, Form, PackSearch, Survey};
-use crate::model::{Checksum, DigestKind, Endian, Layout, Over, Symmetry, TensorInfo};
+use crate::format::{Control, ExecuteOptions, PackSearch, Survey};
+use crate::model::{Checksum, DigestKind, Endian, Layout, Order, Over, Symmetry, TensorInfo};
 use crate::ops::{parallel, sparse};
 use crate::prelude::*;
 use crate::transform::{Scatter, View, check_symmetry};
@@ -173,8 +173,7 @@ fn check_columns(archive: &Archive, control: &Control) -> Result<()> {
             continue;
         }
         control.advance(0)?;
-        let form = Form::canonical(info.stored_dtype());
-        let scatter = Scatter::load(archive.data(), info, &form);
+        let scatter = Scatter::load(archive.data(), info, Order::RowMajor);
         if !scatter.map_err(|error| tensor.blame(error))?.is_sorted() {
             let message =
                 "the columns of a row do not rise, as they must in the file to be written";

@@ -35,10 +35,11 @@ impl<'a> Values<'a> {
         };
         let form = Form {
             dtype: info.dtype,
-            layout: match info.layout {
-                Layout::ColumnMajor if any_order => Layout::ColumnMajor,
-                _ => Layout::RowMajor,
-            },
+            order: info
+                .layout
+                .order()
+                .filter(|_| any_order)
+                .unwrap_or_default(),
             endian: Endian::Little,
         };
         let view = View::dense(archive.data(), &info, &form)?;

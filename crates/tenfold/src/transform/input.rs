@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Limits, Source, read_exactly};
 use crate::model::{Payload, SourceId};
 use crate::prelude::*;
-use crate::transform::Tally;
+use crate::transform::{Tally, View};
 
 /// The files of an archive, and how much may be asked of them.
 #[derive(Clone, Copy)]
@@ -41,6 +41,15 @@ impl<'a> Data<'a> {
                 Err(Error::argument("data that is not stored cannot be read"))
             }
         }
+    }
+
+    /// The bytes of a payload after decompression, to be entered anywhere: held whole where they are compressed.
+    pub(crate) fn random_access(self, payload: &Payload) -> Result<Input<'a>> {
+        if !matches!(payload, Payload::Encoded { .. }) {
+            return self.input(payload);
+        }
+        let whole = View::decoded(self, payload)?.collect(self.limits.tensor_memory)?;
+        Ok(Input::Memory(whole.into()))
     }
 
     fn source(self, id: SourceId) -> Result<&'a dyn Source> {

@@ -9,23 +9,17 @@
 
 mod cast;
 mod codec;
-mod decoded;
 mod elements;
 mod endian;
 mod input;
+mod layouts;
 mod numbers;
-mod operation;
-mod orbit;
 mod order;
-mod packed;
-mod places;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
-mod random;
-mod slice;
-mod sparse;
+mod select;
 mod strides;
-mod symmetry;
+mod symmetric;
 mod view;
 
 pub(crate) use crate::io::as_size;
@@ -38,12 +32,9 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
+pub(crate) use layouts::{Scatter, check as check_layout};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
-pub(crate) use packed::{Triangle, diagonal_violation};
-pub(crate) use random::Random;
-pub(crate) use slice::Cut;
-pub(crate) use sparse::Scatter;
-pub(crate) use symmetry::check as check_symmetry;
+pub(crate) use symmetric::{Triangle, check_symmetry};
 pub(crate) use view::{Pieces, View};
 
 use crate::error::{Error, Result};

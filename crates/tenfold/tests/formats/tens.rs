@@ -124,20 +124,19 @@ fn single_elements_of_every_storage_are_those_of_the_dense_tensor() {
             let tensor = archive.tensors().next().unwrap();
             let dense = tensor.canonical().unwrap();
             let width = tensor.info().dtype.width().unwrap();
-            let elements = tensor.elements().unwrap();
             for (index, expected) in indices(&tensor.info().shape)
                 .iter()
                 .zip(dense.chunks(width))
             {
-                assert_eq!(elements.get(index).unwrap(), expected, "{name} {index:?}");
+                assert_eq!(tensor.element(index).unwrap(), expected, "{name} {index:?}");
             }
             let outside: Vec<u64> = tensor.info().shape.clone();
-            let error = elements
-                .get(&[outside.as_slice(), &[1]].concat())
+            let error = tensor
+                .element(&[outside.as_slice(), &[1]].concat())
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Argument);
             if !outside.is_empty() {
-                assert!(elements.get(&outside).is_err());
+                assert!(tensor.element(&outside).is_err());
             }
         }
     }
@@ -340,7 +339,7 @@ fn every_pair_of_dimensions_packs_from_both_orders_and_from_files() {
                 assert_eq!(canonical(&packed), all.as_slice(), "{pack}");
                 // Column-major, as 0.9 would have it, and big-endian.
                 let mut form = tenfold::format::Form::canonical(DType::I64);
-                form.layout = Layout::ColumnMajor;
+                form.order = tenfold::model::Order::ColumnMajor;
                 let mut stream = Vec::new();
                 let tensor = packed.tensors().next().unwrap();
                 tensor

@@ -22,7 +22,7 @@ use crate::format::{FilePlan, Plan, Segment, Want, Written};
 use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Tally, Triangle, cast_len};
+use crate::transform::{Tally, View};
 
 use target::Target;
 
@@ -236,7 +236,7 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
             want,
             codec: None,
             ..
-        } => Some(wanted_len(tensor(from, *index)?, *part, want)?),
+        } => Some(View::wanted_len(tensor(from, *index)?, *part, want)?),
         Segment::Late { len, .. } => Some(*len),
         Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. } | Segment::Computed(_) => {
             None
@@ -250,9 +250,9 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
     match segment {
         Segment::Tensor {
             index, part, want, ..
-        } => wanted_len(tensor(from, *index)?, *part, want),
+        } => View::wanted_len(tensor(from, *index)?, *part, want),
         Segment::Text { index, form, .. } => {
-            wanted_len(tensor(from, *index)?, 0, &Want::Dense(form.clone()))
+            View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(form.clone()))
         }
         other => Ok(known_len(other, from, 0)?.unwrap_or(0)),
     }
@@ -272,37 +272,6 @@ fn tensor(from: &Archive, index: usize) -> Result<&TensorInfo> {
             tensors.len()
         ))
     })
-}
-
-/// Bytes of a part in a wanted form.
-fn wanted_len(tensor: &TensorInfo, part: usize, want: &Want) -> Result<u64> {
-    let part = || {
-        tensor.parts.get(part).ok_or_else(|| {
-            Error::argument(format!("the plan names part {part}")).in_tensor(&tensor.name)
-        })
-    };
-    let overflow = || Error::argument("the size does not fit 64 bits").in_tensor(&tensor.name);
-    match want {
-        Want::Dense(form) => {
-            let elements = tensor.elements().ok_or_else(overflow)?;
-            form.dtype.bytes_for(elements).ok_or_else(overflow)
-        }
-        Want::Packed { symmetry, .. } => {
-            let stored = Triangle::new(&tensor.shape, symmetry)?.stored();
-            tensor.dtype.bytes_for(stored).ok_or_else(overflow)
-        }
-        Want::Part { dtype, .. } => {
-            let part = part()?;
-            cast_len(part.dtype, *dtype, part.payload.len())
-                .map_err(|error| error.in_tensor(&tensor.name))
-        }
-        Want::Stored => {
-            let payload = &part()?.payload;
-            Ok(payload
-                .stored()
-                .map_or(payload.len(), |(_, range)| range.end - range.start))
-        }
-    }
 }
 
 /// The hash that a segment asks for, while its bytes pass.

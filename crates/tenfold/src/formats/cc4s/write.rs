@@ -8,7 +8,7 @@ use super::{VERSION, scalar_type};
 use crate::error::{Error, Result};
 use crate::format::stem;
 use crate::format::{Arranged, Effect, FilePlan, Form, Loss, Plan, PlanOptions, Segment, Want};
-use crate::model::{DType, Endian, Layout, Manifest, Metadata, TensorInfo, Value};
+use crate::model::{DType, Endian, Manifest, Metadata, Order, TensorInfo, Value};
 use crate::prelude::*;
 
 /// Finds what only shows when tensors are seen together, or a tensor with its metadata.
@@ -92,7 +92,7 @@ fn as_set(tensor: &TensorInfo, stem: &str, options: &PlanOptions) -> Result<bool
 fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> FilePlan {
     let form = Form {
         dtype: tensor.dtype,
-        layout: Layout::ColumnMajor,
+        order: Order::ColumnMajor,
         endian: Endian::Little,
     };
     let spell = match tensor.dtype {

@@ -7,7 +7,9 @@ use super::raw::{
 use super::{SPEC, V09};
 use crate::error::{Error, Result};
 use crate::format::{FilePlan, Form, PackSearch, Plan, PlanOptions, Segment, Survey, Want};
-use crate::model::{DType, Endian, Lanes, Layout, Manifest, Operation, Symmetry, TensorInfo};
+use crate::model::{
+    DType, Endian, Lanes, Layout, Manifest, Operation, Order, Symmetry, TensorInfo,
+};
 use crate::prelude::*;
 use crate::transform::Triangle;
 
@@ -283,7 +285,7 @@ fn packed(tensor: &TensorInfo, symmetry: &Symmetry, endian: Endian) -> Result<(u
 fn form(dtype: DType, endian: Endian) -> Form {
     Form {
         dtype,
-        layout: Layout::ColumnMajor,
+        order: Order::ColumnMajor,
         endian,
     }
 }

@@ -59,6 +59,55 @@ impl Selection {
         })
     }
 
+    /// Everything.
+    pub(crate) fn whole(shape: &[u64]) -> Self {
+        let axes = shape.iter().map(|&dim| Axis {
+            dim,
+            steps: vec![Steps {
+                start: 0,
+                step: 1,
+                count: dim,
+            }],
+            kept: true,
+        });
+        Self {
+            axes: axes.collect(),
+        }
+    }
+
+    /// One element; `None` where there is none at these indices.
+    pub(crate) fn element(index: &[u64], shape: &[u64]) -> Option<Self> {
+        if index.len() != shape.len() || !index.iter().zip(shape).all(|(i, dim)| i < dim) {
+            return None;
+        }
+        let axes = index.iter().zip(shape).map(|(&start, &dim)| Axis {
+            dim,
+            steps: vec![Steps {
+                start,
+                step: 1,
+                count: 1,
+            }],
+            kept: false,
+        });
+        Some(Self {
+            axes: axes.collect(),
+        })
+    }
+
+    /// How far a step along each dimension goes in what is left, row-major.
+    pub(crate) fn strides(&self) -> Result<Vec<u64>> {
+        let mut next = Some(1u64);
+        let mut strides: Vec<_> = (self.axes.iter().rev())
+            .map(|axis| {
+                let stride = next;
+                next = next.and_then(|next| next.checked_mul(axis.count()));
+                stride.ok_or_else(|| Error::malformed("overflow", "too many elements to count"))
+            })
+            .collect::<Result<_>>()?;
+        strides.reverse();
+        Ok(strides)
+    }
+
     /// The shape of what is left.
     pub(crate) fn shape(&self) -> Vec<u64> {
         let kept = self.axes.iter().filter(|axis| axis.kept);
@@ -67,10 +116,15 @@ impl Selection {
 
     /// How many elements are left; `None` where 64 bits cannot count them.
     pub(crate) fn elements(&self) -> Option<u64> {
-        if self.axes.iter().any(|axis| axis.count() == 0) {
+        Self::count(&self.axes)
+    }
+
+    /// How many elements some axes have; `None` where 64 bits cannot count them.
+    pub(crate) fn count(axes: &[Axis]) -> Option<u64> {
+        if axes.iter().any(|axis| axis.count() == 0) {
             return Some(0);
         }
-        (self.axes.iter()).try_fold(1u64, |product, axis| product.checked_mul(axis.count()))
+        (axes.iter()).try_fold(1u64, |product, axis| product.checked_mul(axis.count()))
     }
 
     /// Whether everything is left, in its order.
@@ -159,6 +213,13 @@ impl Axis {
 
     /// The place of the result that an index has, if it is wanted.
     pub(crate) fn place_of(&self, index: u64) -> Option<u64> {
+        // What is asked for every entry of a sparse tensor that is read whole.
+        if let [steps] = self.steps.as_slice()
+            && steps.step == 1
+        {
+            let place = index.checked_sub(steps.start)?;
+            return (place < steps.count).then_some(place);
+        }
         let mut before = 0;
         for steps in &self.steps {
             let distance = i128::from(index) - i128::from(steps.start);

@@ -7,13 +7,11 @@ pub use checksums::compare_checksums;
 use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{Control, Finding, Form, Severity};
-use crate::model::{DType, Layout, Over, Part, Role, SourceId};
+use crate::format::{Control, Finding, Severity};
+use crate::model::{DType, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{
-    Scatter, View, check_bools, check_content, check_symmetry, diagonal_violation,
-};
+use crate::transform::{View, check_bools, check_content, check_layout, check_symmetry};
 
 use checksums::{Sum, compare_checksum, compare_seal};
 
@@ -199,31 +197,12 @@ impl Checked {
 
     /// What the parts must be to each other: indices in range, no place twice. And what the file says of the elements.
     fn structure(&mut self, archive: &Archive, tensor: &Tensor<'_>) -> Result<()> {
-        let info = tensor.info();
-        let data = archive.data();
-        match info.layout {
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => {
-                let scatter = Scatter::load(data, info, &Form::canonical(info.stored_dtype()))?;
-                for message in scatter.check_orbits()? {
-                    self.warn(tensor, Error::malformed("symmetry", message));
-                }
-                if matches!(info.layout, Layout::Csr { .. }) && !scatter.is_sorted() {
-                    let error = Error::malformed("sparse", "the columns of a row do not rise");
-                    match archive.manifest().strict_content {
-                        true => return Err(error),
-                        false => self.warn(tensor, error),
-                    }
-                }
+        for deviation in check_layout(archive.data(), tensor.info())? {
+            let error = Error::malformed(deviation.rule, deviation.message);
+            if deviation.is_content && archive.manifest().strict_content {
+                return Err(error);
             }
-            Layout::Packed(_) => {
-                if let Some(n) = diagonal_violation(data, info)? {
-                    let message = format!(
-                        "the diagonal at {n} is not what the symmetry makes of it; it is read as stored"
-                    );
-                    self.warn(tensor, Error::malformed("symmetry", message));
-                }
-            }
-            _ => {}
+            self.warn(tensor, error);
         }
         self.symmetries(archive, tensor)
     }

@@ -11,13 +11,13 @@ const WINDOW: u64 = 256 << 10;
 
 /// The places of columns in the stored order: columns are counted with the last index running fastest, stored with the
 /// first.
-pub(super) struct Order {
+pub(super) struct Columns {
     /// For every dimension, the last first: length, how far a step goes, and the index.
     dims: Vec<(u64, u64, u64)>,
     place: u64,
 }
 
-impl Order {
+impl Columns {
     pub(super) fn new(others: &[u64], mut column: u64) -> Self {
         let mut stride = 1;
         let mut dims: Vec<_> = (others.iter())

@@ -11,11 +11,11 @@ mod turn;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{Layout, Part, Payload};
+use crate::model::{Order, Part};
 use crate::prelude::*;
-use crate::transform::{Data, Input, View, as_size, overflow};
+use crate::transform::{Data, Input, as_size, overflow};
 
-use columns::{NEAR, Order, Window};
+use columns::{Columns, NEAR, Window};
 use turn::{Shape, turn};
 
 /// Bytes of the buffer that is turned at once: it stays in the cache.
@@ -56,30 +56,18 @@ pub(super) struct Rectangle {
 }
 
 impl<'a> Reorder<'a> {
-    pub(super) fn new(
-        data: Data<'a>,
-        values: &Part,
-        shape: &[u64],
-        stored: &Layout,
-    ) -> Result<Self> {
+    pub(super) fn new(data: Data<'a>, values: &Part, shape: &[u64], stored: Order) -> Result<Self> {
         let width = values.dtype.width().ok_or_else(|| {
             Error::unsupported("order", format!("{} has no other order", values.dtype))
         })?;
         let mut others = shape.to_vec();
-        if *stored == Layout::RowMajor {
+        if stored == Order::RowMajor {
             others.reverse();
         }
         let rows = others.remove(0);
         let columns = others.iter().copied().try_fold(1, u64::checked_mul);
         let columns = columns.ok_or_else(|| overflow("the size of a row"))?;
-        let input = match &values.payload {
-            // It cannot be entered in the middle: held whole.
-            Payload::Encoded { .. } => {
-                let whole = View::part(data, values, values.dtype, values.endian)?;
-                Input::Memory(whole.collect(data.limits.tensor_memory)?.into())
-            }
-            payload => data.input(payload)?,
-        };
+        let input = data.random_access(&values.payload)?;
         let memory = match input.is_memory() {
             true => Some(input.read(0, input.len())?),
             false => None,
@@ -208,7 +196,7 @@ impl<'a> Reorder<'a> {
         let at_once = (BUFFER / pitch).clamp(LEAST_COLUMNS, MOST_COLUMNS).min(row);
         let mut buffer = vec![0; at_once * pitch];
         let mut window = Window::default();
-        let mut order = Order::new(&self.others, columns.start);
+        let mut order = Columns::new(&self.others, columns.start);
         let near = order
             .distance()
             .saturating_mul(self.rows * self.width as u64)

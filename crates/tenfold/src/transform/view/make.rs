@@ -2,15 +2,14 @@
 
 use super::{Body, View};
 use crate::error::{Error, Result};
-use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, Part, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{
+    DType, Endian, Form, Layout, Order, Part, Payload, Role, Selection, Symmetry, TensorInfo, Want,
+};
 use crate::prelude::*;
-use crate::transform::decoded::Decoded;
 use crate::transform::elements::ElementMap;
 use crate::transform::input::{Data, Input};
-use crate::transform::order::Reorder;
-use crate::transform::packed::{Pack, Unpack};
-use crate::transform::sparse::Scatter;
+use crate::transform::layouts::{self, Opening, Whole};
+use crate::transform::symmetric::{Pack, Triangle};
 use crate::transform::{codec, overflow};
 
 impl<'a> View<'a> {
@@ -39,20 +38,87 @@ impl<'a> View<'a> {
 
     /// The whole tensor, dense.
     pub(crate) fn dense(data: Data<'a>, tensor: &TensorInfo, form: &Form) -> Result<Self> {
-        let dense = Dense::new(data, tensor, form)?;
-        match &tensor.layout {
-            Layout::RowMajor | Layout::ColumnMajor => dense.values(),
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. } => dense.entries(),
-            Layout::Packed(symmetry) => dense.packed(symmetry),
-            Layout::Decoded => dense.quantized(),
-            Layout::Opaque { .. } => Err(Error::unsupported(
-                "dense",
-                format!(
-                    "layout {:?} has no dense form here; its parts can be read one by one",
-                    tensor.layout.name()
-                ),
-            )),
+        let elements = tensor.elements();
+        let elements = elements.ok_or_else(|| overflow("the number of elements"))?;
+        let len = form.dtype.bytes_for(elements).ok_or_else(|| {
+            let message = format!("{} has no dense form", tensor.layout.name());
+            Error::unsupported("dense", message)
+        })?;
+        let layout = layouts::of(&tensor.layout);
+        let limit = data.limits.dense_bytes;
+        if len > limit && layout.expands(tensor) {
+            let message = format!(
+                "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
+            );
+            return Err(Error::limit("dense", message).raised_by("dense_bytes"));
         }
+        let made = match layout.whole(&Opening { data, tensor }, form.order)? {
+            Whole::Part(part) => {
+                let view = Self::values(data, &part, form.dtype, form.endian)?;
+                let numbers = numbers(part.dtype, elements)?;
+                return Ok(Self {
+                    len,
+                    numbers,
+                    ..view
+                });
+            }
+            Whole::Made(body, dtype, endian) => {
+                let map = ElementMap::new(dtype, endian, form.dtype, form.endian)?;
+                Self::made(data, body, dtype, map, elements)?
+            }
+        };
+        // Rows end anywhere, where several elements may make a byte.
+        if made.exchanges_rows() && !made.map.has_whole_bytes() {
+            return made.ordered_first(data.limits.tensor_memory);
+        }
+        Ok(made)
+    }
+
+    /// Some of the elements, row-major, as little-endian elements of `dtype`.
+    pub(crate) fn selected(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        dtype: DType,
+        selection: Selection,
+    ) -> Result<Self> {
+        if selection.is_whole() {
+            return Self::dense(data, tensor, &Form::canonical(dtype));
+        }
+        let stored = tensor.stored_dtype();
+        let (DType::Number(..), DType::Number(..)) = (stored, dtype) else {
+            let message = format!("{dtype} has no elements that can be read alone");
+            return Err(Error::unsupported("slice", message));
+        };
+        let elements = selection.elements();
+        let elements = elements.ok_or_else(|| overflow("the number of elements"))?;
+        let layout = layouts::of(&tensor.layout);
+        let selected = layout.some(&Opening { data, tensor }, selection)?;
+        let map = ElementMap::new(stored, selected.endian(), dtype, Endian::Little)?;
+        Self::made(
+            data,
+            Body::Selected(Box::new(selected)),
+            stored,
+            map,
+            elements,
+        )
+    }
+
+    /// Elements that a body gives as those of a type.
+    fn made(
+        data: Data<'a>,
+        body: Body<'a>,
+        stored: DType,
+        map: ElementMap,
+        elements: u64,
+    ) -> Result<Self> {
+        let too_large = || overflow("the size of a tensor");
+        let stored_len = stored.bytes_for(elements).ok_or_else(too_large)?;
+        Ok(Self {
+            len: map.output_len(stored_len)?,
+            numbers: numbers(stored, elements)?,
+            map,
+            ..Self::plain(data, body, stored_len)
+        })
     }
 
     /// The whole tensor, packed by a symmetry that it has.
@@ -75,7 +141,7 @@ impl<'a> View<'a> {
         };
         let form = Form {
             dtype: stored,
-            layout: Layout::ColumnMajor,
+            order: Order::ColumnMajor,
             endian,
         };
         let mut dense = Self::dense(data, tensor, &form)?;
@@ -96,6 +162,43 @@ impl<'a> View<'a> {
             map,
             ..Self::plain(data, Body::Pack(pack), len)
         })
+    }
+
+    /// Bytes of what [`Want`] asks for, without opening anything.
+    pub(crate) fn wanted_len(tensor: &TensorInfo, part: usize, want: &Want) -> Result<u64> {
+        let too_large = || Error::argument("the size does not fit 64 bits");
+        let len = || match want {
+            Want::Dense(form) => {
+                let elements = tensor.elements().ok_or_else(too_large)?;
+                form.dtype.bytes_for(elements).ok_or_else(too_large)
+            }
+            Want::Packed { symmetry, .. } => {
+                let stored = Triangle::new(&tensor.shape, symmetry)?.stored();
+                tensor.dtype.bytes_for(stored).ok_or_else(too_large)
+            }
+            Want::Part { dtype, .. } => {
+                let part = nth_part(tensor, part)?;
+                let map = ElementMap::new(part.dtype, Endian::Little, *dtype, Endian::Little)?;
+                map.output_len(part.payload.len())
+            }
+            Want::Stored => {
+                let payload = &nth_part(tensor, part)?.payload;
+                let stored = payload.stored();
+                Ok(stored.map_or(payload.len(), |(_, range)| range.end - range.start))
+            }
+        };
+        len().map_err(|error| error.in_tensor(&tensor.name))
+    }
+
+    /// Whether it costs nothing to make the view, so that everybody who works on it can make one.
+    pub(crate) fn is_light(tensor: &TensorInfo, want: &Want) -> bool {
+        // What needs several elements for a byte, and them in another order, is put in order in memory first.
+        let is_ordered_first = matches!(want, Want::Dense(form) if form.dtype.width().is_none()
+            && (form.order == Order::ColumnMajor || tensor.layout.order() == Some(Order::ColumnMajor)));
+        let is_encoded = |part: &Part| matches!(part.payload, Payload::Encoded { .. });
+        !is_ordered_first
+            && layouts::of(&tensor.layout).is_light()
+            && !tensor.parts.iter().any(is_encoded)
     }
 
     /// Bytes that are wanted as they are.
@@ -185,128 +288,6 @@ impl<'a> View<'a> {
         let input = data.input(&part.payload)?;
         let len = input.len();
         Ok(Self::plain(data, Body::Direct(input), len))
-    }
-}
-
-/// A whole tensor on its way to a dense form.
-struct Dense<'a, 't> {
-    data: Data<'a>,
-    tensor: &'t TensorInfo,
-    form: &'t Form,
-    elements: u64,
-    /// Bytes in the wanted form.
-    len: u64,
-}
-
-impl<'a, 't> Dense<'a, 't> {
-    fn new(data: Data<'a>, tensor: &'t TensorInfo, form: &'t Form) -> Result<Self> {
-        let elements = tensor
-            .elements()
-            .ok_or_else(|| overflow("the number of elements"))?;
-        let len = form.dtype.bytes_for(elements).ok_or_else(|| {
-            Error::unsupported(
-                "dense",
-                format!("{} has no dense form", tensor.layout.name()),
-            )
-        })?;
-        Ok(Self {
-            data,
-            tensor,
-            form,
-            elements,
-            len,
-        })
-    }
-
-    /// Stored as values, in the wanted order or another.
-    fn values(&self) -> Result<View<'a>> {
-        let (tensor, elements) = (self.tensor, self.elements);
-        let values = tensor
-            .part(&Role::Values)
-            .ok_or_else(|| Error::malformed("layout", "a dense tensor without values"))?;
-        if values.dtype.bytes_for(elements) != Some(values.payload.len()) {
-            let message = format!(
-                "{} bytes for {elements} elements of {}",
-                values.payload.len(),
-                values.dtype
-            );
-            return Err(Error::malformed("size", message));
-        }
-        let map = self.map(values.dtype, values.endian)?;
-        if tensor.shape.len() < 2 || tensor.layout == self.form.layout || elements == 0 {
-            return Ok(View {
-                len: self.len,
-                numbers: numbers(values.dtype, elements)?,
-                ..View::mapped(self.data, values, map)?
-            });
-        }
-        let reorder = Reorder::new(self.data, values, &tensor.shape, &tensor.layout)?;
-        let reordered = self.view(Body::Reorder(reorder), map, values.dtype)?;
-        match reordered.map.has_whole_bytes() {
-            true => Ok(reordered),
-            false => reordered.ordered_first(self.data.limits.tensor_memory),
-        }
-    }
-
-    /// Stored as a list of entries.
-    fn entries(&self) -> Result<View<'a>> {
-        let (form, len, limit) = (self.form, self.len, self.data.limits.dense_bytes);
-        if len > limit {
-            let message = format!(
-                "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
-            );
-            return Err(Error::limit("dense", message).raised_by("dense_bytes"));
-        }
-        // Symmetries are about the elements as they are stored: they are cast when they are in their places.
-        let stored = Form {
-            dtype: self.tensor.stored_dtype(),
-            ..form.clone()
-        };
-        let mut scatter = Scatter::load(self.data, self.tensor, &stored)?;
-        scatter.complete()?;
-        let map = self.map(stored.dtype, stored.endian)?;
-        self.view(Body::Scatter(scatter), map, stored.dtype)
-    }
-
-    /// Packed by a symmetry.
-    fn packed(&self, symmetry: &Symmetry) -> Result<View<'a>> {
-        let column_major = self.form.layout == Layout::ColumnMajor;
-        let unpack = Unpack::new(self.data, self.tensor, symmetry, column_major)?;
-        let (dtype, endian) = unpack.stored_as();
-        let map = self.map(dtype, endian)?;
-        self.view(Body::Unpack(unpack), map, dtype)
-    }
-
-    /// Quantized: what the numbers stand for.
-    fn quantized(&self) -> Result<View<'a>> {
-        let decoded = Decoded::new(self.data, self.tensor)?;
-        let dtype = decoded.dtype();
-        let map = self.map(dtype, Endian::Little)?;
-        if self.form.layout != Layout::RowMajor && self.tensor.shape.len() > 1 {
-            return Err(Error::unsupported(
-                "order",
-                "quantized tensors are decoded row-major only",
-            ));
-        }
-        self.view(Body::Decoded(decoded), map, dtype)
-    }
-
-    fn map(&self, stored: DType, endian: Endian) -> Result<ElementMap> {
-        ElementMap::new(stored, endian, self.form.dtype, self.form.endian)
-    }
-
-    /// All elements, which the body gives as those of a type.
-    fn view(&self, body: Body<'a>, map: ElementMap, stored: DType) -> Result<View<'a>> {
-        let stored_len = stored.bytes_for(self.elements);
-        Ok(View {
-            body,
-            map,
-            len: self.len,
-            stored_len: stored_len.ok_or_else(|| overflow("the size of a tensor"))?,
-            numbers: numbers(stored, self.elements)?,
-            tally: self.data.tally,
-            threads: self.data.threads,
-        })
     }
 }
 

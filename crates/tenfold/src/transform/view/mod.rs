@@ -12,12 +12,12 @@ pub(crate) use pieces::Pieces;
 
 use super::cast::Tally;
 use super::codec::Frames;
-use super::decoded::Decoded;
 use super::elements::ElementMap;
 use super::input::Input;
+use super::layouts::{Decoded, Scatter};
 use super::order::Reorder;
-use super::packed::{Pack, Unpack};
-use super::sparse::Scatter;
+use super::select::Selected;
+use super::symmetric::{Pack, Unpack};
 use super::{PIECE, as_size};
 use crate::error::{Error, Result};
 use crate::model::Codec;
@@ -50,6 +50,7 @@ pub(super) enum Body<'a> {
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
+    Selected(Box<Selected<'a>>),
     Unpack(Unpack<'a>),
 }
 
@@ -69,7 +70,11 @@ impl<'a> View<'a> {
 
     /// Whether it can be entered anywhere.
     pub(crate) fn is_random(&self) -> bool {
-        !matches!(self.body, Body::Sequential(..))
+        match &self.body {
+            Body::Sequential(..) => false,
+            Body::Selected(selected) => selected.is_random(),
+            _ => true,
+        }
     }
 
     /// Whether rows and columns are exchanged, which is done faster in larger stretches.
@@ -82,6 +87,7 @@ impl<'a> View<'a> {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
             Body::Decoded(decoded) => decoded.step_len(),
+            Body::Selected(selected) => self.map.whole(selected.step_len()),
             // A multiple of every element's width, except those of blocks.
             Body::Direct(_)
             | Body::Pack(_)
@@ -197,6 +203,7 @@ impl<'a> View<'a> {
             }
             Body::Decoded(decoded) => decoded.read_into(at, out, self.tally),
             Body::Pack(pack) => pack.read_into(at, out),
+            Body::Selected(selected) => selected.reader().read_into(at, out),
             Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {
                 Err(Error::argument("a compressed stream has no random access"))

@@ -5,14 +5,34 @@ use crate::error::Result;
 use crate::prelude::*;
 use crate::transform::as_size;
 use crate::transform::codec::Sequential;
+use crate::transform::select::Reader;
 
 /// The pieces of a view in order.
 pub(crate) struct Pieces<'v> {
     view: &'v View<'v>,
     at: u64,
-    decoder: Option<Sequential<'v>>,
+    stream: Option<Stream<'v>>,
     /// Bytes before a cast.
     stored: Vec<u8>,
+}
+
+/// What can only be read from the beginning.
+enum Stream<'v> {
+    Decoder(Sequential<'v>),
+    Selected(Box<Reader<'v, 'v>>),
+}
+
+impl Stream<'_> {
+    fn read(&mut self, at: u64, len: u64, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Stream::Decoder(decoder) => decoder.read(as_size(len)?, out),
+            Stream::Selected(reader) => {
+                out.clear();
+                out.resize(as_size(len)?, 0);
+                reader.read_into(at, out)
+            }
+        }
+    }
 }
 
 impl Pieces<'_> {
@@ -20,15 +40,15 @@ impl Pieces<'_> {
     pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         let left = self.view.len - self.at;
         let len = left.min(self.view.piece());
-        match &mut self.decoder {
-            Some(decoder) if self.view.map.is_in_place() => {
-                decoder.read(as_size(len)?, out)?;
+        match &mut self.stream {
+            Some(stream) if self.view.map.is_in_place() => {
+                stream.read(self.at, len, out)?;
                 self.view.map.apply_in_place(out);
             }
-            Some(decoder) => {
+            Some(stream) => {
                 let View { map, tally, .. } = self.view;
                 let piece = self.view.piece_at(self.at, len);
-                decoder.read(as_size(piece.stored_len())?, &mut self.stored)?;
+                stream.read(piece.stored.start, piece.stored_len(), &mut self.stored)?;
                 map.prepare(&mut self.stored);
                 out.resize(as_size(len)?, 0);
                 map.cast_into(piece.numbers, &self.stored, out, *tally)?;
@@ -44,16 +64,20 @@ impl Pieces<'_> {
 impl View<'_> {
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> Result<Pieces<'_>> {
-        let decoder = match &self.body {
+        let stream = match &self.body {
             Body::Sequential(input, codec, len) => {
-                Some(Sequential::new(input.clone(), *codec, *len)?)
+                let decoder = Sequential::new(input.clone(), *codec, *len)?;
+                Some(Stream::Decoder(decoder))
+            }
+            Body::Selected(selected) if !selected.is_random() => {
+                Some(Stream::Selected(Box::new(selected.reader())))
             }
             _ => None,
         };
         Ok(Pieces {
             view: self,
             at: 0,
-            decoder,
+            stream,
             stored: Vec::new(),
         })
     }

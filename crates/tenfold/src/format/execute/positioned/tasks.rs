@@ -2,10 +2,10 @@
 
 use super::{Job, SMALL};
 use crate::error::Result;
+use crate::format::Segment;
 use crate::format::execute::tensor;
-use crate::format::{Form, Segment, Want};
-use crate::model::{Layout, Payload, TensorInfo};
 use crate::prelude::*;
+use crate::transform::View;
 
 /// Gathered bytes that are written at once.
 const GATHER: u64 = 1 << 20;
@@ -46,7 +46,7 @@ impl Job<'_> {
                     digest,
                     ..
                 } if len > SMALL => Some(
-                    match is_light(tensor(self.from, *index)?, want) && digest.is_none() {
+                    match View::is_light(tensor(self.from, *index)?, want) && digest.is_none() {
                         true => Large::Shares,
                         false => Large::Whole,
                     },
@@ -98,29 +98,4 @@ impl Job<'_> {
             _ => Ok(None),
         }
     }
-}
-
-/// Whether a view of the tensor costs nothing to make, so that every share can make its own.
-fn is_light(tensor: &TensorInfo, want: &Want) -> bool {
-    // What needs several elements for a byte, and them in another order, is put in order in memory first.
-    let reordered = |form: &Form| {
-        form.dtype.width().is_none()
-            && [&form.layout, &tensor.layout].contains(&&Layout::ColumnMajor)
-    };
-    if matches!(want, Want::Dense(form) if reordered(form)) {
-        return false;
-    }
-    let dense = matches!(
-        tensor.layout,
-        Layout::RowMajor
-            | Layout::ColumnMajor
-            | Layout::Decoded
-            | Layout::Opaque { .. }
-            | Layout::Packed(_)
-    );
-    dense
-        && tensor
-            .parts
-            .iter()
-            .all(|part| !matches!(part.payload, Payload::Encoded { .. }))
 }

@@ -10,7 +10,7 @@ use super::raw::{Configs, Header, Key, Shape, Tensor};
 use super::values::{self, DataType};
 use crate::error::{Error, Result};
 use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
-use crate::model::{DType, Endian, Layout, Manifest, Metadata, TensorInfo, Value};
+use crate::model::{DType, Endian, Manifest, Metadata, Order, TensorInfo, Value};
 use crate::prelude::*;
 use crate::wire::msgpack::Encoder;
 
@@ -87,7 +87,7 @@ impl Writer<'_> {
         self.segments.push(Segment::Bytes(self.encoder.take()));
         let form = Form {
             dtype: DType::F32,
-            layout: Layout::ColumnMajor,
+            order: Order::ColumnMajor,
             endian: Endian::Little,
         };
         self.segments.push(Segment::Tensor {

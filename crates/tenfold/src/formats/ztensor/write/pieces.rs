@@ -9,8 +9,8 @@ use crate::formats::ztensor::names::{self, Spelling};
 use crate::formats::ztensor::v2;
 use crate::formats::ztensor::write::{Generation, LEVEL, Target};
 use crate::model::{
-    Checksum, DType, DigestKind, Endian, Layout, Metadata, Over, Part, Payload, Role, TensorInfo,
-    Value,
+    Checksum, DType, DigestKind, Endian, Layout, Metadata, Order, Over, Part, Payload, Role,
+    TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::transform::cast_len;
@@ -176,7 +176,7 @@ impl Maker<'_> {
             (true, _) => Want::Stored,
             (_, true) => Want::Dense(Form {
                 dtype,
-                layout: Layout::RowMajor,
+                order: Order::RowMajor,
                 endian,
             }),
             (_, false) => Want::Part { dtype, endian },

@@ -5,7 +5,7 @@ use crate::model::{DType, Endian, Operation, Scalar, is_ieee};
 
 /// An operation on elements of one type in one byte order.
 #[derive(Clone, Copy)]
-pub(super) struct Apply {
+pub(in crate::transform) struct Apply {
     /// The numbers of an element that are negated, a bit for each.
     negated: u8,
     lanes: usize,
@@ -15,7 +15,11 @@ pub(super) struct Apply {
 }
 
 impl Apply {
-    pub(super) fn new(operation: Operation, dtype: DType, endian: Endian) -> Result<Self> {
+    pub(in crate::transform) fn new(
+        operation: Operation,
+        dtype: DType,
+        endian: Endian,
+    ) -> Result<Self> {
         let DType::Number(scalar, lanes) = dtype else {
             return Err(Error::unsupported("symmetry", format_no_negative(dtype)));
         };
@@ -41,7 +45,7 @@ impl Apply {
     }
 
     /// Changes whole elements.
-    pub(super) fn apply(&self, elements: &mut [u8]) {
+    pub(in crate::transform) fn apply(&self, elements: &mut [u8]) {
         if self.negated == 0 {
             return;
         }
@@ -75,7 +79,7 @@ impl Apply {
     }
 
     /// Whether two elements are the same value: bit by bit, except that 0 and -0 are.
-    pub(super) fn same(&self, a: &[u8], b: &[u8]) -> bool {
+    pub(in crate::transform) fn same(&self, a: &[u8], b: &[u8]) -> bool {
         a == b
             || (self.is_float
                 && (a.chunks_exact(self.number).zip(b.chunks_exact(self.number)))
@@ -83,7 +87,7 @@ impl Apply {
     }
 
     /// Whether numbers are all 0 or -0.
-    pub(super) fn is_zero(&self, numbers: &[u8]) -> bool {
+    pub(in crate::transform) fn is_zero(&self, numbers: &[u8]) -> bool {
         let sign = match (self.is_float, self.endian) {
             (false, _) => usize::MAX,
             (true, Endian::Little) => self.number - 1,

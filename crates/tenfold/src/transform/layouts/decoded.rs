@@ -1,12 +1,37 @@
 //! Quantized parts as numbers, by the tensor's decoder.
 
+use super::{Arrangement, Opening, Whole};
 use crate::error::{Error, Result};
-use crate::model::{DType, Decode, Payload, TensorInfo};
+use crate::model::{DType, Decode, Endian, Form, Order, Selection, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Data, Input, Tally, View};
+use crate::transform::select::{Lines, Selected, Stored};
+use crate::transform::strides::strides;
+use crate::transform::{Body, Data, Input, Tally, View};
+
+pub(super) struct Quantized;
+
+impl Arrangement for Quantized {
+    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
+        let decoded = Decoded::new(tensor.data, tensor.tensor)?;
+        let dtype = decoded.dtype();
+        if order != Order::RowMajor && tensor.tensor.shape.len() > 1 {
+            let message = "quantized tensors are decoded row-major only";
+            return Err(Error::unsupported("order", message));
+        }
+        Ok(Whole::Made(Body::Decoded(decoded), dtype, Endian::Little))
+    }
+
+    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
+        let dtype = tensor.tensor.stored_dtype();
+        let view = View::dense(tensor.data, tensor.tensor, &Form::canonical(dtype))?;
+        let steps = strides(&tensor.tensor.shape, Order::RowMajor)?;
+        let lines = Lines::new(selection, 0, &steps)?;
+        Selected::placed(Stored::view(view, dtype), lines)
+    }
+}
 
 /// A tensor whose numbers are made from its parts.
-pub(super) struct Decoded<'a> {
+pub(in crate::transform) struct Decoded<'a> {
     decoder: Arc<dyn Decode>,
     tensor: TensorInfo,
     /// The decoded bytes of the parts: in the file, or in memory where they were compressed.
@@ -16,7 +41,7 @@ pub(super) struct Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    pub(super) fn new(data: Data<'a>, tensor: &TensorInfo) -> Result<Self> {
+    pub(in crate::transform) fn new(data: Data<'a>, tensor: &TensorInfo) -> Result<Self> {
         let decoder = tensor.decoder.clone().ok_or_else(|| {
             Error::unsupported("dequantize", "how it is quantized is not known here")
         })?;
@@ -27,19 +52,8 @@ impl<'a> Decoded<'a> {
                 None => return Err(Error::unsupported("dequantize", format!("into {dtype}"))),
             },
         };
-        let input = |payload: &Payload| match payload {
-            // It cannot be entered in the middle: held whole.
-            Payload::Encoded { .. } => Ok(Input::Memory(
-                View::decoded(data, payload)?
-                    .collect(data.limits.tensor_memory)?
-                    .into(),
-            )),
-            payload => data.input(payload),
-        };
-        let inputs = tensor
-            .parts
-            .iter()
-            .map(|part| input(&part.payload))
+        let inputs = (tensor.parts.iter())
+            .map(|part| data.random_access(&part.payload))
             .collect::<Result<_>>()?;
         Ok(Self {
             decoder,
@@ -49,19 +63,24 @@ impl<'a> Decoded<'a> {
         })
     }
 
-    pub(super) fn dtype(&self) -> DType {
+    pub(in crate::transform) fn dtype(&self) -> DType {
         self.decoder.dtype()
     }
 
     /// Bytes of the elements that are decoded together.
-    pub(super) fn step_len(&self) -> u64 {
+    pub(in crate::transform) fn step_len(&self) -> u64 {
         let (elements, bytes) = self.unit;
         let units = self.decoder.step().div_ceil(elements).max(1);
         units.saturating_mul(bytes)
     }
 
     /// The numbers from a byte on that is a multiple of a step.
-    pub(super) fn read_into(&self, at: u64, out: &mut [u8], tally: Option<&Tally>) -> Result<()> {
+    pub(in crate::transform) fn read_into(
+        &self,
+        at: u64,
+        out: &mut [u8],
+        tally: Option<&Tally>,
+    ) -> Result<()> {
         let (unit, bytes) = self.unit;
         let first = at / bytes * unit;
         let elements = first..first + out.len() as u64 / bytes * unit;

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Part, Payload};
 use crate::prelude::*;
-use crate::transform::elements::ElementMap;
 use crate::transform::{Body, Data, Input, Pieces, View, as_size};
 
 /// Bytes between two wanted ones that cost less to read than another read does.
@@ -11,21 +10,46 @@ const GAP: u64 = 1 << 10;
 /// Bytes that are read together, at most, unless they are wanted together.
 const SPAN: u64 = 1 << 20;
 
-/// Neighbouring stored units, and where they go in a batch.
+/// Runs of neighbouring stored units, and where they go in a batch.
+#[derive(Debug, Default)]
+pub(in crate::transform) struct Runs(Vec<Run>);
+
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) place: u64,
-    pub(super) len: u64,
-    pub(super) out: usize,
+struct Run {
+    place: u64,
+    len: u64,
+    out: usize,
 }
 
-/// Units in their stored order.
-pub(super) struct Stored<'a> {
+impl Runs {
+    /// One run that begins a batch.
+    pub(in crate::transform) fn of(place: u64, len: u64) -> Self {
+        Self(vec![Run { place, len, out: 0 }])
+    }
+
+    /// Adds units; those that follow the last ones here and there make one run with them.
+    pub(in crate::transform) fn push(&mut self, place: u64, len: u64, out: usize) {
+        match self.0.last_mut() {
+            Some(run) if run.place + run.len == place && run.out as u64 + run.len == out as u64 => {
+                run.len += len;
+            }
+            _ => self.0.push(Run { place, len, out }),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Units in their stored order: elements, or the numbers that they consist of where these are less than a byte.
+pub(in crate::transform) struct Stored<'a> {
     kind: Kind<'a>,
-    /// Of a unit, as it is gathered.
+    /// Of a unit.
     bits: u64,
-    /// What is done to gathered units.
-    map: ElementMap,
+    /// Units of an element.
+    units: u64,
+    endian: Endian,
 }
 
 enum Kind<'a> {
@@ -38,52 +62,78 @@ enum Kind<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// The units of a part, as little-endian `dtype` in the end.
-    pub(super) fn part(data: Data<'a>, part: &Part, dtype: DType) -> Result<Self> {
-        let map = ElementMap::new(part.dtype, part.endian, dtype, Endian::Little)?;
-        // Gathered units have bytes of their own, which is not how numbers of less than a byte are cast.
-        if !map.has_whole_bytes() {
-            let message = format!("{} cannot be cut and cast to {dtype} at once", part.dtype);
-            return Err(Error::unsupported("cast", message));
-        }
-        if Self::is_mapped_later(part) {
-            return Ok(Self {
-                kind: Kind::Direct(data.input(&part.payload)?),
-                bits: unit_bits(part.dtype),
-                map,
-            });
-        }
-        let view = View::mapped(data, part, map)?;
-        Ok(Self::view(view, unit_bits(dtype)))
+    /// The elements of a part.
+    pub(in crate::transform) fn part(data: Data<'a>, part: &Part) -> Result<Self> {
+        let stored = Self::view(View::decoded(data, &part.payload)?, part.dtype);
+        Ok(Self {
+            endian: part.endian,
+            ..stored
+        })
     }
 
-    /// Records of any width, as they are.
-    pub(super) fn records(data: Data<'a>, payload: &Payload, width: u64) -> Result<Self> {
-        Ok(Self::view(View::decoded(data, payload)?, width * 8))
+    /// The elements of a part, held in memory where it can only be read from the beginning.
+    pub(in crate::transform) fn random(data: Data<'a>, part: &Part) -> Result<Self> {
+        let stored = Self::part(data, part)?;
+        if !stored.is_stream() {
+            return Ok(stored);
+        }
+        Ok(Self {
+            kind: Kind::Direct(data.random_access(&part.payload)?),
+            ..stored
+        })
     }
 
-    /// Units of a view.
-    pub(super) fn view(view: View<'a>, bits: u64) -> Self {
+    /// Records of any width.
+    pub(in crate::transform) fn records(
+        data: Data<'a>,
+        payload: &Payload,
+        width: u64,
+    ) -> Result<Self> {
+        let stored = Self::view(View::decoded(data, payload)?, DType::U8);
+        Ok(Self {
+            bits: width * 8,
+            ..stored
+        })
+    }
+
+    /// The little-endian elements of a view.
+    pub(in crate::transform) fn view(view: View<'a>, dtype: DType) -> Self {
         let kind = match &view.body {
             Body::Direct(input) if view.map.is_identity() => Kind::Direct(input.clone()),
-            Body::Sequential(..) => Kind::Stream(view),
-            _ => Kind::Steps(view),
+            _ if view.is_random() => Kind::Steps(view),
+            _ => Kind::Stream(view),
+        };
+        let (bits, units) = match (dtype.width(), dtype) {
+            (Some(width), _) => (width as u64 * 8, 1),
+            (None, DType::Number(scalar, lanes)) => (scalar.bits().into(), lanes.count().into()),
+            (None, _) => (8, 1),
         };
         Self {
             kind,
             bits,
-            map: ElementMap::identity(),
+            units,
+            endian: Endian::Little,
         }
-    }
-
-    /// Whether units are gathered as they are stored, and changed afterwards.
-    pub(super) fn is_mapped_later(part: &Part) -> bool {
-        !matches!(part.payload, Payload::Encoded { .. })
     }
 
     /// Whether reading at a place costs reading everything before it.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// The byte order of the elements.
+    pub(super) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Bits of a unit.
+    pub(super) fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Units of an element.
+    pub(super) fn units(&self) -> u64 {
+        self.units
     }
 
     /// Bytes of a gathered unit: a unit below a byte gets one.
@@ -107,17 +157,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Bits of what is gathered one by one: an element, or a number that is less than a byte.
-fn unit_bits(dtype: DType) -> u64 {
-    match (dtype.width(), dtype) {
-        (Some(width), _) => width as u64 * 8,
-        (None, DType::Number(scalar, _)) => scalar.bits().into(),
-        (None, _) => 8,
-    }
-}
-
 /// Reads runs of units.
-pub(super) struct Gather<'w, 'a> {
+pub(in crate::transform) struct Gather<'w, 'a> {
     stored: &'w Stored<'a>,
     /// Bytes that were read last, and where they are stored.
     span: Vec<u8>,
@@ -127,7 +168,7 @@ pub(super) struct Gather<'w, 'a> {
 }
 
 impl<'w, 'a> Gather<'w, 'a> {
-    pub(super) fn new(stored: &'w Stored<'a>) -> Self {
+    pub(in crate::transform) fn new(stored: &'w Stored<'a>) -> Self {
         Self {
             stored,
             span: Vec::new(),
@@ -137,11 +178,21 @@ impl<'w, 'a> Gather<'w, 'a> {
     }
 
     /// Makes `out` hold `count` units, those of the runs where these go, zeros elsewhere.
-    pub(super) fn fill(&mut self, runs: &mut [Run], count: usize, out: &mut Vec<u8>) -> Result<()> {
+    pub(in crate::transform) fn fill(
+        &mut self,
+        runs: &mut Runs,
+        count: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         out.clear();
         out.resize(count * self.stored.width(), 0);
-        runs.sort_unstable_by_key(|run| run.place);
-        let mut rest = &*runs;
+        self.fill_into(runs, out)
+    }
+
+    /// Puts the units of the runs to their places in `out`, which comes filled with zeros.
+    pub(super) fn fill_into(&mut self, runs: &mut Runs, out: &mut [u8]) -> Result<()> {
+        runs.0.sort_unstable_by_key(|run| run.place);
+        let mut rest = runs.0.as_slice();
         while !rest.is_empty() {
             let (count, bytes) = self.together(rest);
             let (now, later) = rest.split_at(count);
@@ -149,11 +200,6 @@ impl<'w, 'a> Gather<'w, 'a> {
             rest = later;
         }
         Ok(())
-    }
-
-    /// What is done to gathered units when nothing else is.
-    pub(super) fn finish(&self, out: &mut Vec<u8>) -> Result<()> {
-        self.stored.map.apply(out, None)
     }
 
     /// How many runs are read together, and the bytes that they are in.

@@ -1,11 +1,10 @@
 //! Whether the elements of a tensor have a symmetry, bit by bit.
 
+use super::operation::Apply;
+use super::pages::Pages;
 use crate::error::{Error, Result};
-use crate::format::Form;
-use crate::model::{Endian, Layout, Operation, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{Endian, Form, Operation, Order, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
-use crate::transform::operation::Apply;
-use crate::transform::places::Places;
 use crate::transform::strides::strides;
 use crate::transform::{Data, Input, View, as_size};
 
@@ -20,26 +19,26 @@ pub(crate) struct Verdict {
 
 /// Compares every element with the one that the symmetry says. 0 and -0 count as the same.
 pub(crate) fn check(data: Data<'_>, tensor: &TensorInfo, symmetry: &Symmetry) -> Result<Verdict> {
-    let (input, endian, column_major) = dense_input(data, tensor)?;
+    let (input, endian, order) = dense_input(data, tensor)?;
     let width = tensor.dtype.width().unwrap_or(1);
-    let walk = Walk::new(tensor, symmetry, width, column_major)?;
+    let walk = Walk::new(tensor, symmetry, width, order)?;
     let apply = Apply::new(symmetry.operation, tensor.dtype, endian)?;
     walk.compare(&input, &apply)
 }
 
 /// The dense elements in one of the two orders: as stored where that is so, else in memory.
-fn dense_input<'a>(data: Data<'a>, tensor: &TensorInfo) -> Result<(Input<'a>, Endian, bool)> {
-    if let (true, Some(values)) = (tensor.layout.is_dense(), tensor.part(&Role::Values))
+fn dense_input<'a>(data: Data<'a>, tensor: &TensorInfo) -> Result<(Input<'a>, Endian, Order)> {
+    if let (Some(order), Some(values)) = (tensor.layout.order(), tensor.part(&Role::Values))
         && values.dtype == tensor.dtype
         && !matches!(values.payload, Payload::Encoded { .. })
         && tensor.dense_len() == Some(values.payload.len())
     {
         let input = data.input(&values.payload)?;
-        return Ok((input, values.endian, tensor.layout == Layout::ColumnMajor));
+        return Ok((input, values.endian, order));
     }
     let whole = View::dense(data, tensor, &Form::canonical(tensor.dtype))?;
     let whole = whole.collect(data.limits.tensor_memory)?;
-    Ok((Input::Memory(whole.into()), Endian::Little, false))
+    Ok((Input::Memory(whole.into()), Endian::Little, Order::RowMajor))
 }
 
 /// How to go through the elements, line by line along the dimension that is stored fastest.
@@ -57,12 +56,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(
-        tensor: &TensorInfo,
-        symmetry: &Symmetry,
-        width: usize,
-        column_major: bool,
-    ) -> Result<Self> {
+    fn new(tensor: &TensorInfo, symmetry: &Symmetry, width: usize, order: Order) -> Result<Self> {
         let shape = &tensor.shape;
         let rank = shape.len();
         if symmetry.permutation.len() != rank {
@@ -70,18 +64,18 @@ impl Walk {
                 "a symmetry of another number of dimensions",
             ));
         }
-        let mut order: Vec<_> = (0..rank).collect();
-        if !column_major {
-            order.reverse();
+        let mut dims: Vec<_> = (0..rank).collect();
+        if order == Order::RowMajor {
+            dims.reverse();
         }
-        let strides = strides(shape, column_major)?;
+        let strides = strides(shape, order)?;
         // A step along dimension k is a step of the partner along the dimension that takes its index.
         let partner = |k: usize| {
             let to = symmetry.permutation.iter().position(|&from| from == k);
             to.map_or(0, |to| strides[to])
         };
-        let fastest = order.first().copied().unwrap_or(0);
-        let others = order.iter().skip(1);
+        let fastest = dims.first().copied().unwrap_or(0);
+        let others = dims.iter().skip(1);
         Ok(Self {
             width,
             line: shape.get(fastest).copied().unwrap_or(1),
@@ -100,8 +94,8 @@ impl Walk {
         const STRETCH: u64 = 256;
         const LINES: u64 = 1024;
         let mut verdict = Verdict::default();
-        let mut places = Places::new(input)?;
-        let mut partners = Places::new(input)?;
+        let mut places = Pages::new(input)?;
+        let mut partners = Pages::new(input)?;
         let lines: u64 = self.others.iter().map(|other| other.0).product();
         let (mut own, mut theirs) = (Vec::new(), Vec::new());
         for first in (0..lines).step_by(as_size(LINES)?) {

@@ -1,12 +1,12 @@
 //! Packed to dense.
 
-use super::{Axis, Rest, Triangle, add};
+use super::operation::Apply;
+use super::pages::Pages;
+use super::triangle::{Group, Rest, Triangle};
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Payload, Role, Symmetry, TensorInfo};
+use crate::model::{DType, Endian, Order, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
-use crate::transform::operation::Apply;
-use crate::transform::places::Places;
-use crate::transform::{Data, Input, View, as_size};
+use crate::transform::{Data, Input, as_size};
 
 /// A packed tensor as a dense one.
 pub(in crate::transform) struct Unpack<'a> {
@@ -26,28 +26,13 @@ impl<'a> Unpack<'a> {
         data: Data<'a>,
         tensor: &TensorInfo,
         symmetry: &Symmetry,
-        column_major: bool,
+        order: Order,
     ) -> Result<Self> {
-        let triangle = Triangle::new(&tensor.shape, symmetry)?;
         let values = tensor
             .part(&Role::Values)
             .ok_or_else(|| Error::malformed("layout", "a packed tensor without values"))?;
-        let width = values.dtype.width().ok_or_else(|| {
-            Error::unsupported("packed", format!("packed elements of {}", values.dtype))
-        })?;
-        let stored = triangle.stored();
-        if values.dtype.bytes_for(stored) != Some(values.payload.len()) {
-            let message = format!("{} bytes for {stored} elements", values.payload.len());
-            return Err(Error::malformed("size", message));
-        }
-        let input = match &values.payload {
-            // It cannot be entered in the middle: held whole.
-            Payload::Encoded { .. } => {
-                let whole = View::decoded(data, &values.payload)?;
-                Input::Memory(whole.collect(data.limits.tensor_memory)?.into())
-            }
-            payload => data.input(payload)?,
-        };
+        let triangle = Triangle::of(tensor, values, symmetry)?;
+        let input = data.random_access(&values.payload)?;
         Ok(Self {
             input,
             shape: tensor.shape.clone(),
@@ -55,11 +40,10 @@ impl<'a> Unpack<'a> {
             apply: Apply::new(symmetry.operation, values.dtype, values.endian)?,
             dtype: values.dtype,
             endian: values.endian,
-            width,
-            fastest: if column_major {
-                0
-            } else {
-                tensor.shape.len() - 1
+            width: values.dtype.width().unwrap_or(1),
+            fastest: match order {
+                Order::ColumnMajor => 0,
+                Order::RowMajor => tensor.shape.len() - 1,
             },
         })
     }
@@ -75,12 +59,11 @@ impl<'a> Unpack<'a> {
         const RUN: u64 = 1 << 10;
         const MOST: u64 = 16 << 20;
         let line = self.shape[self.fastest].saturating_mul(self.width as u64);
-        match self.input.is_memory() {
-            true => usual,
-            false => line
-                .saturating_mul(RUN / self.width as u64)
-                .clamp(usual, MOST),
+        if self.input.is_memory() {
+            return usual;
         }
+        let lines = line.saturating_mul(RUN / self.width as u64);
+        lines.clamp(usual, MOST)
     }
 
     /// The dense bytes from `at` on, which is at an element; `out` comes filled with zeros.
@@ -90,8 +73,8 @@ impl<'a> Unpack<'a> {
         }
         // Few enough that the pages which a stretch of a line needs are held until the next line needs them too.
         const STRETCH: u64 = 256;
-        let mut places = Places::new(&self.input)?;
-        let axes = self.axes();
+        let mut pages = Pages::new(&self.input)?;
+        let groups = self.groups();
         let width = self.width as u64;
         let line = self.shape[self.fastest];
         let elements = at / width..(at + out.len() as u64) / width;
@@ -107,33 +90,21 @@ impl<'a> Unpack<'a> {
                 let range = as_size((first - elements.start) * width)?
                     ..as_size((last - elements.start) * width)?;
                 let along = first - n * line..last - n * line;
-                self.line(&mut places, &axes, n, along, &mut out[range])?;
+                self.line(&mut pages, &groups, n, along, &mut out[range])?;
             }
         }
         Ok(())
     }
 
-    /// One element; nothing where it is not stored, because it is 0.
-    pub(in crate::transform) fn element(&self, index: &[u64], out: &mut [u8]) -> Result<()> {
-        let Some((place, exchanged)) = self.triangle.find(&self.axes(), index) else {
-            return Ok(());
-        };
-        self.input.read_into(place * self.width as u64, out)?;
-        if exchanged {
-            self.apply.apply(out);
-        }
-        Ok(())
-    }
-
-    fn axes(&self) -> Vec<Axis> {
-        self.triangle.axes(&self.shape)
+    fn groups(&self) -> Vec<Group> {
+        self.triangle.groups(&self.shape)
     }
 
     /// A stretch of the line number `n` along the dimension that runs fastest.
     fn line(
         &self,
-        places: &mut Places<'_>,
-        axes: &[Axis],
+        pages: &mut Pages<'_>,
+        groups: &[Group],
         mut n: u64,
         along: Range<u64>,
         out: &mut [u8],
@@ -141,27 +112,27 @@ impl<'a> Unpack<'a> {
         let (mut low, mut high, mut rest) = (0, 0, Rest::default());
         let mut fix = |k: usize| {
             if k != self.fastest {
-                add(axes[k], n % self.shape[k], &mut low, &mut high, &mut rest);
+                groups[k].add(n % self.shape[k], &mut low, &mut high, &mut rest);
                 n /= self.shape[k];
             }
         };
         match self.fastest {
-            0 => (0..axes.len()).for_each(&mut fix),
-            _ => (0..axes.len()).rev().for_each(&mut fix),
+            0 => (0..groups.len()).for_each(&mut fix),
+            _ => (0..groups.len()).rev().for_each(&mut fix),
         }
-        match axes[self.fastest] {
-            Axis::Low => self.across(places, high, along, true, rest, out),
-            Axis::High => self.across(places, low, along, false, rest, out),
-            axis => {
+        match groups[self.fastest] {
+            Group::Low => self.across(pages, high, along, true, rest, out),
+            Group::High => self.across(pages, low, along, false, rest, out),
+            group => {
                 if self.triangle.strict && low == high {
                     return Ok(());
                 }
                 let (mut first, mut next) = (rest, rest);
-                add(axis, along.start, &mut 0, &mut 0, &mut first);
-                add(axis, along.start + 1, &mut 0, &mut 0, &mut next);
+                group.add(along.start, &mut 0, &mut 0, &mut first);
+                group.add(along.start + 1, &mut 0, &mut 0, &mut next);
                 let place = |rest| self.triangle.place(low.min(high), low.max(high), rest);
                 let (first, next) = (place(first), place(next));
-                places.gather(self.width, first, next - first, 0, out)?;
+                pages.gather(self.width, first, next - first, 0, out)?;
                 if low > high {
                     self.apply.apply(out);
                 }
@@ -173,7 +144,7 @@ impl<'a> Unpack<'a> {
     /// A stretch along one of the exchanged dimensions, where the index along the other is `fixed`.
     fn across(
         &self,
-        places: &mut Places<'_>,
+        pages: &mut Pages<'_>,
         fixed: u64,
         along: Range<u64>,
         along_low: bool,
@@ -193,21 +164,21 @@ impl<'a> Unpack<'a> {
         let (diagonal, after) = split(after, diagonal)?;
         if !before.is_empty() {
             let place = triangle.place(along.start, fixed, rest);
-            places.gather(self.width, place, triangle.inner, 0, before)?;
+            pages.gather(self.width, place, triangle.inner, 0, before)?;
             if !along_low {
                 self.apply.apply(before);
             }
         }
         if !diagonal.is_empty() && !triangle.strict {
             let place = triangle.place(fixed, fixed, rest);
-            places.gather(self.width, place, 0, 0, diagonal)?;
+            pages.gather(self.width, place, 0, 0, diagonal)?;
         }
         if !after.is_empty() {
             let x = along.start.max(fixed + 1);
             let place = triangle.place(fixed, x, rest);
             let growth = triangle.inner * triangle.middle;
             let delta = growth * triangle.below(x) + rest.middle * triangle.inner;
-            places.gather(self.width, place, delta, growth, after)?;
+            pages.gather(self.width, place, delta, growth, after)?;
             if along_low {
                 self.apply.apply(after);
             }
@@ -216,22 +187,14 @@ impl<'a> Unpack<'a> {
     }
 }
 
-/// Where the stored diagonal of a packed tensor is not what the symmetry makes of it: the index along the exchanged
-/// dimensions.
-pub(crate) fn diagonal_violation(data: Data<'_>, tensor: &TensorInfo) -> Result<Option<u64>> {
-    match &tensor.layout {
-        Layout::Packed(symmetry) => Unpack::new(data, tensor, symmetry, true)?.diagonal_violation(),
-        _ => Ok(None),
-    }
-}
-
 impl Unpack<'_> {
-    fn diagonal_violation(&self) -> Result<Option<u64>> {
+    /// Where the stored diagonal is not what the symmetry makes of it: the index along the exchanged dimensions.
+    pub(in crate::transform) fn diagonal_violation(&self) -> Result<Option<u64>> {
         let triangle = &self.triangle;
         if triangle.strict {
             return Ok(None);
         }
-        let mut places = Places::new(&self.input)?;
+        let mut pages = Pages::new(&self.input)?;
         let mut element = vec![0; self.width];
         let mut turned = Vec::new();
         for outer in 0..triangle.outer {
@@ -244,7 +207,7 @@ impl Unpack<'_> {
                             outer,
                         };
                         let place = triangle.place(n, n, rest);
-                        places.gather(self.width, place, 0, 0, &mut element)?;
+                        pages.gather(self.width, place, 0, 0, &mut element)?;
                         turned.clone_from(&element);
                         self.apply.apply(&mut turned);
                         if !self.apply.same(&element, &turned) {

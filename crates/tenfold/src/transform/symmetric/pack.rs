@@ -1,6 +1,6 @@
 //! Dense to packed.
 
-use super::Triangle;
+use super::triangle::Triangle;
 use crate::error::{Error, Result};
 use crate::model::Symmetry;
 use crate::prelude::*;
@@ -72,9 +72,10 @@ impl<'a> Pack<'a> {
         let (mut low, mut high) = (0, self.triangle.n);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match self.triangle.before(middle) * per <= inside {
-                true => low = middle,
-                false => high = middle,
+            if self.triangle.before(middle) * per <= inside {
+                low = middle;
+            } else {
+                high = middle;
             }
         }
         low

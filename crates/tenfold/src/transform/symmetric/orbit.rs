@@ -5,7 +5,7 @@ use crate::model::{DType, Lanes, Operation, Symmetry};
 use crate::prelude::*;
 
 /// The group that symmetries generate, acting on the places of a tensor.
-pub(super) struct Orbits {
+pub(in crate::transform) struct Orbits {
     generators: Vec<Generator>,
     shape: Vec<u64>,
     /// How far a step along each dimension goes, and the dimensions from the longest step to the shortest.
@@ -22,14 +22,14 @@ struct Generator {
 /// The places of one orbit with what is done to the value on the way there, and what the symmetries say about the value
 /// itself.
 #[derive(Default)]
-pub(super) struct Orbit {
-    pub(super) places: Vec<(u64, Operation)>,
+pub(in crate::transform) struct Orbit {
+    pub(in crate::transform) places: Vec<(u64, Operation)>,
     /// Operations that must not change the value, because they lead from a place to itself.
-    pub(super) fixing: Vec<Operation>,
+    pub(in crate::transform) fixing: Vec<Operation>,
 }
 
 impl Orbits {
-    pub(super) fn new(
+    pub(in crate::transform) fn new(
         symmetries: &[Symmetry],
         dtype: DType,
         shape: &[u64],
@@ -39,9 +39,10 @@ impl Orbits {
         let mut generators: Vec<Generator> = Vec::new();
         for symmetry in symmetries {
             check(symmetry, shape)?;
-            let operation = match real {
-                true => symmetry.operation.of_reals(),
-                false => symmetry.operation,
+            let operation = if real {
+                symmetry.operation.of_reals()
+            } else {
+                symmetry.operation
             };
             let moved = (symmetry.permutation.iter().copied().enumerate())
                 .filter(|(to, from)| to != from)
@@ -62,12 +63,12 @@ impl Orbits {
         })
     }
 
-    pub(super) fn is_trivial(&self) -> bool {
+    pub(in crate::transform) fn is_trivial(&self) -> bool {
         self.generators.is_empty()
     }
 
     /// Steps that it takes to go on from one place.
-    pub(super) fn cost(&self) -> usize {
+    pub(in crate::transform) fn cost(&self) -> usize {
         let moved = self
             .generators
             .iter()
@@ -76,7 +77,7 @@ impl Orbits {
     }
 
     /// Everything that a place is moved to, itself first; refused when that is more than `most` places.
-    pub(super) fn of(&self, place: u64, most: usize) -> Result<Orbit> {
+    pub(in crate::transform) fn of(&self, place: u64, most: usize) -> Result<Orbit> {
         let mut orbit = Orbit::default();
         let mut known: LookupMap<u64, Operation> = LookupMap::default();
         known.insert(place, Operation::Same);
@@ -131,7 +132,7 @@ impl Orbits {
 
 impl Orbit {
     /// Whether only 0 can have this orbit.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(in crate::transform) fn is_zero(&self) -> bool {
         self.fixing.contains(&Operation::Negate) || self.fixing.len() > 1
     }
 }
@@ -142,11 +143,9 @@ fn check(symmetry: &Symmetry, shape: &[u64]) -> Result<()> {
         && (symmetry.permutation.iter().zip(shape)).all(|(&from, dim)| {
             shape.get(from) == Some(dim) && !core::mem::replace(&mut seen[from], true)
         });
-    match fits {
-        true => Ok(()),
-        false => Err(Error::malformed(
-            "orbit",
-            "a symmetry that does not exchange dimensions of equal length",
-        )),
+    if fits {
+        return Ok(());
     }
+    let message = "a symmetry that does not exchange dimensions of equal length";
+    Err(Error::malformed("orbit", message))
 }

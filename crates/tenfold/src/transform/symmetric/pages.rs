@@ -15,7 +15,7 @@ const WAYS: usize = 4;
 const LONG: usize = 1024;
 
 /// Reads elements of a fixed width.
-pub(super) struct Places<'i> {
+pub(super) struct Pages<'i> {
     input: &'i Input<'i>,
     memory: Option<Bytes>,
     pages: Vec<u8>,
@@ -25,11 +25,12 @@ pub(super) struct Places<'i> {
     next: usize,
 }
 
-impl<'i> Places<'i> {
+impl<'i> Pages<'i> {
     pub(super) fn new(input: &'i Input<'i>) -> Result<Self> {
-        let memory = match input.is_memory() {
-            true => Some(input.read(0, input.len())?),
-            false => None,
+        let memory = if input.is_memory() {
+            Some(input.read(0, input.len())?)
+        } else {
+            None
         };
         let sets = if memory.is_some() { 0 } else { SETS };
         Ok(Self {

@@ -3,9 +3,8 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use super::*;
-use crate::format::Want;
 use crate::io::Limits;
-use crate::model::{DType, Endian, PairIndex, Part, Payload, Role};
+use crate::model::{DType, Endian, Form, Layout, PairIndex, Part, Payload, Role, Want};
 use crate::transform::View;
 
 /// Entries of a matrix of 5 x 7, by place.
@@ -214,7 +213,7 @@ fn rows_give_the_dense_matrix_also_with_columns_that_do_not_rise() {
         tally: None,
         threads: 0,
     };
-    let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();
+    let scatter = Scatter::load(data, &info, Order::RowMajor).unwrap();
     assert!(!scatter.is_sorted());
 }
 
@@ -230,7 +229,7 @@ fn pairs_give_the_dense_matrix_by_one_index_and_by_several() {
 fn every_layout_can_be_written_column_major_big_endian_and_wider() {
     let form = Form {
         dtype: DType::I64,
-        layout: Layout::ColumnMajor,
+        order: Order::ColumnMajor,
         endian: Endian::Big,
     };
     let expected: Vec<u8> = (naive(true).into_iter())
@@ -251,7 +250,7 @@ fn every_layout_can_be_written_column_major_big_endian_and_wider() {
 fn one_index_of_pairs_is_a_row_major_one_also_when_columns_are_wanted() {
     let form = Form {
         dtype: DType::I16,
-        layout: Layout::ColumnMajor,
+        order: Order::ColumnMajor,
         endian: Endian::Little,
     };
     let found = read(&pairs_of(ENTRIES, false), &form).unwrap();
@@ -268,7 +267,7 @@ fn any_stretch_of_the_dense_matrix_can_be_read() {
         threads: 0,
     };
     let info = pairs_of(ENTRIES, true);
-    let scatter = Scatter::load(data, &info, &Form::canonical(DType::I16)).unwrap();
+    let scatter = Scatter::load(data, &info, Order::RowMajor).unwrap();
     let whole = little(&naive(false));
     for from in 0..35 {
         for to in from..=35 {
@@ -338,10 +337,13 @@ fn counts_that_do_not_fit_each_other_are_refused() {
 
     let mut info = good();
     info.layout = Layout::Coo { nnz: 7 };
-    assert_refused(&info, "12 coordinates for 7 entries");
+    assert_refused(
+        &info,
+        "\"coords\" has 48 bytes, 14 numbers of u32 are needed",
+    );
     let mut info = good();
     info.parts[0].payload = inline([0; 10]);
-    assert_refused(&info, "5 values for 6 indices");
+    assert_refused(&info, "10 bytes of values for 6 entries");
     let mut info = good();
     info.parts.truncate(1);
     assert_refused(&info, "there is no part \"coords\"");

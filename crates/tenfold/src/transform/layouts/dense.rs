@@ -1,0 +1,62 @@
+//! Every element has its place in one part, row-major or column-major.
+
+use alloc::borrow::Cow;
+
+use super::{Arrangement, Opening, Whole};
+use crate::error::{Error, Result};
+use crate::model::{Order, Part, Selection};
+use crate::prelude::*;
+use crate::transform::order::Reorder;
+use crate::transform::select::{Lines, Selected, Stored};
+use crate::transform::strides::strides;
+use crate::transform::{Body, overflow};
+
+pub(super) struct Dense(pub(super) Order);
+
+impl Arrangement for Dense {
+    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
+        let values = whole_values(tensor)?;
+        let shape = &tensor.tensor.shape;
+        if shape.len() < 2 || self.0 == order || shape.contains(&0) {
+            return Ok(Whole::Part(Cow::Borrowed(values)));
+        }
+        let body = if values.dtype.width().is_some() {
+            Body::Reorder(Reorder::new(tensor.data, values, shape, self.0)?)
+        } else {
+            // Below a byte: one by one. Column-major is row-major with the dimensions reversed.
+            let mut shape = shape.clone();
+            let mut steps = strides(&shape, self.0)?;
+            if order == Order::ColumnMajor {
+                shape.reverse();
+                steps.reverse();
+            }
+            let lines = Lines::new(Selection::whole(&shape), 0, &steps)?;
+            let stored = Stored::part(tensor.data, values)?;
+            Body::Selected(Box::new(Selected::placed(stored, lines)?))
+        };
+        Ok(Whole::Made(body, values.dtype, values.endian))
+    }
+
+    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
+        let values = whole_values(tensor)?;
+        let steps = strides(&tensor.tensor.shape, self.0)?;
+        let lines = Lines::new(selection, 0, &steps)?;
+        Selected::placed(Stored::part(tensor.data, values)?, lines)
+    }
+}
+
+/// The elements, as many as the shape has.
+fn whole_values<'t>(tensor: &Opening<'_, 't>) -> Result<&'t Part> {
+    let values = tensor.values()?;
+    let elements = tensor.tensor.elements();
+    let elements = elements.ok_or_else(|| overflow("the number of elements"))?;
+    if values.dtype.bytes_for(elements) != Some(values.payload.len()) {
+        let message = format!(
+            "{} bytes for {elements} elements of {}",
+            values.payload.len(),
+            values.dtype
+        );
+        return Err(Error::malformed("size", message));
+    }
+    Ok(values)
+}

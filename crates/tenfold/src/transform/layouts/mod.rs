@@ -1,0 +1,116 @@
+//! Layouts, each in a file of its own: how the elements of a tensor are arranged in its parts.
+//!
+//! What the rest of the library wants to know of a layout it asks its [`Arrangement`]: where all elements come from,
+//! where some of them do, what must hold between the parts. A new layout is a variant of [`Layout`], a file here and a
+//! line in [`of`].
+
+mod coo;
+mod csr;
+mod decoded;
+mod dense;
+mod listed;
+mod opaque;
+mod packed;
+mod pairs;
+mod strided;
+
+pub(super) use decoded::Decoded;
+pub(crate) use listed::Scatter;
+pub(super) use packed::Exchange;
+
+use alloc::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::model::{DType, Endian, Layout, Order, Part, Role, Selection, TensorInfo};
+use crate::prelude::*;
+use crate::transform::select::Selected;
+use crate::transform::{Body, Data};
+
+use listed::Search;
+
+/// A tensor that is opened, and where its bytes are.
+#[derive(Clone, Copy)]
+pub(super) struct Opening<'a, 't> {
+    pub(super) data: Data<'a>,
+    pub(super) tensor: &'t TensorInfo,
+}
+
+impl<'t> Opening<'_, 't> {
+    /// The part with the elements.
+    fn values(&self) -> Result<&'t Part> {
+        self.part(&Role::Values)
+    }
+
+    fn part(&self, role: &Role) -> Result<&'t Part> {
+        self.tensor.part(role).ok_or_else(|| {
+            let is_sparse = self.tensor.layout.is_sparse();
+            let rule = if is_sparse { "sparse" } else { "layout" };
+            Error::malformed(rule, format!("there is no part {:?}", role.name()))
+        })
+    }
+}
+
+/// Where all elements of a tensor come from.
+pub(super) enum Whole<'a, 't> {
+    /// They are one part, in the wanted order.
+    Part(Cow<'t, Part>),
+    /// They are made, as elements of a type in a byte order.
+    Made(Body<'a>, DType, Endian),
+}
+
+/// Something about a tensor that readers tolerate.
+pub(crate) struct Deviation {
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
+    /// Whether a format that is strict about content refuses it.
+    pub(crate) is_content: bool,
+}
+
+/// What a layout answers. All of it is about elements as they are stored: casts come behind it.
+pub(super) trait Arrangement: Sync {
+    /// All elements one after the other in an order.
+    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>>;
+
+    /// Some of the elements, row-major.
+    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>>;
+
+    /// Finds the entries that a search wants, where elements are listed with their places.
+    fn entries(&self, _: &mut Search<'_, '_>) -> Result<()> {
+        Err(Error::argument("elements that are not listed"))
+    }
+
+    /// What must hold between the parts beyond what reading them shows.
+    fn check(&self, _: &Opening<'_, '_>) -> Result<Vec<Deviation>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether few stored bytes can stand for many elements, so that their number has a limit.
+    fn expands(&self, _: &TensorInfo) -> bool {
+        false
+    }
+
+    /// Whether it costs nothing to open, so that everybody who works on the tensor can do it.
+    fn is_light(&self) -> bool {
+        true
+    }
+}
+
+/// The answers of a layout.
+pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
+    match layout {
+        Layout::RowMajor => &dense::Dense(Order::RowMajor),
+        Layout::ColumnMajor => &dense::Dense(Order::ColumnMajor),
+        Layout::Coo { .. } => &coo::Coo,
+        Layout::Csr { .. } => &csr::Csr,
+        Layout::Packed(_) => &packed::Packed,
+        Layout::Pairs { .. } => &pairs::Pairs,
+        Layout::Strided(_) => &strided::Strided,
+        Layout::Decoded => &decoded::Quantized,
+        Layout::Opaque { .. } => &opaque::Opaque,
+    }
+}
+
+/// What is tolerated of a tensor; what is not is an error.
+pub(crate) fn check(data: Data<'_>, tensor: &TensorInfo) -> Result<Vec<Deviation>> {
+    of(&tensor.layout).check(&Opening { data, tensor })
+}
