@@ -27,6 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     allow_many_files();
+    signal::survive_file_limit();
     force_color();
     match Cli::try_parse() {
         Ok(cli) => run(&cli).into(),

@@ -74,39 +74,59 @@ pub(crate) fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "tenfold: {}", Clean(&message.to_string()));
 }
 
-/// Text from a file as it may be shown: what a terminal would act on, or what would hide or reorder what is beside it,
-/// is escaped.
+/// A message, a path, or what was escaped before, as it may be shown: what a terminal would act on, or what would hide or
+/// reorder what is beside it, is escaped. Texts from a file stand in messages in quotes, with escapes of their own.
 pub(crate) struct Clean<'a>(pub(crate) &'a str);
 
 impl Display for Clean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0;
-        while let Some(at) = rest.find(is_unsafe) {
-            let (safe, tail) = rest.split_at(at);
-            f.write_str(safe)?;
-            let mut chars = tail.chars();
-            if let Some(c) = chars.next() {
-                write!(f, "{}", c.escape_default())?;
-            }
-            rest = chars.as_str();
-        }
-        f.write_str(rest)
+        escape(self.0, is_unsafe, f)
     }
 }
 
-/// Control characters, line separators, and what changes the direction of text or cannot be seen.
+/// Text from a file as it may be shown by itself: escaped, `\` too, so that no two of them look the same.
+pub(crate) struct Verbatim<'a>(pub(crate) &'a str);
+
+impl Display for Verbatim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(self.0, |c| c == '\\' || is_unsafe(c), f)
+    }
+}
+
+fn escape(text: &str, is_escaped: fn(char) -> bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = text;
+    while let Some(at) = rest.find(is_escaped) {
+        let (safe, tail) = rest.split_at(at);
+        f.write_str(safe)?;
+        let mut chars = tail.chars();
+        if let Some(c) = chars.next() {
+            write!(f, "{}", c.escape_default())?;
+        }
+        rest = chars.as_str();
+    }
+    f.write_str(rest)
+}
+
+/// Control characters, line separators, and what changes the direction of text, or cannot be seen or told from a space:
+/// Unicode's white space and its default ignorable characters, and two that are drawn as nothing.
 pub(crate) fn is_unsafe(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     c.is_control()
+        || c.is_whitespace()
         || matches!(c,
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A tensor's name as it may be shown; one without characters in quotes, so that it can be seen.
 pub(crate) fn show_name(name: &str) -> String {
     match name {
         "" => "\"\"".to_owned(),
-        name => Clean(name).to_string(),
+        name => Verbatim(name).to_string(),
     }
 }
 
@@ -311,6 +331,31 @@ mod tests {
         assert_eq!(
             Clean(nasty).to_string(),
             "a\\u{1b}[2Jb\\nc\\u{202e}d\\u{9b}é"
+        );
+    }
+
+    #[test]
+    fn no_two_texts_of_files_look_the_same() {
+        let alike = [
+            ("a\\nb", "a\\\\nb"),
+            ("a\nb", "a\\nb"),
+            ("a\\u{3164}", "a\\\\u{3164}"),
+            ("a\u{3164}", "a\\u{3164}"),
+            (
+                "a\u{115f}\u{2800}\u{3000}\u{a0}",
+                "a\\u{115f}\\u{2800}\\u{3000}\\u{a0}",
+            ),
+            ("a b é ж 名", "a b é ж 名"),
+        ];
+        for (text, shown) in alike {
+            assert_eq!(Verbatim(text).to_string(), shown);
+            assert_eq!(show_name(text), shown);
+            // What was escaped already stays as it is.
+            assert_eq!(Clean(shown).to_string(), shown);
+        }
+        assert_eq!(
+            Clean("\"a\\\\b\u{3164}\"").to_string(),
+            "\"a\\\\b\\u{3164}\""
         );
     }
 

@@ -25,6 +25,13 @@ pub(crate) fn cancel(control: Arc<Control>) -> Result<()> {
     watch(caught).map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))
 }
 
+/// A file that becomes larger than the user's limit (`ulimit -f`) is an error of the write, and not the end of the process.
+pub(crate) fn survive_file_limit() {
+    // Whatever catches it; without it, the signal does what it does.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// What work leaves behind that was stopped.
 pub(crate) fn exit() -> Exit {
     match CAUGHT.load(Ordering::Relaxed) {

@@ -15,7 +15,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -123,6 +123,104 @@ fn force_replaces_the_whole_file_and_keeps_its_permissions() {
     // Whoever had the old file open, or mapped, still has it whole.
     assert_eq!(before.metadata().unwrap().len(), 20);
     assert_eq!(names(dir.path()), ["a.zt"]);
+}
+
+/// Whether files can be given to others here.
+fn is_root(dir: &TempDir) -> bool {
+    let probe = dir.path().join("probe");
+    fs::write(&probe, "").unwrap();
+    let is_root = chown(&probe, Some(12345), Some(54321)).is_ok();
+    fs::remove_file(probe).unwrap();
+    if !is_root {
+        eprintln!("SKIPPED: files cannot be given to others here (needs root)");
+    }
+    is_root
+}
+
+fn replace(target: &Path) {
+    let mut out = AtomicOutput::file(target).unwrap().force(true);
+    let name = out.main_name().to_owned();
+    put(&mut out, &name, b"new");
+    commit(out).unwrap();
+    assert_eq!(fs::read(target).unwrap(), b"new");
+}
+
+#[test]
+fn who_replaces_a_file_of_somebody_else_leaves_it_to_them_without_special_bits() {
+    let dir = TempDir::new().unwrap();
+    if !is_root(&dir) {
+        return;
+    }
+    let target = dir.path().join("a.zt");
+    for (owner, group, mode) in [
+        (12345, 54321, 0o4755),
+        (12345, 54321, 0o2770),
+        (12345, 54321, 0o600),
+        (12345, 0, 0o7777),
+        (0, 54321, 0o1640),
+        (0, 0, 0o6711),
+    ] {
+        fs::write(&target, "old").unwrap();
+        chown(&target, Some(owner), Some(group)).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+        replace(&target);
+        let found = fs::metadata(&target).unwrap();
+        let access = (found.uid(), found.gid(), found.mode() & 0o7777);
+        assert_eq!(access, (owner, group, mode & 0o777), "{mode:o}");
+        fs::remove_file(&target).unwrap();
+    }
+    // An empty directory that makes way.
+    let target = dir.path().join("all");
+    fs::create_dir(&target).unwrap();
+    chown(&target, Some(12345), Some(54321)).unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o3750)).unwrap();
+    let mut out = AtomicOutput::directory(&target).unwrap();
+    put(&mut out, "t.zt", b"new");
+    commit(out).unwrap();
+    let found = fs::metadata(&target).unwrap();
+    let access = (found.uid(), found.gid(), found.mode() & 0o7777);
+    assert_eq!(access, (12345, 54321, 0o750));
+}
+
+/// In the mode of a file with an access control list, the bits of the group are what anybody in the list has at most.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_access_control_list_is_kept_and_one_of_the_directory_is_not_added() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    const ACCESS: &str = "system.posix_acl_access";
+    // Owner rw, user 12345 rw, group nothing, mask rw, others nothing: tag, permissions, id.
+    let entries = [
+        (1u16, 6u16, u32::MAX),
+        (2, 6, 12345),
+        (4, 0, u32::MAX),
+        (16, 6, u32::MAX),
+        (32, 0, u32::MAX),
+    ];
+    let mut list = 2u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(permissions.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let dir = TempDir::new().unwrap();
+    let (with, without) = (dir.path().join("with.zt"), dir.path().join("without.zt"));
+    fs::write(&with, "old").unwrap();
+    fs::write(&without, "old").unwrap();
+    fs::set_permissions(&without, fs::Permissions::from_mode(0o640)).unwrap();
+    let none = XattrFlags::empty();
+    if setxattr(&with, ACCESS, &list, none).is_err() {
+        eprintln!("SKIPPED: the file system has no access control lists");
+        return;
+    }
+    setxattr(dir.path(), "system.posix_acl_default", &list, none).unwrap();
+    replace(&with);
+    replace(&without);
+    let mut found = vec![0; 256];
+    let len = getxattr(&with, ACCESS, &mut found[..]).unwrap();
+    assert_eq!(found[..len], list);
+    assert_eq!(fs::metadata(&with).unwrap().mode() & 0o7777, 0o660);
+    assert!(getxattr(&without, ACCESS, &mut found[..]).is_err());
+    assert_eq!(fs::metadata(&without).unwrap().mode() & 0o7777, 0o640);
 }
 
 #[test]
@@ -289,7 +387,8 @@ fn of_several_files_the_one_that_names_the_others_comes_last() {
     put(&mut out, "m.zt", b"main");
     put(&mut out, "m-1.zt", b"one");
     put(&mut out, "m-2.zt", b"two");
-    assert_eq!(names(dir.path()), [""; 0]);
+    // Nothing but what says to others that they are being written.
+    assert_eq!(names(dir.path()), [".m.zt.0-0.tenfold-partial"]);
     commit(out).unwrap();
     assert_eq!(names(dir.path()), ["m-1.zt", "m-2.zt", "m.zt"]);
 

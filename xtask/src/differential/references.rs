@@ -53,6 +53,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "npz.checksum",
             "npz.deflate",
             "npz.dtype",
+            "npz.duplicate",
             "npz.fortran-order",
             "npz.header",
             "npz.keys",

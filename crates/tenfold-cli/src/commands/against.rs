@@ -7,7 +7,7 @@ use tenfold::model::{Metadata, Value};
 use tenfold::ops::{self, Expected};
 
 use crate::failure::{Failure, Result};
-use crate::output::{Clean, show_path};
+use crate::output::{Clean, Verbatim, show_path};
 
 /// A list of one or several files, by the paths that they had.
 pub(crate) struct Lists {
@@ -42,7 +42,7 @@ impl Lists {
     /// The name that a tensor has in the list.
     pub(crate) fn listed(&self, name: &str) -> String {
         match self.is_shown {
-            true => Clean(name).to_string(),
+            true => Verbatim(name).to_string(),
             false => name.to_owned(),
         }
     }

@@ -10,7 +10,7 @@ use crate::args::DigestArgs;
 use crate::commands::{for_each_file, json_for_each_file, open};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::{Json, hex};
-use crate::output::{BOLD, Clean, Out, say, show_path};
+use crate::output::{BOLD, Out, Verbatim, say, show_path};
 
 pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
     let digest = |path: &Path| {
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &DigestArgs, out: &mut Out<'_>) -> Result<Exit> {
 fn write_text(path: &Path, digests: &Digests, out: &mut Out<'_>) -> io::Result<()> {
     for (name, result) in &digests.tensors {
         match result {
-            Ok(sha256) => writeln!(out, "{}  {}", hex(sha256), Clean(name))?,
-            Err(_) => writeln!(out, "{:64}  {}", "unreadable", Clean(name))?,
+            Ok(sha256) => writeln!(out, "{}  {}", hex(sha256), Verbatim(name))?,
+            Err(_) => writeln!(out, "{:64}  {}", "unreadable", Verbatim(name))?,
         }
     }
     let content = match &digests.content {

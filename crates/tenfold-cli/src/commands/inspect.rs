@@ -14,7 +14,7 @@ use crate::commands::{
 };
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, LONG_VALUE};
-use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_name, show_path, size};
+use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, show_name, show_path, size};
 
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
@@ -194,7 +194,7 @@ fn write_head(
         out,
         "{}: {}, {}, {shown}, {elements} elements, {} of data",
         out.paint(BOLD, show_path(path)),
-        Clean(&format_name(archive)),
+        Verbatim(&format_name(archive)),
         amount(len_bytes(archive)),
         amount(total),
     )?;
@@ -253,7 +253,7 @@ fn layout(info: &TensorInfo) -> String {
         layout @ (Layout::Coo { nnz } | Layout::Csr { nnz } | Layout::Pairs { nnz, .. }) => {
             format!("{}, {nnz} entries", layout.name())
         }
-        layout => layout.name().to_owned(),
+        layout => Verbatim(layout.name()).to_string(),
     }
 }
 
@@ -269,7 +269,7 @@ fn write_metadata(metadata: &Metadata, full: bool, out: &mut Out<'_>) -> io::Res
         let mut text = Vec::new();
         Json::new(&mut text).value(value, full)?;
         let text = String::from_utf8_lossy(&text);
-        write!(out, "  {} = ", Clean(key))?;
+        write!(out, "  {} = ", Verbatim(key))?;
         match text.char_indices().nth(LONG_VALUE) {
             Some((cut, _)) if !full => {
                 let shown = text.get(..cut).unwrap_or_default();

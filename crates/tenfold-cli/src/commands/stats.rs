@@ -13,7 +13,7 @@ use crate::commands::{
 };
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json::Json;
-use crate::output::{BOLD, Clean, DIM, Out, Table, count, number, say, show_name, show_path};
+use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, number, say, show_name, show_path};
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -77,7 +77,7 @@ fn write_text(
         out,
         "{}: {}, {}, {} elements",
         out.paint(BOLD, show_path(path)),
-        Clean(&format_name(archive)),
+        Verbatim(&format_name(archive)),
         count(stats.tensors.len(), "tensor"),
         stats.total.elements,
     )?;

@@ -15,7 +15,7 @@ use crate::commands::{
 };
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
-use crate::output::{BOLD, Clean, GREEN, Out, RED, YELLOW, count, show_path, size};
+use crate::output::{BOLD, Clean, GREEN, Out, RED, Verbatim, YELLOW, count, show_path, size};
 
 /// More notes are counted in the closing line, not shown.
 const NOTES: usize = 8;
@@ -225,7 +225,7 @@ impl Checked {
             write!(
                 out,
                 "; {}, {tensors}, {bytes}",
-                Clean(&format_name(archive))
+                Verbatim(&format_name(archive))
             )?;
         }
         let notes = self.distinct_notes();

@@ -191,6 +191,67 @@ fn two_conversions_to_the_same_directory_end_with_one_whole_directory() {
     }
 }
 
+#[test]
+fn two_conversions_to_the_same_shards_end_with_those_of_one() {
+    let dir = TempDir::new().unwrap();
+    let out = dir.path().join("out");
+    let inputs = ["a.safetensors", "b.safetensors"];
+    let mut whole = Vec::new();
+    for (n, input) in inputs.iter().enumerate() {
+        write_input(&dir.path().join(input), u8::try_from(n).unwrap() + 1, 2);
+        fs::create_dir(&out).unwrap();
+        run(&dir, &sharded(input), 0);
+        whole.push(tree(&out));
+        fs::remove_dir_all(&out).unwrap();
+    }
+    assert!(whole[0].len() > 3 && whole[0].keys().eq(whole[1].keys()));
+    assert_ne!(whole[0], whole[1]);
+    fs::create_dir(&out).unwrap();
+    let mut refused = 0;
+    for round in 0..kills(4) * 4 {
+        let start = |input: &&str| {
+            Command::new(BINARY)
+                .current_dir(dir.path())
+                .args(sharded(input))
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let children: Vec<_> = inputs.iter().map(start).collect();
+        let mut done = Vec::new();
+        for (child, whole) in children.into_iter().zip(&whole) {
+            let ended = child.wait_with_output().unwrap();
+            let messages = String::from_utf8_lossy(&ended.stderr);
+            match ended.status.code() {
+                Some(0) => done.push(whole),
+                Some(2) => {
+                    refused += 1;
+                    let expected = "another process is writing out/t.safetensors and the files that belong to it";
+                    assert!(messages.contains(expected), "round {round}: {messages}");
+                }
+                other => panic!("round {round}: {other:?}: {messages}"),
+            }
+        }
+        let found = tree(&out);
+        assert!(!done.is_empty(), "round {round}: nobody was done");
+        assert!(done.contains(&&found), "round {round}: {:?}", found.keys());
+    }
+    eprintln!("{refused} refused");
+}
+
+fn sharded(input: &str) -> [&str; 7] {
+    let target = "out/t.safetensors";
+    [
+        "convert",
+        input,
+        target,
+        "--shard-size",
+        "300KiB",
+        "--force",
+        "--quiet",
+    ]
+}
+
 /// Runs the command in a directory and gives its messages.
 fn run(dir: &TempDir, args: &[&str], code: i32) -> String {
     let done = Command::new(BINARY)

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -119,6 +120,70 @@ fn a_directory_that_cannot_be_written_is_said_and_stays_as_it_is() {
     );
     assert!(message.contains("cannot create"), "{message}");
     assert!(!target.exists());
+}
+
+/// A user's limit on the size of files ends a process that is not prepared for it.
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_leaves_what_was_there() {
+    let dir = small();
+    fs::write(dir.path().join("out.zt"), OLD).unwrap();
+    for options in ["", "--zstd 3"] {
+        let line = format!(
+            "ulimit -f 64 && exec '{BINARY}' convert in.safetensors out.zt --force --quiet {options}"
+        );
+        let ended = Command::new("sh")
+            .current_dir(dir.path())
+            .args(["-c", &line])
+            .output()
+            .unwrap();
+        let messages = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(
+            ended.status.code(),
+            Some(2),
+            "{:?}: {messages}",
+            ended.status
+        );
+        assert!(messages.contains("File too large"), "{messages}");
+        let found = tree(dir.path());
+        assert_eq!(found["out.zt"], OLD);
+        assert_eq!(found.len(), 2, "{:?}", found.keys());
+    }
+}
+
+/// Who may replace a file in a directory, and not give files to its owner, gets it without what was theirs.
+#[test]
+fn a_file_of_somebody_else_is_replaced_without_their_bits_and_group() {
+    const OTHER: u32 = 12345;
+    let dir = small();
+    let target = dir.path().join("out.zt");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::write(&target, OLD).unwrap();
+    let as_other = |args: &[&str]| {
+        let mut command = Command::new(BINARY);
+        command.current_dir(dir.path()).args(args);
+        command.uid(OTHER).gid(OTHER).output()
+    };
+    if !as_other(&["formats"]).is_ok_and(|ended| ended.status.success()) {
+        eprintln!("SKIPPED: the command cannot be run as another user here (needs root)");
+        return;
+    }
+    for (mode, left) in [
+        (0o6755, 0o705),
+        (0o664, 0o604),
+        (0o4640, 0o600),
+        (0o600, 0o600),
+    ] {
+        fs::remove_file(&target).unwrap();
+        fs::write(&target, OLD).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+        let ended =
+            as_other(&["convert", "in.safetensors", "out.zt", "--force", "--quiet"]).unwrap();
+        let messages = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{messages}");
+        let found = fs::metadata(&target).unwrap();
+        let access = (found.uid(), found.gid(), found.mode() & 0o7777);
+        assert_eq!(access, (OTHER, OTHER, left), "{mode:o}");
+    }
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn adapt_metadata(
             Fit::As(form) => {
                 let why = match &form {
                     Value::Str(text) => format!("held as the text {text:?}"),
-                    form => format!("held as {form:?}"),
+                    form => format!("held as {}", form.in_words()),
                 };
                 (Some(form), why, Effect::Changed)
             }

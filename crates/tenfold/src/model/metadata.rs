@@ -46,6 +46,27 @@ pub enum Value {
 }
 
 impl Value {
+    /// The value for a message: one of a few characters as it is, anything else by what it is.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Value::Null => "null".to_owned(),
+            Value::Bool(value) => value.to_string(),
+            // The shortest digits, with an exponent where they are many.
+            Value::F32(value) => format!("{value:?}"),
+            Value::F64(value) => format!("{value:?}"),
+            Value::Integer(digits) => digits.clone(),
+            Value::Str(text) => format!("{text:?}"),
+            Value::Bytes(_) | Value::Encoded { .. } => "bytes".to_owned(),
+            Value::Empty(_) => "an empty list".to_owned(),
+            Value::Map(_) => "a map".to_owned(),
+            other => match (other.as_i64(), other.as_u64()) {
+                (Some(value), _) => value.to_string(),
+                (_, Some(value)) => value.to_string(),
+                _ => "a list".to_owned(),
+            },
+        }
+    }
+
     /// What the value is, where lists can have entries of that kind only; `None` for lists themselves and all others.
     pub fn kind(&self) -> Option<ValueKind> {
         Some(match self {
@@ -369,6 +390,24 @@ mod tests {
         let keys: Vec<_> = mapped.iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["a", "f", "c"]);
         assert!(mapped.is_fact("f") && !mapped.is_fact("a"));
+    }
+
+    #[test]
+    fn messages_show_values_as_people_write_them() {
+        for (value, shown) in [
+            (Value::F64(f64::INFINITY), "inf"),
+            (Value::F64(1e300), "1e300"),
+            (Value::F32(0.5), "0.5"),
+            (Value::I8(-3), "-3"),
+            (Value::U64(u64::MAX), "18446744073709551615"),
+            (Value::Bool(true), "true"),
+            (Value::Str("a\\\n".into()), "\"a\\\\\\n\""),
+            (Value::Integer("-123".into()), "-123"),
+            (Value::List(vec![Value::Null]), "a list"),
+            (Value::Map(Metadata::new()), "a map"),
+        ] {
+            assert_eq!(value.in_words(), shown);
+        }
     }
 
     #[test]

@@ -346,6 +346,82 @@ fn names_that_numpy_would_confuse_must_be_allowed() {
     assert_eq!(again.tensor("x.npy").unwrap().canonical().unwrap(), [2][..]);
 }
 
+/// Members that are no arrays have no place in any file; a directory is no member that could be missed.
+#[test]
+fn members_that_are_left_out_are_a_loss() {
+    for (name, lost) in [
+        (
+            "other_member.npz",
+            vec!["notes.txt", "__MACOSX/._a.npy.txt"],
+        ),
+        ("member_without_extension.npz", vec!["notes", "short"]),
+        ("stored.npz", vec![]),
+    ] {
+        let archive = Archive::open(fixture(name)).unwrap();
+        for format in ["npz", "safetensors"] {
+            let entry = *Registry::standard().get(format).unwrap();
+            let conversion = prepare(&archive, &entry, &ConvertOptions::default()).unwrap();
+            let dropped = conversion.losses.iter();
+            let dropped: Vec<_> = dropped
+                .filter(|loss| loss.effect == Effect::Dropped)
+                .map(|loss| loss.what.clone())
+                .collect();
+            let expected: Vec<_> = lost.iter().map(|name| format!("npz {name:?}")).collect();
+            assert_eq!(dropped, expected, "{name}");
+            assert_eq!(
+                conversion.refuse_losses().is_ok(),
+                lost.is_empty(),
+                "{name}"
+            );
+            let names = |archive: &Archive| {
+                let mut names: Vec<_> = archive
+                    .tensors()
+                    .map(|tensor| tensor.name().to_owned())
+                    .collect();
+                names.sort();
+                names
+            };
+            let files = write(&archive, format, &options(&[])).unwrap();
+            assert_eq!(
+                names(&open(&files[&format!("written.{format}")])),
+                names(&archive)
+            );
+        }
+    }
+}
+
+/// An archive that was cut off: what begins like an array is one there too.
+#[test]
+fn an_array_without_the_extension_is_salvaged() {
+    let whole = fs::read(fixture("member_without_extension.npz")).unwrap();
+    // Within the local header of the member behind the first two: both are whole.
+    let second = whole
+        .windows(5)
+        .position(|bytes| bytes == b"b.npy")
+        .unwrap();
+    let third = whole
+        .windows(2)
+        .skip(second)
+        .position(|bytes| bytes == b"d/")
+        .unwrap()
+        + second;
+    let cut = Bytes::from(whole[..third].to_vec());
+    let mut options = OpenOptions::new();
+    let error = options.read(Arc::new(cut.clone()), None).unwrap_err();
+    assert!(
+        error
+            .message()
+            .contains("2 arrays are complete: \"a\", \"b\""),
+        "{error}"
+    );
+    options = options.salvage(true);
+    let archive = options.read(Arc::new(cut), None).unwrap();
+    let names: Vec<_> = archive.tensors().map(|tensor| tensor.name()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let a = archive.tensor("a").unwrap().canonical().unwrap();
+    assert_eq!(a, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0][..]);
+}
+
 #[test]
 fn types_that_numpy_has_no_name_for_are_reported_or_refused() {
     let of = |dtype: DType| {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tenfold::ops::{Change, ChangeKind, Difference};
 
 use super::text::{kind_of, letter, mark, near_one, renamed, write_change};
-use crate::output::{BOLD, Clean, Out, count, number};
+use crate::output::{BOLD, Out, Verbatim, count, number};
 
 /// Changes of one kind in tensors whose names differ in numbers only.
 pub(super) struct Group<'d> {
@@ -47,7 +47,7 @@ impl Group<'_> {
             out,
             "{} {}  {}",
             mark(&first.kind, out),
-            Clean(&self.key.0),
+            Verbatim(&self.key.0),
             kind_of(first)
         )?;
         writeln!(out, ", {}{}", out.paint(BOLD, tensors), self.worst())
@@ -69,7 +69,7 @@ impl Group<'_> {
         let places = values.iter().map(|(name, values)| (values.max_abs, name));
         let worst = places.max_by(|(a, _), (b, _)| a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0)));
         if let Some((Some(max_abs), name)) = worst {
-            text += &format!(": max abs {} in {}", number(max_abs), Clean(name));
+            text += &format!(": max abs {} in {}", number(max_abs), Verbatim(name));
         }
         if let Some(max_rel) = largest(|values| values.max_rel) {
             text += &format!(", max rel {}", number(max_rel));

@@ -9,7 +9,7 @@ use crate::args::DiffArgs;
 use crate::commands::inspect::shape;
 use crate::json::short_value;
 use crate::output::{
-    BOLD, Clean, DIM, GREEN, Out, RED, YELLOW, count, number, show_name, show_path,
+    BOLD, DIM, GREEN, Out, RED, Verbatim, YELLOW, count, number, show_name, show_path,
 };
 
 /// More changes are shown by the pattern of their names.
@@ -187,9 +187,9 @@ fn write_metadata(change: &MetadataChange, out: &mut Out<'_>) -> io::Result<()> 
         out.paint(DIM, "metadata")
     )?;
     if let Some(tensor) = &change.tensor {
-        write!(out, " of {}", Clean(tensor))?;
+        write!(out, " of {}", Verbatim(tensor))?;
     }
-    write!(out, " {} = ", Clean(&change.key))?;
+    write!(out, " {} = ", Verbatim(&change.key))?;
     match (&change.a, &change.b) {
         (Some(a), Some(b)) => writeln!(out, "{} -> {}", short_value(a), short_value(b)),
         (Some(value), None) | (None, Some(value)) => writeln!(out, "{}", short_value(value)),

@@ -14,7 +14,7 @@ use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Reading};
 use crate::commands::{no_metadata, open, tensor_named};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, short_value};
-use crate::output::{Clean, Out, Table, say};
+use crate::output::{Out, Table, Verbatim, say};
 
 pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
     match &args.command {
@@ -69,12 +69,12 @@ fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
     Ok(exit)
 }
 
-/// A value by itself: text as it is, everything else as JSON.
+/// A value by itself: text without quotes (and with `--raw` without escapes), everything else as JSON.
 fn write_one(value: &Value, raw: bool, out: &mut Out<'_>) -> std::io::Result<()> {
     match value {
         Value::Str(text) if raw => return out.write_all(text.as_bytes()),
         Value::Bytes(bytes) if raw => return out.write_all(bytes),
-        Value::Str(text) => write!(out, "{}", Clean(text))?,
+        Value::Str(text) => write!(out, "{}", Verbatim(text))?,
         value => Json::new(out).value(value, true)?,
     }
     if raw { Ok(()) } else { writeln!(out) }
@@ -86,7 +86,11 @@ fn write_table(metadata: &Metadata, out: &mut Out<'_>) -> std::io::Result<()> {
     }
     let mut table = Table::new(&["key", "type", "value"]);
     for (key, value) in metadata.iter() {
-        table.row(&[key, &ops::value_type(value), &short_value(value)]);
+        table.row(&[
+            &Verbatim(key).to_string(),
+            &ops::value_type(value),
+            &short_value(value),
+        ]);
     }
     table.write(out, |_, _| Ok(()))
 }

@@ -219,7 +219,10 @@ impl Shown<'_> {
             match segment {
                 Segment::Bytes(bytes) => out.write_all(&bytes)?,
                 Segment::Tensor { .. } => self.write_raw(out)?,
-                other => return Err(Failure::Message(format!("{other:?} in an npy file"))),
+                _ => {
+                    let message = "an npy file is a header and its elements".to_owned();
+                    return Err(Failure::Message(message));
+                }
             }
         }
         Ok(())

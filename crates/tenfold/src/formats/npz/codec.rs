@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Arranged, Confidence, Context, Effect, Format, Loss, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
-    Checksum, Codec, DType, DigestKind, Layout, Manifest, Over, Payload, SealedRange, SourceId,
-    TensorInfo,
+    Checksum, Codec, DType, DigestKind, Kept, Layout, Manifest, Over, Payload, SealedRange,
+    SourceId, TensorInfo,
 };
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
@@ -41,9 +41,14 @@ impl Format for Npz {
         Ok(match contents(source)? {
             Contents::Nothing => Confidence::Possible,
             Contents::Arrays => Confidence::Certain,
-            Contents::Others => Confidence::No,
+            // Not looked at one by one: archives of all kinds begin like this.
+            Contents::Others if first_is_array(source)? => Confidence::Likely,
+            Contents::Others | Contents::Torch => Confidence::No,
             // Perhaps damaged or cut off.
-            Contents::Unknown if first_name(source)?.ends_with(EXTENSION.as_bytes()) => {
+            Contents::Unknown
+                if first_name(source)?.ends_with(EXTENSION.as_bytes())
+                    || first_is_array(source)? =>
+            {
                 Confidence::Likely
             }
             Contents::Unknown => Confidence::No,
@@ -58,6 +63,7 @@ impl Format for Npz {
         for (rule, at, message) in zip.remarks {
             cx.warn(rule, at, message)?;
         }
+        refuse_ambiguous(&zip.members)?;
         let mut contained = Contained::new(Manifest::new(ZIP));
         for member in &zip.members {
             contained.add(cx, member)?;
@@ -97,7 +103,7 @@ impl<'m> Contained<'m> {
         if let Some(range) = &member.descriptor {
             manifest.region(range.clone(), "member's descriptor");
         }
-        match member.name.strip_suffix(EXTENSION) {
+        match array_name(cx.source(), member)? {
             Some(name) => {
                 let tensor = tensor(cx, manifest, member, name)?;
                 manifest.tensors.push(tensor);
@@ -131,8 +137,9 @@ impl<'m> Contained<'m> {
 enum Contents {
     Arrays,
     Nothing,
-    /// No arrays, or PyTorch's.
+    /// No member that is called one.
     Others,
+    Torch,
     /// There is no directory that can be read.
     Unknown,
 }
@@ -155,10 +162,11 @@ fn contents(source: &dyn Source) -> Result<Contents> {
         Err(_) => return Ok(Contents::Unknown),
         Ok(()) => {}
     }
-    Ok(match arrays && !torch {
+    Ok(match (arrays, torch) {
         _ if empty => Contents::Nothing,
-        true => Contents::Arrays,
-        false => Contents::Others,
+        (_, true) => Contents::Torch,
+        (true, _) => Contents::Arrays,
+        (false, _) => Contents::Others,
     })
 }
 
@@ -175,11 +183,74 @@ const ENOUGH: u64 = 512;
 /// The name of the member that a file begins with, as it is.
 fn first_name(source: &dyn Source) -> Result<Bytes> {
     let head = source.read(0..source.len().min(30))?;
-    let len = match head.get(26..28) {
+    let len = short_at(&head, 26);
+    source.read(30.min(source.len())..(30 + len).min(source.len()))
+}
+
+/// Whether the member that a file begins with is an array.
+fn first_is_array(source: &dyn Source) -> Result<bool> {
+    let head = source.read(0..source.len().min(30))?;
+    let at = 30 + short_at(&head, 26) + short_at(&head, 28);
+    let is_deflated = short_at(&head, 8) == 8;
+    begins_like_an_array(source, at..source.len(), is_deflated)
+}
+
+/// A number of 16 bits in the header of a member; 0 where that ends before.
+fn short_at(head: &[u8], at: usize) -> u64 {
+    match head.get(at..at + 2) {
         Some(&[low, high]) => u64::from(u16::from_le_bytes([low, high])),
         _ => 0,
+    }
+}
+
+/// The name of the array that a member is: NumPy goes by the content where the name does not say so.
+pub(super) fn array_name<'m>(source: &dyn Source, member: &'m Member) -> Result<Option<&'m str>> {
+    if let Some(name) = member.name.strip_suffix(EXTENSION) {
+        return Ok(Some(name));
+    }
+    let is_array = begins_like_an_array(source, member.data.clone(), member.is_deflated)?;
+    Ok(is_array.then_some(member.name.as_str()))
+}
+
+/// Whether a member begins with the magic. What cannot be unpacked so far does not.
+fn begins_like_an_array(source: &dyn Source, data: Range<u64>, is_deflated: bool) -> Result<bool> {
+    const LEN: usize = numpy::MAGIC.len();
+    let range = data.start..data.end.min(source.len());
+    let mut magic = [0; LEN];
+    if !is_deflated {
+        let end = range.start.saturating_add(LEN as u64);
+        return Ok(end <= range.end && source.read(range.start..end)? == numpy::MAGIC);
+    }
+    if range.is_empty() {
+        return Ok(false);
+    }
+    let id = SourceId::MAIN;
+    let mut inflate = Inflate::new(Input::Source { id, source, range });
+    match inflate.fill(&mut magic) {
+        Ok(is_whole) => Ok(is_whole && magic == numpy::MAGIC),
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Refuses a member `a` beside `a.npy`: NumPy gives the first by the name that the array in the second has here.
+pub(super) fn refuse_ambiguous(members: &[Member]) -> Result<()> {
+    let mut arrays = LookupMap::new();
+    let names = members.iter().map(|member| member.name.as_str());
+    arrays.extend(names.filter_map(|name| Some((name.strip_suffix(EXTENSION)?, ()))));
+    let is_both = |member: &&Member| {
+        let name = member.name.as_str();
+        !name.ends_with(EXTENSION) && arrays.contains_key(name)
     };
-    source.read(30.min(source.len())..(30 + len).min(source.len()))
+    let Some(member) = members.iter().find(is_both) else {
+        return Ok(());
+    };
+    let name = &member.name;
+    let message = format!(
+        "there are members {name:?} and {:?}, both called {name:?} by NumPy: which one counts is not clear",
+        format!("{name}{EXTENSION}")
+    );
+    Err(Error::malformed("npz.duplicate", message).at(member.header.clone()))
 }
 
 /// The tensor of a member. What is wrong with the array in it loses only that.
@@ -320,9 +391,15 @@ fn crc(value: u32, over: Over) -> Checksum {
     }
 }
 
-/// A member that is no array: its checksum is verified where that needs no unpacking.
+/// A member that is no array: its checksum is verified where that needs no unpacking. No new file has a place for it, and
+/// unless it is the name of a directory, that is a loss.
 fn other(manifest: &mut Manifest, member: &Member) {
     manifest.region(member.data.clone(), "other member");
+    if !member.name.ends_with('/') || member.size > 0 {
+        let range = member.data.clone();
+        let kept = Kept::new(SPEC.id, &member.name, SourceId::MAIN, range);
+        manifest.kept.push(kept);
+    }
     if !member.is_deflated {
         manifest.sealed.push(SealedRange {
             source: SourceId::MAIN,

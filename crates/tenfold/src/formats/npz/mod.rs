@@ -6,7 +6,8 @@
 //! | directory        | `PK\x01\x02` for each member: what counts about sizes, checksums and places                   |
 //! | end records      | with numbers of 64 bits where they are needed (`PK\x06\x06`, `PK\x06\x07`), then `PK\x05\x06`  |
 //!
-//! A tensor's name is that of its member without `.npy`; other members are skipped. Stored arrays are read in place,
+//! A tensor's name is that of its member without `.npy`; of other members, those that begin like an array are one too, and the
+//! rest is skipped. Stored arrays are read in place,
 //! deflated ones as a stream, and the CRC-32 of each is verified. Written are stored arrays, each at a multiple of 64 bytes,
 //! or deflated ones (`-O deflate=6`). Refused are encrypted members, other methods of compression, members that overlap or
 //! have the same name, and whatever is refused in `.npy`. The rules are listed in `docs/formats/npz.md`. Source: NumPy's

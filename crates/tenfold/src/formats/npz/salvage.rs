@@ -1,7 +1,7 @@
 //! An archive that lost its end, and with it the directory: the members before that are found by their own headers.
 
-use super::codec::Contained;
-use super::{EXTENSION, ZIP};
+use super::ZIP;
+use super::codec::{Contained, array_name, refuse_ambiguous};
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::format::salvage::HINT;
@@ -23,13 +23,20 @@ pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
         Err(_) if !cx.salvages() => return Err(error),
         Err(other) => return Err(other),
     };
-    let arrays: Vec<_> = front.whole.iter().filter_map(array).collect();
+    refuse_ambiguous(&front.whole)?;
+    let mut arrays = Vec::new();
+    for member in &front.whole {
+        arrays.extend(array_name(cx.source(), member)?);
+    }
     let error = error.adding(&summary(&arrays, front.at_directory));
     if !cx.salvages() {
         let hint = if arrays.is_empty() { "" } else { HINT };
         return Err(error.adding(hint));
     }
-    let cut = front.cut.filter(|member| array(member).is_some());
+    let cut = match front.cut {
+        Some(member) if array_name(cx.source(), &member)?.is_some() => Some(member),
+        _ => None,
+    };
     if arrays.is_empty() && cut.is_none() {
         return Err(error);
     }
@@ -49,11 +56,6 @@ pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
     let mut manifest = contained.finish(cx);
     manifest.region(front.end..len, "directory");
     Ok(manifest)
-}
-
-/// The name of the array that a member is.
-fn array(member: &Member) -> Option<&str> {
-    member.name.strip_suffix(EXTENSION)
 }
 
 /// `; 2 arrays are complete: "a", "b"; what was behind them is not known`

@@ -212,7 +212,7 @@ fn check_total(
     }
     let found = match value.as_u64() {
         Some(found) => format!("{found}"),
-        None => format!("{value:?}"),
+        None => value.in_words(),
     };
     let message = format!("total_size is {found}, the tensors have {total} bytes");
     cx.warn("safetensors.total-size", *at..*at + 1, message)

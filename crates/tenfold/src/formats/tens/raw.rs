@@ -48,7 +48,8 @@ impl Header {
     pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let magic: [u8; 4] = r.array("magic")?;
         if magic != *b"TENS" {
-            let message = format!("the file begins with {:?}, not with TENS", magic.as_slice());
+            let found = magic.escape_ascii();
+            let message = format!("the file begins with \"{found}\", not with TENS");
             return Err(Error::malformed("tens.magic", message).at(0..4));
         }
         let version = r.u32("version")?;

@@ -235,7 +235,10 @@ impl<'c> Case<'c> {
             let found = self.found();
             match result {
                 // The file has its name, and only whether a power failure takes it away is not known.
-                Err(_) if what == "sync-directory" => assert_eq!(found, self.whole, "{self}"),
+                Err(error) if what == "sync-directory" => {
+                    assert_eq!(found, self.whole, "{self}");
+                    self.says_what_is_there(error.message());
+                }
                 Err(_) => assert_eq!(found, before, "{self}: {what}, operation {left}"),
                 Ok(()) => self.done_all_the_same(what, left),
             }
@@ -245,6 +248,21 @@ impl<'c> Case<'c> {
             }
         }
         0
+    }
+
+    /// Who is told that something failed must not take it for undone.
+    fn says_what_is_there(&self, message: &str) {
+        let files = self.whole.iter().filter(|(name, _)| !name.ends_with('/'));
+        let what = match self.way {
+            Way::Directory => format!(
+                "{} is whole and in its place",
+                self.out().join("all").display()
+            ),
+            _ if self.whole.len() == 1 => format!("{} is whole and in its place", self.whole[0].0),
+            _ => format!("all {} files are whole and in their places", files.count()),
+        };
+        let end = format!("; {what}, but a power failure may still undo that");
+        assert!(message.ends_with(&end), "{self}: {message}");
     }
 
     /// There is another way without a name or a link, and what could not be removed goes with the next run.
@@ -261,9 +279,11 @@ impl<'c> Case<'c> {
         assert_eq!(kept, self.whole, "{self}: {what}");
         if found != kept {
             assert_eq!(what, "remove");
+            let left = Leftovers::list(&self.out());
+            left.remove_abandoned(&self.name());
             for (name, _) in &self.whole {
                 let name = Path::new(name).file_name().and_then(|name| name.to_str());
-                Leftovers::list(&self.out()).remove_abandoned(name.unwrap());
+                left.remove_abandoned(name.unwrap());
             }
             assert_eq!(self.found(), self.whole, "{self}");
         }

@@ -5,8 +5,9 @@
 //! run to the same target removes what nobody holds a lock on.
 //!
 //! A new directory is made under a temporary name with all of its files, and then given its own. Of several files that
-//! replace others, the old ones are kept until the last of them has its name.
+//! replace others, the old ones are kept until the last of them has its name, and nobody else writes the same ones meanwhile.
 
+mod access;
 mod publish;
 mod replace;
 mod sink;
@@ -23,7 +24,7 @@ use crate::prelude::*;
 use publish::{publish, rename_new, rename_over_empty, sync_directory};
 use replace::Replacement;
 use sink::{FileSink, preallocate};
-use temporary::{Leftovers, create_staging, open_temporary};
+use temporary::{Claim, Leftovers, create_staging, open_temporary};
 
 /// How many files of a new directory stay open, so that the system can write them while the next ones are made. Few in
 /// the unit tests, which have few files.
@@ -45,6 +46,8 @@ pub struct AtomicOutput {
     takes_empty: bool,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
     lock: Option<File>,
+    /// Of several files: says to others that these are being written.
+    claims: Vec<Claim>,
     force: bool,
     sync: bool,
     pending: Vec<Pending>,
@@ -62,6 +65,8 @@ struct Pending {
     file: Option<File>,
     /// Where it is for now; `None` when it has no name yet, or has its own in a new directory.
     temporary: Option<PathBuf>,
+    /// What it was begun to replace.
+    old: Option<fs::Metadata>,
 }
 
 impl AtomicOutput {
@@ -108,6 +113,7 @@ impl AtomicOutput {
             is_new_directory: false,
             takes_empty: false,
             lock: None,
+            claims: Vec::new(),
             force: false,
             sync: true,
             pending: Vec::new(),
@@ -127,14 +133,10 @@ impl AtomicOutput {
         // Without a separator at its end, a link is seen as one.
         let mut output = Self::at(target.components().as_path())?;
         Leftovers::list(&output.directory).remove_abandoned(&output.main);
-        let (lock, staging) = create_staging(&output.directory, &output.main)?;
+        output.takes_empty = existing.is_some();
+        let (lock, staging) = create_staging(&output.directory, &output.main, output.takes_empty)?;
         output.lock = lock;
         output.is_new_directory = true;
-        if let Some(existing) = existing {
-            // Where the system has none of these, nothing is different.
-            let _ = fs::set_permissions(&staging, existing.permissions());
-            output.takes_empty = true;
-        }
         output.directory = staging;
         output.main.clear();
         Ok(output)
@@ -194,15 +196,39 @@ impl AtomicOutput {
 
 impl AtomicOutput {
     /// Opens a file for what will be `target`.
-    fn open(&mut self, name: &str, target: &Path) -> Result<(File, Option<PathBuf>)> {
+    fn open(&mut self, name: &str, target: &Path) -> Result<Pending> {
+        let mut pending = Pending {
+            name: name.to_owned(),
+            file: None,
+            temporary: None,
+            old: None,
+        };
         if self.is_new_directory {
             self.close_oldest()?;
-            return Ok((create_new(target)?, None));
+            pending.file = Some(create_new(target)?);
+            return Ok(pending);
         }
         self.check_free(target)?;
+        if name != self.main || !self.pending.is_empty() {
+            self.claim(self.main.clone())?;
+        }
         let left = (self.left).get_or_insert_with(|| Leftovers::list(&self.directory));
         left.remove_abandoned(name);
-        open_temporary(&self.directory, name)
+        pending.old = fs::metadata(target).ok();
+        let (file, temporary) = open_temporary(&self.directory, name, pending.old.is_some())?;
+        pending.file = Some(file);
+        pending.temporary = temporary;
+        Ok(pending)
+    }
+
+    /// Makes sure that nobody else writes the files that `name` stands for until this output is done: of two that name
+    /// theirs in turn, each could say that it succeeded, and what is there would be some of both.
+    fn claim(&mut self, name: String) -> Result<()> {
+        if !self.claims.iter().any(|claim| claim.is_of(&name)) {
+            let claim = Claim::take(&self.directory, name)?;
+            self.claims.push(claim);
+        }
+        Ok(())
     }
 
     /// Makes room for one more file in a new directory. Where they are not synced together, it is synced through the handle
@@ -256,6 +282,10 @@ impl AtomicOutput {
         // The file that names the others comes last, so that whoever sees it sees them too.
         let main = self.main.clone();
         self.pending.sort_by_key(|pending| pending.name == main);
+        // The same files may be asked for by two names: that of the index, and that which the shards' are made from.
+        if let [_, .., last] = self.pending.as_slice() {
+            self.claim(last.name.clone())?;
+        }
         let targets = self
             .pending
             .iter()
@@ -266,8 +296,10 @@ impl AtomicOutput {
             .iter()
             .try_for_each(|target| self.check_free(target))?;
         for (pending, target) in self.pending.iter().zip(&targets) {
-            if let (Some(file), Ok(old)) = (&pending.file, fs::metadata(target)) {
-                let _ = file.set_permissions(old.permissions());
+            let now = fs::metadata(target).ok();
+            if let (Some(file), Some(old)) = (&pending.file, now.as_ref().or(pending.old.as_ref()))
+            {
+                access::keep(file, target, old);
             }
         }
         let mut replacement = Replacement::default();
@@ -280,10 +312,7 @@ impl AtomicOutput {
         });
         named.map_err(|error| replacement.undo(error))?;
         self.committed = true;
-        let synced = match self.sync {
-            true => sync_directory(&self.directory, "sync-directory"),
-            false => Ok(()),
-        };
+        let synced = self.sync_name(&self.directory);
         replacement.finish();
         synced
     }
@@ -293,6 +322,13 @@ impl AtomicOutput {
         let target = &self.path;
         // Not every system renames a directory in which files are open.
         (self.pending.iter_mut()).for_each(|pending| pending.file = None);
+        if let (true, Ok(old), Ok(new)) = (
+            self.takes_empty,
+            target.symlink_metadata(),
+            File::open(&self.directory),
+        ) {
+            access::keep(&new, target, &old);
+        }
         // What is in the directory must last before its name does.
         if self.sync {
             sync_directory(&self.directory, "sync-staging")?;
@@ -308,10 +344,25 @@ impl AtomicOutput {
             _ => Error::io(format_args!("cannot name {}", target.display()), cause),
         })?;
         self.committed = true;
-        match self.sync {
-            true => sync_directory(&parent(&self.path), "sync-directory"),
-            false => Ok(()),
+        self.sync_name(&parent(&self.path))
+    }
+
+    /// Makes the names last that were given in a directory.
+    fn sync_name(&self, directory: &Path) -> Result<()> {
+        if !self.sync {
+            return Ok(());
         }
+        sync_directory(directory, "sync-directory").map_err(|error| {
+            let what = match self.pending.len() {
+                n @ 2.. if !self.is_new_directory => {
+                    format!("all {n} files are whole and in their places")
+                }
+                _ => format!("{} is whole and in its place", self.path.display()),
+            };
+            error.adding(&format!(
+                "; {what}, but a power failure may still undo that"
+            ))
+        })
     }
 }
 
@@ -326,14 +377,10 @@ impl Output for AtomicOutput {
             return Err(Error::argument(format!("{name:?} was begun already")));
         }
         let target = self.target(name);
-        let (file, temporary) = self.open(name, &target)?;
+        let pending = self.open(name, &target)?;
         // Pushed before anything can fail: what is pending is removed when nothing comes of it.
         self.places.insert(name.to_owned(), self.pending.len());
-        self.pending.push(Pending {
-            name: name.to_owned(),
-            file: Some(file),
-            temporary,
-        });
+        self.pending.push(pending);
         let file = (self.pending.last_mut())
             .and_then(|pending| pending.file.as_mut())
             .ok_or_else(|| Error::argument("no file was begun"))?;

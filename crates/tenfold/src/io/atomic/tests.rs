@@ -10,6 +10,7 @@ use std::io::Write;
 
 use super::temporary::{SUFFIX, open_named, temporary_name};
 use super::*;
+use crate::io::fault::Faults;
 
 /// A directory of its own, gone in the end.
 pub(super) struct Scratch(pub(super) PathBuf);
@@ -33,12 +34,13 @@ impl Scratch {
     /// An output that wrote a file under a temporary name.
     fn output(&self, name: &str, content: &str) -> AtomicOutput {
         let mut out = AtomicOutput::file(self.0.join(name)).unwrap();
-        let (mut file, path) = open_named(&self.0, name).unwrap();
+        let (mut file, path) = open_named(&self.0, name, false).unwrap();
         file.write_all(content.as_bytes()).unwrap();
         out.pending.push(Pending {
             name: name.to_owned(),
             file: Some(file),
             temporary: Some(path),
+            old: None,
         });
         out
     }
@@ -81,6 +83,156 @@ fn force_replaces_in_one_step() {
     Box::new(out).commit().unwrap();
     assert_eq!(scratch.names(), ["a.zt"]);
     assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"new");
+}
+
+/// What systems lack: nothing, files without a name, hard links too.
+const SYSTEMS: [&[&str]; 3] = [&[], &["unnamed"], &["unnamed", "link"]];
+
+/// 255 bytes are what file systems take.
+#[test]
+fn a_file_may_have_a_name_as_long_as_the_system_takes() {
+    for lacks in SYSTEMS {
+        let _faults = Faults::after(usize::MAX, lacks);
+        for (len, letter) in (95..=255).flat_map(|len| [(len, "x"), (len, "é")]) {
+            let name = format!(
+                "{}{}",
+                "y".repeat(len % letter.len()),
+                letter.repeat(len / letter.len())
+            );
+            let scratch = Scratch::new("long");
+            for force in [false, true] {
+                let mut out = AtomicOutput::file(scratch.0.join(&name)).unwrap();
+                out = out.force(force).sync(false);
+                // With another one, so that what is there is kept under a temporary name.
+                fill(&mut out, &["a.zt".into(), name.clone()]);
+                Box::new(out).commit().unwrap();
+                assert_eq!(scratch.names(), ["a.zt", name.as_str()], "{len} {lacks:?}");
+            }
+            fs::remove_file(scratch.0.join(&name)).unwrap();
+            let mut out = AtomicOutput::directory(scratch.0.join(&name)).unwrap();
+            fill(&mut out, &["t.npy".into()]);
+            Box::new(out.sync(false)).commit().unwrap();
+            assert_eq!(scratch.names(), ["a.zt", name.as_str()], "{len} {lacks:?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_left_of_a_long_name_is_removed() {
+    let scratch = Scratch::new("left");
+    let name = "x".repeat(255);
+    let other = format!("{}y", "x".repeat(254));
+    for name in [&name, &other] {
+        fs::write(scratch.0.join(temporary_name(name)), "").unwrap();
+    }
+    fill(
+        &mut AtomicOutput::file(scratch.0.join(&name)).unwrap(),
+        &[name],
+    );
+    assert_eq!(scratch.names().len(), 1, "that of another target stays");
+}
+
+/// A process that opens a file while it is written has it open afterwards too.
+#[cfg(unix)]
+#[test]
+fn what_replaces_a_file_is_nobody_elses_until_it_has_its_permissions() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    for lacks in SYSTEMS {
+        let _faults = Faults::after(usize::MAX, lacks);
+        for mode in [0o600, 0o640, 0o666, 0o400] {
+            let scratch = Scratch::new("narrow");
+            let target = scratch.0.join("a.zt");
+            fs::write(&target, "old").unwrap();
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+            let mut out = AtomicOutput::file(&target).unwrap().force(true);
+            fill(&mut out, &["a.zt".into()]);
+            let file = out.pending[0].file.as_ref().unwrap();
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o600, "{lacks:?}");
+            Box::new(out).commit().unwrap();
+            assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode);
+
+            // The same for a directory that takes the place of an empty one.
+            let target = scratch.0.join("all");
+            fs::create_dir(&target).unwrap();
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode | 0o700)).unwrap();
+            let out = AtomicOutput::directory(&target).unwrap();
+            let staging = fs::metadata(&out.directory).unwrap();
+            assert_eq!(staging.mode() & 0o7777, 0o700);
+            Box::new(out).commit().unwrap();
+            assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode | 0o700);
+        }
+    }
+}
+
+/// Of two outputs of the same files one fails, whatever name it was asked for by and however many files it has.
+#[cfg(unix)]
+#[test]
+fn several_files_are_written_by_one_output_at_a_time() {
+    let scratch = Scratch::new("claim");
+    let output = |name: &str| {
+        let out = AtomicOutput::file(scratch.0.join(name)).unwrap();
+        out.force(true).sync(false)
+    };
+    let set = ["m-1.zt".to_owned(), "m-2.zt".into(), "m.index".into()];
+    let mut first = output("m.zt");
+    fill(&mut first, &set[..1]);
+    for begun in ["m-1.zt", "m-9.zt"] {
+        let error = output("m.zt").create(begun, None).map(drop).unwrap_err();
+        assert_eq!(error.rule(), "file.busy");
+        assert!(
+            error.message().contains("another process is writing"),
+            "{error}"
+        );
+    }
+    // By the name of the index it is only known in the end that they are the same.
+    let mut second = output("m.index");
+    fill(&mut second, &set);
+    fill(&mut first, &set[1..]);
+    let error = Box::new(first).commit().unwrap_err();
+    assert_eq!(error.rule(), "file.busy");
+    Box::new(second).commit().unwrap();
+    assert_eq!(scratch.names(), set);
+    // Others in the same directory, and the next ones, are not concerned.
+    let (mut third, mut fourth) = (output("m.zt"), output("n.zt"));
+    fill(&mut third, &set);
+    fill(&mut fourth, &["n-1.zt".into(), "n.zt".into()]);
+    drop(third);
+    Box::new(fourth).commit().unwrap();
+    assert_eq!(scratch.names().len(), 5);
+}
+
+/// Each success of a thread is a whole set of its own, also when others try at the same time.
+#[cfg(unix)]
+#[test]
+fn threads_that_write_the_same_files_leave_those_of_one() {
+    let scratch = Scratch::new("threads");
+    let names = ["m-1.zt", "m-2.zt", "m-3.zt", "m.zt"];
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (scratch, done) = (&scratch, &done);
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let content = format!("{thread} {round}");
+                    let mut out = AtomicOutput::file(scratch.0.join("m.zt")).unwrap();
+                    out = out.force(true).sync(false);
+                    let begun = names.iter().try_for_each(|name| {
+                        let mut sink = out.create(name, None)?;
+                        sink.write(content.as_bytes())
+                    });
+                    match begun.and_then(|()| Box::new(out).commit()) {
+                        Ok(()) => _ = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+                        Err(error) => assert_eq!(error.rule(), "file.busy", "{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert!(done.into_inner() > 0);
+    assert_eq!(scratch.names(), names);
+    let contents = names.map(|name| fs::read(scratch.0.join(name)).unwrap());
+    assert!(contents.iter().all(|content| *content == contents[0]));
 }
 
 #[cfg(unix)]

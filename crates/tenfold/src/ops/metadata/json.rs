@@ -136,7 +136,12 @@ fn put(value: &Value, out: &mut String) -> Result<()> {
         Value::Elsewhere(_) => return Err(Error::argument("a list that is not loaded")),
         number => match number.kind() {
             Some(kind) => put_typed(kind.name(), out, |out| put_number(number, out)),
-            None => return Err(Error::argument(format!("JSON cannot hold {number:?}"))),
+            None => {
+                return Err(Error::argument(format!(
+                    "JSON cannot hold {}",
+                    number.in_words()
+                )));
+            }
         },
     }
     Ok(())

@@ -164,11 +164,11 @@ pub(super) fn number(of: ValueKind, value: &Value) -> Result<Value> {
         value => match (value.as_i64(), value.as_u64()) {
             (Some(value), _) => value.to_string(),
             (_, Some(value)) => value.to_string(),
-            _ => return Err(wrong(of, &format!("{value:?}"))),
+            _ => return Err(wrong(of, &value.in_words())),
         },
     };
     match of {
-        ValueKind::Bool | ValueKind::Str | ValueKind::List => Err(wrong(of, &text)),
+        ValueKind::Bool | ValueKind::Str | ValueKind::List => Err(wrong(of, &format!("{text:?}"))),
         of => scalar(of, &text),
     }
 }
@@ -192,7 +192,7 @@ fn scalar(kind: ValueKind, text: &str) -> Result<Value> {
         ValueKind::Str => Some(Value::Str(text.to_owned())),
         ValueKind::List => None,
     };
-    value.ok_or_else(|| wrong(kind, text))
+    value.ok_or_else(|| wrong(kind, &format!("{text:?}")))
 }
 
 /// A number that is too large for its type is not meant to be infinite.
@@ -202,11 +202,12 @@ fn is_meant(value: &Value, text: &str) -> bool {
     !infinite || word.starts_with(['i', 'I'])
 }
 
-fn wrong(kind: ValueKind, text: &str) -> Error {
+/// That something, as it is shown, is not of a kind.
+fn wrong(kind: ValueKind, shown: &str) -> Error {
     let name = kind.name();
     let row = VALUE_TYPES.iter().find(|(known, _)| *known == name);
     let expected = row.map_or("something else", |(_, expected)| expected);
-    Error::argument(format!("{text:?} is no {name}: {expected} is expected"))
+    Error::argument(format!("{shown} is no {name}: {expected} is expected"))
 }
 
 fn unknown(kind: &str) -> Error {

@@ -142,7 +142,7 @@ fn compress(compressor: &mut CompressorOxide, piece: &[u8]) -> Result<Vec<u8>> {
         if let Err(cause) = step.status
             && cause != MZError::Buf
         {
-            return Err(Error::argument(format!("deflate failed: {cause:?}")));
+            return Err(Error::argument("the data cannot be deflated"));
         }
         out.resize(out.len() * 2, 0);
     }

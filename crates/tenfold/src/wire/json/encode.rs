@@ -41,7 +41,12 @@ pub(crate) fn encode(value: &Value, out: &mut String) -> Result<()> {
         number => match (number.as_i64(), number.as_u64()) {
             (Some(value), _) => push(out, format_args!("{value}")),
             (_, Some(value)) => push(out, format_args!("{value}")),
-            _ => return Err(Error::argument(format!("JSON cannot hold {number:?}"))),
+            _ => {
+                return Err(Error::argument(format!(
+                    "JSON cannot hold {}",
+                    number.in_words()
+                )));
+            }
         },
     }
     Ok(())
