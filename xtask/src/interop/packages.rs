@@ -131,6 +131,10 @@ pub(super) static PACKAGES: &[Package] = &[
         no_bool: false,
         build: None,
         except: &[
+            (
+                "v01_hand_custom_layout",
+                "it refuses a file with a layout that it does not know",
+            ),
             ("v01_hand_unknown_dtype", "a tensor of it cannot be read"),
             ("v01_hand_unknown_encoding", "a tensor of it cannot be read"),
             ("v01_hand_unknown_layout", "a tensor of it cannot be read"),

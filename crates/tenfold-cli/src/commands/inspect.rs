@@ -238,7 +238,14 @@ fn encoding(info: &TensorInfo) -> String {
     found.join(" ")
 }
 
-fn codec(part: &Part) -> &'static str {
+fn codec(part: &Part) -> &str {
+    if let Some(encoding) = part
+        .unknown
+        .as_ref()
+        .and_then(|said| said.encoding.as_deref())
+    {
+        return encoding;
+    }
     match &part.payload {
         Payload::Raw { .. } => "raw",
         Payload::Encoded { codec, .. } => codec.name(),
@@ -349,6 +356,16 @@ fn write_part(archive: &Archive, part: &Part, json: &mut Json<'_>) -> io::Result
         json.text("endian", Some(&part.endian.to_string()))?;
         if let Some(checksum) = &part.checksum {
             json.text("checksum", Some(checksum.kind.name()))?;
+        } else if let Some(text) = part
+            .unknown
+            .as_ref()
+            .and_then(|said| said.checksum.as_deref())
+        {
+            let algorithm = text
+                .split_once(':')
+                .map_or(text, |(algorithm, _)| algorithm);
+            json.text("checksum", Some(algorithm))?;
+            json.text("unverified", Some(text))?;
         }
         match place {
             Some((source, _)) if source != SourceId::MAIN => {

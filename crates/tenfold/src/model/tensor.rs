@@ -204,6 +204,8 @@ pub struct Part {
     pub payload: Payload,
     /// What the file says that the bytes hash to.
     pub checksum: Option<Checksum>,
+    /// What the file says about the bytes and nobody here understands.
+    pub unknown: Option<Box<Unknown>>,
 }
 
 impl Part {
@@ -215,8 +217,19 @@ impl Part {
             endian: Endian::Little,
             payload,
             checksum: None,
+            unknown: None,
         }
     }
+}
+
+/// What a file says about the bytes of a part and nobody here understands, in the words of the file.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Unknown {
+    /// How they are encoded.
+    pub encoding: Option<String>,
+    /// What they hash to, by an algorithm that is not known or in a form that is none. It is not verified.
+    pub checksum: Option<String>,
 }
 
 /// Where the bytes of a part are.

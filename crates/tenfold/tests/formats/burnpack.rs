@@ -463,12 +463,131 @@ fn the_size_of_the_file_decides_where_data_begins() {
 fn bytes_that_are_counted_as_metadata_and_are_none_are_accepted() {
     let mut cbor = one(b"\x63F32", &[2], [0, 8]);
     cbor.resize(246, 0);
-    assert!(warnings(&open(&file(&cbor, 256, &[0; 8])).unwrap()).is_empty());
+    let zeros = file(&cbor, 256, &[0; 8]);
+    assert_eq!(warnings(&open(&zeros).unwrap()), ["burnpack.metadata-rest"]);
     cbor[245] = 1;
     let odd = file(&cbor, 256, &[0; 8]);
     assert_eq!(warnings(&open(&odd).unwrap()), ["burnpack.metadata-rest"]);
     let strict = OpenOptions::new().strict(true);
     assert!(strict.read(Arc::new(Bytes::from(odd)), None).is_err());
+}
+
+/// A map with two keys that no release knows, one of which is no text, around a tensor with as many of such fields.
+fn with_unknown_keys() -> Vec<u8> {
+    let mut cbor = b"\xa3\x67tensors\xa1\x61w\xa6\x65dtype\x63F32\x65shape\x81\x02".to_vec();
+    cbor.extend(b"\x6cdata_offsets\x82\x00\x08\x68param_id\x07");
+    // A long form, a tag and a key twice inside: all of it stays as it is.
+    cbor.extend(b"\x67quality\xc1\xa2\x61a\x18\x01\x61a\x02\x42id\xf5");
+    cbor.extend(b"\x66future\x9f\x01\x19\x00\x02\xff\x05\x63odd");
+    cbor
+}
+
+#[test]
+fn keys_that_are_not_known_are_kept_in_every_version() {
+    let bytes = file(&with_unknown_keys(), 256, &[1; 8]);
+    let archive = open(&bytes).unwrap();
+    for version in ["0.23", "0.20"] {
+        assert_eq!(write(&archive, version).unwrap(), bytes, "{version}");
+    }
+    let packed = write(&archive, "0.19").unwrap();
+    assert_eq!(packed, file(&with_unknown_keys(), 1, &[1; 8]));
+    // Also those of files that somebody else made.
+    for name in [
+        "hand_unknown_keys",
+        "hand_unknown_value_duplicate_keys",
+        "hand_depth_128",
+    ] {
+        let archive = open(&fixture(name)).unwrap();
+        let again = open(&write(&archive, "0.23").unwrap()).unwrap();
+        let names = |archive: &Archive| -> Vec<_> {
+            let kept = archive.manifest().kept.iter();
+            kept.map(|kept| kept.name.clone()).collect()
+        };
+        assert_eq!(names(&again), names(&archive), "{name}");
+        for tensor in archive.tensors() {
+            let found = again.get(tensor.name()).unwrap();
+            let fields = |info: &TensorInfo| info.metadata.get("burn.fields").cloned();
+            assert_eq!(fields(found.info()), fields(tensor.info()), "{name}");
+        }
+    }
+    assert!(
+        !open(&fixture("hand_unknown_keys"))
+            .unwrap()
+            .manifest()
+            .kept
+            .is_empty()
+    );
+}
+
+#[test]
+fn keys_that_are_not_known_are_named_where_they_are_lost() {
+    let archive = open(&file(&with_unknown_keys(), 256, &[1; 8])).unwrap();
+    let registry = Registry::standard();
+    let safetensors = registry.get("safetensors").unwrap();
+    let Ok(conversion) = ops::prepare(&archive, safetensors, &ConvertOptions::default()) else {
+        return;
+    };
+    let losses: Vec<_> = conversion.losses.iter().map(ToString::to_string).collect();
+    for lost in [
+        "dropped: burnpack \"future\": ",
+        "dropped: burnpack \"a key that is not text\": ",
+        "dropped: tensor \"w\": metadata \"burn.fields\": ",
+    ] {
+        assert!(
+            losses.iter().any(|loss| loss.starts_with(lost)),
+            "{lost} is not in {losses:?}"
+        );
+    }
+}
+
+#[test]
+fn fields_come_back_from_other_formats_unless_they_are_known() {
+    let archive = |fields: &[(&str, Value)]| {
+        let mut tensor = TensorInfo::dense(
+            "w",
+            DType::U8,
+            vec![1],
+            Payload::Inline(Bytes::from_static(&[1])),
+        );
+        let fields: Metadata = (fields.iter())
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        tensor.metadata.push("burn.fields", Value::Map(fields));
+        let mut builder = ArchiveBuilder::new();
+        builder.push_info(tensor).unwrap();
+        builder.finish()
+    };
+    let written = write(&archive(&[("quality", Value::U8(5))]), "0.23").unwrap();
+    let again = open(&written).unwrap();
+    let fields = again.get("w").unwrap().info().metadata.get("burn.fields");
+    let expected = Value::Encoded {
+        encoding: "cbor",
+        bytes: Bytes::from_static(b"\xa1\x67quality\x05"),
+    };
+    assert_eq!(fields, Some(&expected));
+    assert!(write(&archive(&[("shape", Value::U8(5))]), "0.23").is_err());
+}
+
+#[test]
+fn a_type_of_the_wrong_kind_is_called_that() {
+    for (dtype, message) in [
+        (
+            &b"\x05"[..],
+            "dtype is an unsigned number, text or a map is expected",
+        ),
+        (b"\xf6", "dtype is null, text or a map is expected"),
+        (
+            b"\x81\x63F32",
+            "dtype is an array, text or a map is expected",
+        ),
+        (b"\xa1\x63F32\xf6", "dtype F32 is a map, text is expected"),
+        (b"\x66QFloat", "dtype QFloat is text, a map is expected"),
+    ] {
+        let error = open(&file(&one(dtype, &[2], [0, 8]), 256, &[0; 8])).err();
+        let error = error.unwrap();
+        assert_eq!(error.rule(), "burnpack.schema");
+        assert_eq!(error.message(), message);
+    }
 }
 
 #[test]

@@ -726,6 +726,167 @@ fn an_unknown_checksum_is_noted_and_not_verified() {
     assert!(notes[0].message.contains("md5"));
 }
 
+fn rejected(name: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ztensor/reject");
+    root.join(name).with_extension("zt")
+}
+
+fn losses(archive: &Archive, options: &ConvertOptions) -> Vec<(Effect, String)> {
+    let registry = Registry::standard();
+    let conversion = ops::prepare(archive, registry.get("ztensor").unwrap(), options).unwrap();
+    let losses = conversion.losses.iter();
+    losses
+        .map(|loss| (loss.effect, loss.what.clone()))
+        .collect()
+}
+
+fn rules(archive: &Archive) -> Vec<String> {
+    let warnings = archive
+        .findings()
+        .iter()
+        .filter(|finding| finding.severity == Severity::Warning);
+    warnings.map(|finding| finding.rule.clone()).collect()
+}
+
+#[test]
+fn a_layout_that_no_program_wrote_is_a_custom_field_and_stays_one() {
+    let archive = open("v01_hand_custom_layout");
+    assert_eq!(rules(&archive), ["ztensor.layout"; 6]);
+    let mut lossless = options("0.1", &[]);
+    lossless.allow = Effect::Rearranged;
+    assert_eq!(losses(&archive, &lossless), []);
+    let again = rewrite(&archive, &lossless);
+    let layout = |archive: &Archive, name: &str| {
+        archive
+            .get(name)
+            .unwrap()
+            .info()
+            .metadata
+            .get("layout")
+            .cloned()
+    };
+    for tensor in archive.tensors() {
+        let name = tensor.name();
+        assert_eq!(layout(&again, name), layout(&archive, name), "{name}");
+    }
+    assert_eq!(layout(&again, "nchw"), Some(Value::Str("NCHW".into())));
+    assert_eq!(layout(&again, "null"), Some(Value::Null));
+    assert_eq!(layout(&again, "dense"), None);
+    // A layout that programs know would mean something else: it is no custom field.
+    let payload = Payload::Inline(Bytes::from_static(&[7]));
+    let mut info = TensorInfo::dense("a", DType::U8, vec![1], payload);
+    info.metadata.push("layout", Value::Str("sparsecoo".into()));
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).unwrap();
+    let known = builder.finish();
+    assert_eq!(
+        losses(&known, &options("0.1", &[])),
+        [(Effect::Dropped, "metadata \"layout\"".to_owned())]
+    );
+    sound(&rewrite(&known, &options("0.1", &[])));
+    // Data that is not dense is not handed out as if it were.
+    let unknown = open("v01_hand_unknown_layout");
+    let error = unknown.get("odd").unwrap().canonical().unwrap_err();
+    assert_eq!(error.rule(), "ztensor.layout");
+    assert!(error.message().contains("20 bytes"), "{error}");
+}
+
+#[test]
+fn checksums_in_any_unambiguous_spelling_are_verified_and_null_is_none() {
+    let archive = open("v01_hand_checksum_forms");
+    assert_eq!(rules(&archive), ["ztensor.schema"; 2]);
+    let findings = ops::verify(&archive, 1);
+    let summary = &findings.last().unwrap().message;
+    assert!(
+        summary.contains("3 parts were verified by crc32c, 1 part was verified by sha256"),
+        "{summary}"
+    );
+    let mut bytes = fs::read(fixture("v01_hand_checksum_forms")).unwrap();
+    bytes[64] ^= 1;
+    let damaged = Archive::from_bytes(bytes).unwrap();
+    let findings = ops::verify(&damaged, 1);
+    let mut errors = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error);
+    assert_eq!(errors.next().unwrap().tensor.as_deref(), Some("bare"));
+}
+
+#[test]
+fn a_malformed_checksum_keeps_nobody_from_reading_who_does_not_verify() {
+    for (name, tensor) in [
+        ("v01_crc_malformed", "alpha"),
+        ("v01_checksum_kind", "alpha"),
+        ("v2_digest_without_digits", ""),
+    ] {
+        let path = rejected(name);
+        let checked = Archive::open(&path);
+        assert!(
+            checked.map_or(true, |archive| ops::digest(&archive, 1).content.is_none()),
+            "{name}"
+        );
+        let archive = OpenOptions::new().checksums(false).open(&path).unwrap();
+        assert!(
+            rules(&archive)
+                .iter()
+                .all(|rule| rule == "ztensor.checksum")
+        );
+        assert!(ops::digest(&archive, 1).content.is_some(), "{name}");
+        if !tensor.is_empty() {
+            archive.get(tensor).unwrap().canonical().unwrap();
+        }
+        let mut unverified = options("0.1", &[]);
+        unverified.verify = false;
+        unverified.allow = Effect::Rearranged;
+        if archive.version() == "0.1" {
+            assert_eq!(content(&rewrite(&archive, &unverified)), content(&archive));
+        }
+    }
+    // It is listed all the same, and whoever verifies must allow that it is dropped.
+    let path = rejected("v01_crc_malformed");
+    let archive = OpenOptions::new().checksums(false).open(path).unwrap();
+    let what = "checksum \"crc32c:0xNOTHEX\"".to_owned();
+    let mut unverified = options("0.1", &[]);
+    assert_eq!(
+        losses(&archive, &unverified),
+        [(Effect::Dropped, what.clone())]
+    );
+    unverified.verify = false;
+    assert_eq!(losses(&archive, &unverified), [(Effect::Rearranged, what)]);
+}
+
+#[test]
+fn a_checksum_that_is_not_carried_over_is_a_loss() {
+    let archive = open("v01_hand_crc_spelling");
+    let md5 = "checksum \"md5:00112233445566778899aabbccddeeff\"".to_owned();
+    for version in VERSIONS {
+        let losses = losses(&archive, &options(version, &[]));
+        assert_eq!(losses, [(Effect::Dropped, md5.clone())], "{version}");
+    }
+    let mut default = options("0.1", &[]);
+    default.allow = Effect::Rearranged;
+    assert_eq!(
+        write(&archive, &default).unwrap_err().kind(),
+        ErrorKind::Lossy
+    );
+    // Whoever asks for none loses none.
+    default.checksums = Checksums::None;
+    assert!(write(&archive, &default).is_ok());
+    let summary = ops::verify(&archive, 1).pop().unwrap().message;
+    assert!(
+        summary.ends_with("1 part has a checksum that is not verified"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn what_is_said_of_data_that_cannot_be_read_is_listed() {
+    let archive = open("v01_hand_unknown_encoding");
+    let part = &archive.get("odd").unwrap().info().parts[0];
+    let unknown = part.unknown.as_ref().unwrap();
+    assert_eq!(unknown.encoding.as_deref(), Some("lz4"));
+    assert_eq!(unknown.checksum, None);
+}
+
 #[test]
 fn an_unknown_logical_type_of_1_2_is_shown_as_it_is_stored_and_refused_when_strict() {
     let archive = open("v12_logical_types");

@@ -3,19 +3,19 @@
 mod place;
 
 use super::dequantize::QFloat;
-use super::raw::{Descriptor, Header, Root, StoredType, TRUNCATED, Tensors};
+use super::raw::{Descriptor, Header, Others, Root, StoredType, TRUNCATED, Tensors};
 use super::scheme::Arrangement;
 use super::{
-    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_SCHEME, FLEX32, MAX_RANK, Mode, PARAM_ID, QFLOAT,
-    QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
+    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_FIELDS, BURN_SCHEME, FLEX32, MAX_RANK, Mode,
+    PARAM_ID, QFLOAT, QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
 };
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
 use crate::model::{
-    DType, Endian, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
-    element_count,
+    DType, Endian, Kept, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo,
+    Value, element_count,
 };
 use crate::prelude::*;
 use place::Place;
@@ -72,6 +72,10 @@ impl Format for Burnpack {
         let mut manifest = Manifest::new(VERSION);
         manifest.region(0..header_end, "header");
         manifest.metadata = root.metadata;
+        let others = root.others.into_iter();
+        manifest.kept = others
+            .map(|(name, range)| Kept::new(SPEC.id, name, SourceId::MAIN, range))
+            .collect();
         if let Some(scalars) = root.scalars.filter(|scalars| !scalars.is_empty()) {
             if manifest.metadata.get(SCALARS).is_some() {
                 let message =
@@ -115,18 +119,48 @@ impl Format for Burnpack {
                 digest: None,
             });
         }
+        let kept = kept(what)?;
+        root.others = kept
+            .iter()
+            .map(|kept| (kept.name.clone(), kept.range.clone()))
+            .collect();
         let cbor = root.encode();
+        let lens = kept.iter().map(|kept| kept.range.end - kept.range.start);
         let mut head = Vec::new();
-        Header::encode(&cbor, &mut head)?;
+        Header::encode(lens.fold(cbor.len() as u64, u64::saturating_add), &mut head)?;
         head.extend(cbor);
+        let mut segments = vec![Segment::Bytes(head)];
+        segments.extend(kept.into_iter().map(|kept| Segment::Copy {
+            source: kept.source,
+            range: kept.range.clone(),
+        }));
         // An aligned file without tensors ends with its padding too.
-        let mut segments = vec![Segment::Bytes(head), Segment::Align { to: align, fill: 0 }];
+        segments.push(Segment::Align { to: align, fill: 0 });
         segments.extend(data);
         let name = options.file_name.clone();
         Ok(Plan {
             files: vec![FilePlan { name, segments }],
         })
     }
+}
+
+/// The entries of the map that are not known here. Within one file, readers pass over one that is there twice.
+fn kept(what: &Manifest) -> Result<Vec<&Kept>> {
+    let mut sources = LookupMap::default();
+    let kept: Vec<_> = (what.kept.iter())
+        .filter(|kept| kept.format == SPEC.id)
+        .collect();
+    for kept in &kept {
+        let first = *sources.entry(kept.name.as_str()).or_insert(kept.source);
+        if first != kept.source {
+            let message = format!(
+                "two of the files have the field {:?}, which is not known here and cannot be there twice",
+                kept.name
+            );
+            return Err(Error::argument(message));
+        }
+    }
+    Ok(kept)
 }
 
 /// A file that lost its end.
@@ -156,16 +190,16 @@ fn cut_off(cx: &mut Context<'_>, cut: &place::Cut, tensors: &mut [TensorInfo]) -
 fn check_rest(cx: &mut Context<'_>, cbor: &[u8], rest: Range<u64>) -> Result<()> {
     let from = usize::try_from(rest.start.saturating_sub(Header::LEN)).unwrap_or(usize::MAX);
     let bytes = cbor.get(from..).unwrap_or_default();
-    match bytes.iter().all(|&byte| byte == 0) {
-        true => Ok(()),
-        false => {
-            let message = format!(
-                "{} bytes behind the map, counted as metadata, are not zero",
-                bytes.len()
-            );
-            cx.warn("burnpack.metadata-rest", rest, message)
-        }
+    if bytes.is_empty() {
+        return Ok(());
     }
+    let zeros = bytes.iter().all(|&byte| byte == 0);
+    let what = if zeros { "zero" } else { "not zero" };
+    let message = format!(
+        "{} bytes behind the map, counted as metadata, are {what}; none are expected",
+        bytes.len()
+    );
+    cx.warn("burnpack.metadata-rest", rest, message)
 }
 
 /// A shape within limits, and as many bytes as it says.
@@ -259,6 +293,9 @@ impl Tensors for Found<'_, '_> {
             }
             StoredType::Bool | StoredType::Number(_) => {}
         }
+        if let Some(others) = from.others {
+            tensor.metadata.push(BURN_FIELDS, others.to_value());
+        }
         Ok(())
     }
 }
@@ -326,6 +363,9 @@ fn to_descriptor(
         shape: tensor.shape.clone(),
         data_offsets: start..end,
         param_id: tensor.metadata.get(PARAM_ID).and_then(Value::as_u64),
+        others: (tensor.metadata.get(BURN_FIELDS))
+            .and_then(Others::from_value)
+            .map(Box::new),
         at: 0..0,
     };
     Ok((descriptor, want))

@@ -118,6 +118,8 @@ const PARAM_ID: &str = "param_id";
 const BURN_DTYPE: &str = "burn_dtype";
 const BOOL_STORE: &str = "bool_store";
 const BURN_SCHEME: &str = "burn_scheme";
+/// Fields of a tensor's description that are not known here, as a CBOR map.
+const BURN_FIELDS: &str = "burn.fields";
 const FLEX32: &str = "Flex32";
 const BOOL_STORES: &[&str] = &["Native", "U8", "U32"];
 
@@ -155,7 +157,8 @@ const PLAIN: Capabilities = Capabilities {
     tensor_value: described,
     zstd: false,
     checksums: &[],
-    kept: false,
+    // Readers pass over keys that they do not know.
+    kept: true,
 };
 
 fn is_number(dtype: DType) -> bool {
@@ -207,6 +210,8 @@ fn described(key: &str, value: &Value) -> Fit {
         (BURN_DTYPE, Value::Str(name)) if name == FLEX32 => Fit::Exact,
         // Until 0.20 there is one way to store them: a fact about the file, and nothing that could be lost.
         (BOOL_STORE, Value::Str(store)) if BOOL_STORES.contains(&&**store) => Fit::Exact,
+        #[cfg(feature = "burnpack")]
+        (BURN_FIELDS, value) if raw::Others::from_value(value).is_some() => Fit::Exact,
         _ => Fit::No,
     }
 }

@@ -2,6 +2,8 @@
 
 use alloc::borrow::Cow;
 
+use bytes::Bytes;
+
 use super::{BOOL_STORES, FLEX32, MAGIC, MAX_TENSORS, NUMBERS, Scheme};
 use crate::error::{Error, Result};
 use crate::io::Reader;
@@ -62,16 +64,11 @@ impl Header {
         Ok(Self { metadata_size })
     }
 
-    /// Writes magic, version and the size of the CBOR.
-    pub fn encode(cbor: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let size = u32::try_from(cbor.len())
-            .ok()
-            .filter(|&size| size <= MAX_METADATA);
+    /// Writes magic, version and the size of the CBOR, which is `len` bytes long.
+    pub fn encode(len: u64, out: &mut Vec<u8>) -> Result<()> {
+        let size = u32::try_from(len).ok().filter(|&size| size <= MAX_METADATA);
         let size = size.ok_or_else(|| {
-            let message = format!(
-                "{} bytes of metadata, readers take at most {MAX_METADATA}",
-                cbor.len()
-            );
+            let message = format!("{len} bytes of metadata, readers take at most {MAX_METADATA}");
             Error::unsupported("burnpack.limit", message)
         })?;
         out.extend(MAGIC);
@@ -90,6 +87,8 @@ pub struct Root {
     pub metadata: Metadata,
     /// Named numbers; `None` where the key is not there.
     pub scalars: Option<Metadata>,
+    /// Entries that are not known here: their keys, and where they are in the file.
+    pub others: Vec<(String, Range<u64>)>,
 }
 
 /// A tensor of the map.
@@ -105,6 +104,8 @@ pub struct Descriptor {
     pub data_offsets: Range<u64>,
     /// Burn's id of the parameter.
     pub param_id: Option<u64>,
+    /// Fields that are not known here.
+    pub others: Option<Box<Others>>,
     /// Where the description is in the file. Not written.
     pub at: Range<u64>,
 }
@@ -180,7 +181,8 @@ impl Root {
                 root.scalars = Some(scalars);
                 Ok(())
             }
-            Key::Other(_) => cbor.skip(),
+            Key::Other(key) => root.keep(cbor, &key),
+            Key::NotText => root.keep(cbor, "a key that is not text"),
         })?;
         let end = cbor.pos();
         match count {
@@ -189,14 +191,23 @@ impl Root {
         }
     }
 
-    /// Writes the map. Keys of maps are in the order of their bytes, whatever the order here.
+    /// Passes over an entry that is not known here.
+    fn keep(&mut self, cbor: &mut Decoder<'_>, key: &str) -> Result<()> {
+        let (at, _) = cbor.skip_entry()?;
+        self.others.push((key.to_owned(), at..cbor.pos()));
+        Ok(())
+    }
+
+    /// Writes the map. Keys of maps are in the order of their bytes, whatever the order here. What is not known here
+    /// comes last and is not written, only counted: it is elsewhere.
     pub fn encode(&self) -> Vec<u8> {
         let mut tensors: Vec<_> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
         let metadata = sorted(&self.metadata);
         let scalars = self.scalars.as_ref().map(sorted).unwrap_or_default();
         let mut cbor = Encoder::new();
-        cbor.map(1 + usize::from(!metadata.is_empty()) + usize::from(!scalars.is_empty()));
+        let known = 1 + usize::from(!metadata.is_empty()) + usize::from(!scalars.is_empty());
+        cbor.map(known + self.others.len());
         cbor.text("tensors").map(tensors.len());
         for tensor in tensors {
             cbor.text(&tensor.name);
@@ -225,6 +236,7 @@ impl Descriptor {
         let mut shape = None;
         let mut data_offsets = None;
         let mut param_id = None;
+        let mut others: Option<Box<Others>> = None;
         let parsed = cbor.fields("the description", &Self::KEYS, |cbor, key| {
             match key {
                 Key::Field(0) => dtype = Some(StoredType::parse(cbor)?),
@@ -232,7 +244,7 @@ impl Descriptor {
                 Key::Field(2) => data_offsets = Some(parse_offsets(cbor)?),
                 Key::Field(_) if cbor.take_null()? => {}
                 Key::Field(_) => param_id = Some(cbor.unsigned("param_id")?),
-                Key::Other(_) => cbor.skip()?,
+                Key::Other(_) | Key::NotText => others.get_or_insert_default().take(cbor)?,
             }
             Ok(())
         });
@@ -247,6 +259,7 @@ impl Descriptor {
             shape: shape.ok_or_else(|| need("shape"))?,
             data_offsets: data_offsets.ok_or_else(|| need("data_offsets"))?,
             param_id,
+            others,
             at,
             name: name.into_owned(),
         })
@@ -259,7 +272,8 @@ impl Descriptor {
     const KEYS: [&str; 4] = ["dtype", "shape", "data_offsets", "param_id"];
 
     fn encode(&self, cbor: &mut Encoder) {
-        cbor.map(3 + usize::from(self.param_id.is_some()));
+        let others = self.others.as_ref().map_or(0, |others| others.count);
+        cbor.map(3 + usize::from(self.param_id.is_some()) + others);
         cbor.text("dtype");
         self.dtype.encode(cbor);
         cbor.text("shape").numbers(&self.shape);
@@ -268,6 +282,70 @@ impl Descriptor {
         if let Some(id) = self.param_id {
             cbor.text("param_id").unsigned(id);
         }
+        if let Some(others) = &self.others {
+            cbor.encoded(&others.entries);
+        }
+    }
+}
+
+/// Fields of a description that are not known here, as they are encoded.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Others {
+    count: usize,
+    entries: Vec<u8>,
+}
+
+impl Others {
+    /// The description is a map in a map in a map.
+    const DEPTH: usize = MAX_DEPTH - 2;
+
+    /// Takes the entry whose key has been read.
+    fn take(&mut self, cbor: &mut Decoder<'_>) -> Result<()> {
+        let (_, entry) = cbor.skip_entry()?;
+        self.count += 1;
+        self.entries.extend_from_slice(entry);
+        Ok(())
+    }
+
+    /// What metadata has of them: one map, encoded, so that they cost what they cost in the file.
+    pub fn to_value(&self) -> Value {
+        let mut cbor = Encoder::new();
+        cbor.map(self.count).encoded(&self.entries);
+        Value::Encoded {
+            encoding: "cbor",
+            bytes: Bytes::from(cbor.into_bytes()),
+        }
+    }
+
+    /// From a map, encoded or not, that has none of the fields which are known.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        let encoded = match value {
+            Value::Encoded { encoding, bytes } if *encoding == "cbor" => bytes.clone(),
+            Value::Map(_) if is_encodable(value) => {
+                let mut cbor = Encoder::new();
+                cbor.value(value);
+                cbor.into_bytes().into()
+            }
+            _ => return None,
+        };
+        let mut cbor = Decoder::new(&encoded, 0, &RULES, Self::DEPTH).lenient();
+        let mut others = Self::default();
+        let read = cbor.fields("the fields", &Descriptor::KEYS, |cbor, key| match key {
+            Key::Field(_) => Err(Error::malformed(SCHEMA, "a field that is known")),
+            Key::Other(_) | Key::NotText => others.take(cbor),
+        });
+        (read.is_ok() && cbor.finish().is_ok()).then_some(others)
+    }
+}
+
+/// Whether all of a value is here and can be CBOR.
+fn is_encodable(value: &Value) -> bool {
+    match value {
+        Value::List(items) => items.iter().all(is_encodable),
+        Value::Map(map) => map.iter().all(|(_, value)| is_encodable(value)),
+        Value::Encoded { encoding, .. } => *encoding == "cbor",
+        Value::Empty(_) | Value::Elsewhere(_) => false,
+        _ => true,
     }
 }
 
@@ -292,8 +370,15 @@ impl StoredType {
     fn parse(cbor: &mut Decoder<'_>) -> Result<Self> {
         let at = cbor.pos();
         if let Some(name) = cbor.take_text()? {
-            return Self::named(&name).ok_or_else(|| unknown(&name).at(at..cbor.pos()));
+            return Self::named(&name).ok_or_else(|| {
+                let error = match &*name {
+                    "QFloat" => Error::malformed(SCHEMA, "dtype QFloat is text, a map is expected"),
+                    name => unknown(name),
+                };
+                error.at(at..cbor.pos())
+            });
         }
+        cbor.text_or_map("dtype")?;
         let mut found = None;
         cbor.map("dtype", |cbor, key| {
             found = Some(match &*key {
@@ -323,6 +408,10 @@ impl StoredType {
                     Self::Quantized(Box::new(scheme.map_err(|message| {
                         Error::malformed("burnpack.quant", message).at(at..cbor.pos())
                     })?))
+                }
+                other if Self::named(other).is_some() => {
+                    let message = format!("dtype {other} is a map, text is expected");
+                    return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
                 }
                 other => return Err(unknown(other).at(at..cbor.pos())),
             });

@@ -3,8 +3,8 @@
 use alloc::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::formats::ztensor::read::{check_ratio, dense_len};
-use crate::model::{Checksum, Codec, DType, Layout, Part, Payload, Role, Scalar, SourceId};
+use crate::formats::ztensor::read::{Sum, check_ratio, dense_len};
+use crate::model::{Codec, DType, Layout, Part, Payload, Role, Scalar, SourceId};
 use crate::prelude::*;
 
 /// A part as 1.x and 2 describe it.
@@ -16,7 +16,9 @@ pub(super) struct StoredPart<'b> {
     pub(super) codec: Option<Codec>,
     /// Bytes after decompression; `None` where the file does not say.
     pub(super) len: Option<u64>,
-    pub(super) checksum: Option<Checksum>,
+    pub(super) sum: Sum,
+    /// An encoding that is not known.
+    pub(super) encoding: Option<String>,
     /// Where the index speaks of it.
     pub(super) at: Range<u64>,
 }
@@ -40,7 +42,8 @@ impl StoredPart<'_> {
             source,
             range,
             codec,
-            checksum,
+            sum,
+            encoding,
             ..
         } = self;
         let len = self.len.unwrap_or(0);
@@ -56,10 +59,7 @@ impl StoredPart<'_> {
                 }
             }
         };
-        Ok(Part {
-            checksum,
-            ..Part::new(role, dtype, payload)
-        })
+        Ok(sum.on(Part::new(role, dtype, payload), encoding))
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) const FIELDS_01: [&str; 9] = [
     "data_endianness",
     "checksum",
 ];
+/// The values of `layout`, which only programs gave a meaning to: the specification has no such field.
+pub(super) const LAYOUT: &str = "layout";
+pub(super) const LAYOUTS_01: [&str; 3] = ["dense", "sparsecoo", "sparsecsr"];
 /// Bytes of a name in 2.
 const MAX_NAME: usize = 1024;
 
@@ -44,11 +47,19 @@ const ANY: Capabilities = Capabilities {
 /// Generation 0.1.
 pub(super) const IN_01: Capabilities = Capabilities {
     dtype: |dtype| names::in_01(dtype).is_some(),
-    // The index, the entry, and the value itself.
-    // None of the fields of an entry can be the name of a custom one.
-    tensor_value: |key, value| match FIELDS_01.contains(&key) {
-        true => Fit::No,
-        false => any_cbor(value, DEPTH_1 - 2),
+    // None of the fields of an entry can be the name of a custom one, but for a layout that no program knows.
+    tensor_value: |key, value| {
+        let is_custom = match (key, value) {
+            (LAYOUT, Value::Str(text)) => !LAYOUTS_01.contains(&&**text),
+            (LAYOUT, _) => true,
+            _ => !FIELDS_01.contains(&key),
+        };
+        if is_custom {
+            // The index, the entry, and the value itself.
+            any_cbor(value, DEPTH_1 - 2)
+        } else {
+            Fit::No
+        }
     },
     ..ANY
 };

@@ -1,11 +1,13 @@
 //! What the readers of all generations share: places, shapes, checksums.
 
+use alloc::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::formats::ztensor::capability::MAX_RANK;
-use crate::model::{Checksum, DType, DigestKind, Over, element_count};
+use crate::model::{Checksum, DType, DigestKind, Over, Part, Unknown, element_count};
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Rules};
 
@@ -158,37 +160,144 @@ pub(super) fn check_overlaps(mut blobs: Vec<Blob>) -> Result<()> {
     Ok(())
 }
 
-/// A checksum of 0.1 and 1.x: `crc32c:0x` and up to 8 digits, or `sha256:` and 64, of the stored bytes.
-pub(super) fn checksum(
+/// Text that need not be there. Null says as much as nothing, with a warning.
+pub(super) fn optional_text<'b>(
+    cbor: &mut Decoder<'b>,
     cx: &mut Context<'_>,
-    text: &str,
-    at: &Range<u64>,
-) -> Result<Option<Checksum>> {
-    let (kind, value) = match text.split_once(':') {
-        Some(("crc32c", digits)) => {
-            let digits = digits.strip_prefix("0x").filter(|digits| digits.len() <= 8);
-            (
-                DigestKind::Crc32c,
-                digits.and_then(|digits| from_hex(&format!("{digits:0>8}"))),
-            )
+    field: &str,
+) -> Result<Option<Cow<'b, str>>> {
+    let at = cbor.pos();
+    if cbor.take_null()? {
+        let message = format!("{field} is null, text is expected: taken as absent");
+        cx.warn("ztensor.schema", at..cbor.pos(), message)?;
+        return Ok(None);
+    }
+    cbor.text(field).map(Some)
+}
+
+/// The text of a checksum where nobody wants it checked: what is no text is passed over, with a warning.
+pub(super) fn unchecked_text<'b>(
+    cbor: &mut Decoder<'b>,
+    cx: &mut Context<'_>,
+    field: &str,
+) -> Result<Option<Cow<'b, str>>> {
+    let at = cbor.pos();
+    if let Some(text) = cbor.take_text()? {
+        return Ok(Some(text));
+    }
+    cbor.skip()?;
+    let message = format!("{field} is not text: taken as absent");
+    cx.warn("ztensor.checksum", at..cbor.pos(), message)?;
+    Ok(None)
+}
+
+/// The text of a checksum of 0.1 and 1.x.
+pub(super) fn checksum_text<'b>(
+    cbor: &mut Decoder<'b>,
+    cx: &mut Context<'_>,
+    field: &str,
+) -> Result<Option<Cow<'b, str>>> {
+    if cx.checks_checksums() {
+        optional_text(cbor, cx, field)
+    } else {
+        unchecked_text(cbor, cx, field)
+    }
+}
+
+/// What becomes of the text of a checksum.
+#[derive(Default)]
+pub(super) struct Sum {
+    pub(super) checksum: Option<Checksum>,
+    /// The text, where it is not verified.
+    pub(super) unknown: Option<String>,
+}
+
+impl Sum {
+    /// The checksum, an algorithm that is not known, or why the text is malformed.
+    pub(super) fn settle(
+        cx: &mut Context<'_>,
+        text: &str,
+        parsed: Result<Option<Checksum>, String>,
+        at: &Range<u64>,
+    ) -> Result<Self> {
+        const RULE: &str = "ztensor.checksum";
+        match parsed {
+            Ok(Some(checksum)) => {
+                return Ok(Self {
+                    checksum: Some(checksum),
+                    unknown: None,
+                });
+            }
+            Ok(None) => cx.note(RULE, at.clone(), format!("{text:?} is not verified")),
+            Err(message) if cx.checks_checksums() => {
+                return Err(Error::malformed(RULE, message).at(at.clone()));
+            }
+            Err(message) => cx.warn(RULE, at.clone(), message)?,
         }
-        Some(("sha256", digits)) => (
-            DigestKind::Sha256,
-            from_hex(digits).filter(|value| value.len() == 32),
-        ),
-        _ => {
-            cx.note(
-                "ztensor.checksum",
-                at.clone(),
-                format!("{text:?} is not verified"),
-            );
-            return Ok(None);
+        Ok(Self {
+            checksum: None,
+            unknown: Some(text.to_owned()),
+        })
+    }
+
+    /// What can be said of a part that cannot be read.
+    pub(super) fn listed(text: Option<&str>) -> Self {
+        match text.map(|text| (text, parse_checksum(text))) {
+            Some((_, Ok(checksum @ Some(_)))) => Self {
+                checksum,
+                unknown: None,
+            },
+            other => Self {
+                checksum: None,
+                unknown: other.map(|(text, _)| text.to_owned()),
+            },
         }
+    }
+
+    /// A part with this checksum, in an encoding that is not known where one is named.
+    pub(super) fn on(self, part: Part, encoding: Option<String>) -> Part {
+        let unknown = Unknown {
+            encoding,
+            checksum: self.unknown,
+        };
+        Part {
+            checksum: self.checksum,
+            unknown: (unknown != Unknown::default()).then(|| Box::new(unknown)),
+            ..part
+        }
+    }
+}
+
+/// The encoding of a part that cannot be read, where that is not `raw`.
+pub(super) fn listed_encoding(encoding: Option<&str>) -> Option<String> {
+    encoding
+        .filter(|encoding| *encoding != "raw")
+        .map(ToOwned::to_owned)
+}
+
+/// A checksum of 0.1 and 1.x, of the stored bytes.
+pub(super) fn checksum(cx: &mut Context<'_>, text: &str, at: &Range<u64>) -> Result<Sum> {
+    Sum::settle(cx, text, parse_checksum(text), at)
+}
+
+/// `crc32c:` and up to 8 digits, or `sha256:` and 64, with or without `0x`, in any case; nothing for other algorithms.
+fn parse_checksum(text: &str) -> Result<Option<Checksum>, String> {
+    let (kind, digits) = match text.split_once(':') {
+        Some((name, digits)) if name.eq_ignore_ascii_case("crc32c") => (DigestKind::Crc32c, digits),
+        Some((name, digits)) if name.eq_ignore_ascii_case("sha256") => (DigestKind::Sha256, digits),
+        _ => return Ok(None),
     };
-    let value = value.filter(|_| text != "crc32c:0x").ok_or_else(|| {
-        let message = format!("{text:?} is not crc32c:0x and 1 to 8 digits, or sha256: and 64");
-        Error::malformed("ztensor.checksum", message).at(at.clone())
-    })?;
+    let bare = digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"));
+    let digits = bare.unwrap_or(digits);
+    let value = match (kind, digits.len()) {
+        (DigestKind::Crc32c, 1..=8) => from_hex(&format!("{digits:0>8}")),
+        (DigestKind::Sha256, 64) => from_hex(digits),
+        _ => None,
+    };
+    let value = value
+        .ok_or_else(|| format!("{text:?} is not crc32c:0x and 1 to 8 digits, or sha256: and 64"))?;
     Ok(Some(Checksum {
         kind,
         over: Over::Stored,

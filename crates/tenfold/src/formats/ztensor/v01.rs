@@ -4,12 +4,12 @@ use alloc::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01};
+use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01, LAYOUT, LAYOUTS_01};
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload,
-    Role, SealedRange, SourceId, TensorInfo,
+    Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload, Role,
+    SealedRange, SourceId, TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key};
@@ -27,6 +27,7 @@ pub(super) struct Entry<'b> {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) dtype: Cow<'b, str>,
+    /// One of those that programs wrote; others are custom fields.
     pub(super) layout: Option<Cow<'b, str>>,
     pub(super) shape: Cow<'b, [u64]>,
     pub(super) encoding: Cow<'b, str>,
@@ -36,7 +37,7 @@ pub(super) struct Entry<'b> {
 }
 
 impl<'b> Entry<'b> {
-    fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<(Self, Range<u64>)> {
+    fn parse(cbor: &mut Decoder<'b>, cx: &mut Context<'_>) -> Result<(Self, Range<u64>)> {
         let from = cbor.pos();
         let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
         let (mut layout, mut shape, mut encoding) = (None, None, None);
@@ -48,12 +49,19 @@ impl<'b> Entry<'b> {
                 Key::Field(1) => offset = Some(cbor.unsigned("offset")?),
                 Key::Field(2) => size = Some(cbor.unsigned("size")?),
                 Key::Field(3) => dtype = Some(cbor.text("dtype")?),
-                Key::Field(4) => layout = Some(cbor.text("layout")?),
+                Key::Field(4) => match cbor.take_text()? {
+                    Some(text) if LAYOUTS_01.contains(&&*text) => layout = Some(text),
+                    Some(text) => custom.push(LAYOUT, Value::Str(text.into_owned())),
+                    None => custom.push(LAYOUT, cbor.value()?),
+                },
                 Key::Field(5) => shape = Some(read::shape(cbor, cx)?),
                 Key::Field(6) => encoding = Some(cbor.text("encoding")?),
-                Key::Field(7) => data_endianness = Some(cbor.text("data_endianness")?),
-                Key::Field(_) => checksum = Some(cbor.text("checksum")?),
+                Key::Field(7) => {
+                    data_endianness = read::optional_text(cbor, cx, "data_endianness")?;
+                }
+                Key::Field(_) => checksum = read::checksum_text(cbor, cx, "checksum")?,
                 Key::Other(key) => custom.push(key, cbor.value()?),
+                Key::NotText => cbor.skip()?,
             }
             Ok(())
         })?;
@@ -217,8 +225,10 @@ impl Reading<'_, '_> {
         match found {
             Ok((layout, parts)) => (info.layout, info.parts) = (layout, parts),
             Err(defect) => {
-                let payload = Payload::main(self.range);
-                info.parts.push(Part::new(Role::Values, dtype, payload));
+                let part = Part::new(Role::Values, dtype, Payload::main(self.range));
+                let encoding = read::listed_encoding(Some(&entry.encoding));
+                let sum = read::Sum::listed(entry.checksum.as_deref());
+                info.parts.push(sum.on(part, encoding));
                 info.defect = Some(defect);
             }
         }
@@ -250,14 +260,16 @@ impl Reading<'_, '_> {
                 return Err(Error::malformed("ztensor.endianness", message).at(self.at.clone()));
             }
         };
-        let checksum = match &entry.checksum {
+        let sum = match &entry.checksum {
             Some(text) => read::checksum(self.cx, text, &self.at)?,
-            None => None,
+            None => read::Sum::default(),
         };
+        if let Some(custom) = entry.custom.get(LAYOUT) {
+            self.custom_layout(&entry.name, custom, raw, want)?;
+        }
         let sparse = match entry.layout.as_deref() {
-            None | Some("dense") => return self.dense(dtype, raw, endian, want, checksum),
-            Some(sparse @ ("sparsecoo" | "sparsecsr")) => sparse,
-            Some(other) => return Err(self.unsupported("ztensor.layout", "layout", other)),
+            None | Some("dense") => return self.dense(dtype, raw, endian, want, sum),
+            Some(sparse) => sparse,
         };
         if !raw || endian == Endian::Big {
             let what = if raw { "big-endian" } else { "compressed" };
@@ -265,9 +277,30 @@ impl Reading<'_, '_> {
             return Err(Error::unsupported("ztensor.layout", message).at(self.at.clone()));
         }
         match sparse {
-            "sparsecoo" => self.coo(dtype, &entry.shape, checksum),
-            _ => self.csr(dtype, &entry.shape, checksum),
+            "sparsecoo" => self.coo(dtype, &entry.shape, sum),
+            _ => self.csr(dtype, &entry.shape, sum),
         }
+    }
+
+    /// A `layout` that no program wrote is a custom field, and the specification knows dense tensors only. It may have
+    /// meant something all the same where the data is not as long as that of a dense tensor.
+    fn custom_layout(&mut self, name: &str, layout: &Value, raw: bool, want: u64) -> Result<()> {
+        let shown = match layout {
+            Value::Str(text) => format!("layout {text:?}"),
+            _ => "a layout that is not text".into(),
+        };
+        let known = LAYOUTS_01.join(", ");
+        let size = self.range.end - self.range.start;
+        if raw && size != want {
+            let message = format!(
+                "{shown} is not known ({known} are), and {size} bytes are not the {want} of a dense tensor"
+            );
+            return Err(Error::unsupported("ztensor.layout", message).at(self.at.clone()));
+        }
+        let message = format!(
+            "tensor {name:?} has {shown}, programs write {known}: kept as a custom field, and read as dense"
+        );
+        self.cx.warn("ztensor.layout", self.at.clone(), message)
     }
 
     fn dense(
@@ -276,7 +309,7 @@ impl Reading<'_, '_> {
         raw: bool,
         endian: Endian,
         want: u64,
-        checksum: Option<Checksum>,
+        sum: read::Sum,
     ) -> Result<(Layout, Vec<Part>)> {
         let range = self.range.clone();
         let size = range.end - range.start;
@@ -298,29 +331,20 @@ impl Reading<'_, '_> {
         };
         let part = Part {
             endian,
-            checksum,
             ..Part::new(Role::Values, dtype, payload)
         };
-        Ok((Layout::RowMajor, vec![part]))
+        Ok((Layout::RowMajor, vec![sum.on(part, None)]))
     }
 
     /// Records of an index for each dimension and a value.
-    fn coo(
-        &self,
-        dtype: DType,
-        shape: &[u64],
-        checksum: Option<Checksum>,
-    ) -> Result<(Layout, Vec<Part>)> {
+    fn coo(&self, dtype: DType, shape: &[u64], sum: read::Sum) -> Result<(Layout, Vec<Part>)> {
         let record = 8 * shape.len() as u64 + dtype.swap_width() as u64;
         let size = self.range.end - self.range.start;
         if shape.is_empty() || !size.is_multiple_of(record) {
             return self.broken(format!("{size} bytes are not records of {record}"));
         }
         let payload = Payload::main(self.range.clone());
-        let part = Part {
-            checksum,
-            ..Part::new(Role::Values, dtype, payload)
-        };
+        let part = sum.on(Part::new(Role::Values, dtype, payload), None);
         Ok((
             Layout::Pairs {
                 nnz: size / record,
@@ -336,7 +360,7 @@ impl Reading<'_, '_> {
         &mut self,
         dtype: DType,
         shape: &[u64],
-        checksum: Option<Checksum>,
+        mut sum: read::Sum,
     ) -> Result<(Layout, Vec<Part>)> {
         let &[rows, _] = shape else {
             return self.broken(format!("rows of a tensor of {} dimensions", shape.len()));
@@ -353,7 +377,7 @@ impl Reading<'_, '_> {
         let indices_at = self.range.start + starts;
         let values_at = indices_at + nnz * 8;
         let part = |role, dtype, range| Part::new(role, dtype, Payload::main(range));
-        if let Some(checksum) = checksum {
+        if let Some(checksum) = sum.checksum.take() {
             // It covers the three parts together.
             debug_assert_eq!(checksum.over, Over::Stored);
             self.manifest.sealed.push(SealedRange {
@@ -364,7 +388,11 @@ impl Reading<'_, '_> {
             });
         }
         let parts = vec![
-            part(Role::Indptr, DType::U64, self.range.start..indices_at),
+            // One that is not verified covers them too, and is listed with the first.
+            sum.on(
+                part(Role::Indptr, DType::U64, self.range.start..indices_at),
+                None,
+            ),
             part(Role::Indices, DType::U64, indices_at..values_at),
             part(Role::Values, dtype, values_at..self.range.end),
         ];

@@ -202,9 +202,33 @@ pub(super) fn adapt_to(
         why: "what is not understood is kept where the same format has a place for it".into(),
         effect: Effect::Dropped,
     }));
+    losses.extend(unknown_checksums(from.manifest(), options));
     check_requests(profile, options, &adapted, &mut losses);
     sparse::check_expansion(from, &adapted, &mut losses);
     (adapted, losses)
+}
+
+/// Checksums that nobody here can compute, and that cannot be known to be right in another file. Whoever does not want
+/// checksums compared is told and not kept from writing.
+fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
+    let effect = if options.verify {
+        Effect::Dropped
+    } else {
+        Effect::Rearranged
+    };
+    let readable = what.tensors.iter().filter(|info| info.defect.is_none());
+    let wanted = readable.filter(|_| options.checksums != Checksums::None);
+    let texts = wanted.flat_map(|info| {
+        let parts = info.parts.iter();
+        parts.filter_map(move |part| Some((info, part.unknown.as_ref()?.checksum.as_ref()?)))
+    });
+    let losses = texts.map(|(info, text)| Loss {
+        tensor: Some(info.name.clone()),
+        what: format!("checksum {text:?}"),
+        why: "it cannot be verified here, and is not carried over".into(),
+        effect,
+    });
+    losses.collect()
 }
 
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.

@@ -56,11 +56,13 @@ pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
 #[derive(Default)]
 struct Counts {
     verified: Vec<(&'static str, usize)>,
+    unknown: usize,
     without: usize,
 }
 
 impl Counts {
     fn add(&mut self, other: &Counts) {
+        self.unknown += other.unknown;
         self.without += other.without;
         for &(kind, n) in &other.verified {
             match self.verified.iter_mut().find(|(known, _)| *known == kind) {
@@ -78,6 +80,11 @@ impl Counts {
         let mut text = format!("{} checked", number(tensors, "tensor"));
         for (kind, n) in &self.verified {
             text += &format!(", {} verified by {kind}", number(*n, "part"));
+        }
+        match self.unknown {
+            0 => {}
+            1 => text += ", 1 part has a checksum that is not verified",
+            n => text += &format!(", {n} parts have checksums that are not verified"),
         }
         match self.without {
             0 => {}
@@ -180,8 +187,11 @@ impl Checked {
             Some(checksum) if Hasher::new(checksum.kind).is_some() => {
                 self.counts.add(&Counts {
                     verified: vec![(checksum.kind.name(), 1)],
-                    without: 0,
+                    ..Counts::default()
                 });
+            }
+            None if (part.unknown.as_ref()).is_some_and(|said| said.checksum.is_some()) => {
+                self.counts.unknown += 1;
             }
             _ => self.counts.without += 1,
         }

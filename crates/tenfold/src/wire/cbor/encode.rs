@@ -61,6 +61,12 @@ impl Encoder {
         self
     }
 
+    /// Items that are encoded already.
+    pub(crate) fn encoded(&mut self, bytes: &[u8]) -> &mut Self {
+        self.inner.writer_mut().extend_from_slice(bytes);
+        self
+    }
+
     /// A value of metadata.
     pub(crate) fn value(&mut self, value: &Value) -> &mut Self {
         match value {
@@ -83,10 +89,7 @@ impl Encoder {
             // What is not loaded is refused before anything is encoded.
             Value::Empty(_) | Value::Elsewhere(_) => self.array(0),
             Value::Map(entries) => self.entries(entries),
-            Value::Encoded { bytes, .. } => {
-                self.inner.writer_mut().extend_from_slice(bytes);
-                self
-            }
+            Value::Encoded { bytes, .. } => self.encoded(bytes),
             Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => {
                 self.unsigned(value.as_u64().unwrap_or(0))
             }

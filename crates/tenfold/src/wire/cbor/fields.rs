@@ -14,6 +14,8 @@ pub(crate) enum Key<'b> {
     Field(usize),
     /// None of them.
     Other(Cow<'b, str>),
+    /// No text, in lenient CBOR.
+    NotText,
 }
 
 impl<'b> Decoder<'b> {
@@ -37,10 +39,7 @@ impl<'b> Decoder<'b> {
             let at = self.pos();
             let key = match fields.get(next) {
                 Some(field) if self.take_key(field) => Key::Field(next),
-                _ => match self.other_key(what, fields)? {
-                    Some(key) => key,
-                    None => continue,
-                },
+                _ => self.other_key(what, fields)?,
             };
             match &key {
                 Key::Field(place) if seen & 1 << place != 0 => {
@@ -53,6 +52,11 @@ impl<'b> Decoder<'b> {
                 }
                 Key::Other(_) if self.lenient => {}
                 Key::Other(key) => self.check_new(key.clone(), first_key, &mut others, at)?,
+                Key::NotText => {}
+            }
+            #[cfg(feature = "burnpack")]
+            {
+                self.entry_at = at;
             }
             entry(self, key)?;
         }
@@ -76,9 +80,8 @@ impl<'b> Decoder<'b> {
         is_it
     }
 
-    /// The next key, whatever it is. `None` if it is no text and that is permitted: it has been passed over with its
-    /// value then.
-    fn other_key(&mut self, what: &str, fields: &[&str]) -> Result<Option<Key<'b>>> {
+    /// The next key, whatever it is.
+    fn other_key(&mut self, what: &str, fields: &[&str]) -> Result<Key<'b>> {
         self.pass_tags()?;
         let at = self.pos();
         let key = match self.short_text() {
@@ -87,13 +90,13 @@ impl<'b> Decoder<'b> {
             None => {
                 self.skip()?;
                 if self.lenient {
-                    return self.skip().map(|()| None);
+                    return Ok(Key::NotText);
                 }
                 return Err(self.not_text(what, at));
             }
         };
         let place = fields.iter().position(|field| *field == key);
-        Ok(Some(place.map_or(Key::Other(key), Key::Field)))
+        Ok(place.map_or(Key::Other(key), Key::Field))
     }
 
     /// The error for a key at `at`, which has been read, that is no text.

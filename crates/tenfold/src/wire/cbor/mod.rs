@@ -7,7 +7,6 @@ mod encode;
 mod entries;
 mod fields;
 mod head;
-#[cfg(feature = "burnpack")]
 mod lenient;
 mod short;
 mod value;
@@ -50,6 +49,9 @@ pub(crate) struct Decoder<'b> {
     lenient: bool,
     max_depth: usize,
     depth: usize,
+    /// Where the entry begins that [`fields`](Self::fields) gave out last.
+    #[cfg(feature = "burnpack")]
+    entry_at: u64,
     /// The keys of the maps that are being read, innermost last.
     keys: Vec<Cow<'b, str>>,
 }
@@ -66,6 +68,8 @@ impl<'b> Decoder<'b> {
             lenient: false,
             max_depth,
             depth: 0,
+            #[cfg(feature = "burnpack")]
+            entry_at: base,
             keys: Vec::new(),
         }
     }

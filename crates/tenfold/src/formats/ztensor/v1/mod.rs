@@ -145,8 +145,10 @@ impl Reading<'_, '_> {
             Err(defect) => {
                 for (component, range) in object.components.iter().zip(places) {
                     let role = Role::Named(component.name.clone().into_owned());
-                    info.parts
-                        .push(Part::new(role, DType::UNKNOWN, Payload::main(range)));
+                    let part = Part::new(role, DType::UNKNOWN, Payload::main(range));
+                    let encoding = read::listed_encoding(component.encoding.as_deref());
+                    let sum = read::Sum::listed(component.digest.as_deref());
+                    info.parts.push(sum.on(part, encoding));
                 }
                 info.defect = Some(defect);
             }
@@ -195,9 +197,9 @@ impl Reading<'_, '_> {
                 return Err(Error::unsupported("ztensor.encoding", message).at(at.clone()));
             }
         };
-        let checksum = match &component.digest {
+        let sum = match &component.digest {
             Some(text) => read::checksum(self.cx, text, at)?,
-            None => None,
+            None => read::Sum::default(),
         };
         let stored = range.end - range.start;
         let len = match codec {
@@ -221,7 +223,8 @@ impl Reading<'_, '_> {
             range,
             codec,
             len,
-            checksum,
+            sum,
+            encoding: None,
             at: at.clone(),
         })
     }

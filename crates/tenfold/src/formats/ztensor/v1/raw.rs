@@ -85,7 +85,7 @@ pub(super) struct Object<'b> {
 }
 
 impl<'b> Object<'b> {
-    pub(super) fn parse(cbor: &mut Decoder<'b>, cx: &Context<'_>) -> Result<Self> {
+    pub(super) fn parse(cbor: &mut Decoder<'b>, cx: &mut Context<'_>) -> Result<Self> {
         let from = cbor.pos();
         let (mut dtype, mut shape, mut format, mut components) = (None, None, None, None);
         let mut metadata = Metadata::new();
@@ -98,7 +98,7 @@ impl<'b> Object<'b> {
                 "components" => {
                     let list = components.insert(Vec::new());
                     cbor.map("components", |cbor, name| {
-                        list.push(Component::parse(cbor, name)?);
+                        list.push(Component::parse(cbor, name, cx)?);
                         Ok(())
                     })?;
                 }
@@ -132,7 +132,11 @@ pub(super) struct Component<'b> {
 }
 
 impl<'b> Component<'b> {
-    pub(super) fn parse(cbor: &mut Decoder<'b>, name: Cow<'b, str>) -> Result<Self> {
+    pub(super) fn parse(
+        cbor: &mut Decoder<'b>,
+        name: Cow<'b, str>,
+        cx: &mut Context<'_>,
+    ) -> Result<Self> {
         let from = cbor.pos();
         let (mut dtype, mut logical, mut offset, mut length) = (None, None, None, None);
         let (mut uncompressed_length, mut encoding, mut digest) = (None, None, None);
@@ -146,7 +150,7 @@ impl<'b> Component<'b> {
                     uncompressed_length = Some(cbor.unsigned("uncompressed_length")?);
                 }
                 "encoding" => encoding = Some(cbor.text("encoding")?),
-                "digest" => digest = Some(cbor.text("digest")?),
+                "digest" => digest = read::checksum_text(cbor, cx, "digest")?,
                 _ => cbor.skip()?,
             }
             Ok(())

@@ -154,6 +154,7 @@ impl Reading<'_, '_> {
                 DType::UNKNOWN
             }
         };
+        let mut unknown = None;
         let (codec, len) = match &part.encoding {
             None => (None, length),
             Some((encoding, len)) if encoding == SEEKABLE => (
@@ -166,14 +167,18 @@ impl Reading<'_, '_> {
             Some((encoding, len)) => {
                 let message = format!("encoding {encoding:?} is not known");
                 lose(Error::unsupported("ztensor.encoding", message).at(at.clone()));
+                unknown = Some(encoding.clone().into_owned());
                 (None, *len)
             }
         };
-        let checksum = match &part.digest {
-            None => None,
+        let sum = match &part.digest {
+            None => read::Sum::default(),
             Some(text) => checksum(self.cx, text, &at).unwrap_or_else(|error| {
                 lose(error);
-                None
+                read::Sum {
+                    checksum: None,
+                    unknown: Some(text.clone().into_owned()),
+                }
             }),
         };
         let name = part.name;
@@ -184,7 +189,8 @@ impl Reading<'_, '_> {
             range,
             codec,
             len: Some(len),
-            checksum,
+            sum,
+            encoding: unknown,
             at,
         })
     }
@@ -234,12 +240,16 @@ fn unreadable(parts: Vec<StoredPart<'_>>) -> Option<Assembly> {
              dtype,
              source,
              range,
+             codec,
+             sum,
+             encoding,
              ..
          }| {
-            Part::new(
-                Role::Named(name.into_owned()),
-                dtype,
-                Payload::Raw { source, range },
+            let role = Role::Named(name.into_owned());
+            let encoding = encoding.or_else(|| codec.map(|codec| codec.name().to_owned()));
+            sum.on(
+                Part::new(role, dtype, Payload::Raw { source, range }),
+                encoding,
             )
         },
     );

@@ -6,6 +6,7 @@ use core::cmp::Ordering;
 use crate::digest::hex;
 use crate::error::{Error, Result};
 use crate::format::Written;
+use crate::formats::ztensor::capability::LAYOUT;
 use crate::formats::ztensor::v01::Entry;
 use crate::formats::ztensor::v1;
 use crate::formats::ztensor::v2::{self as gen2, Footer};
@@ -72,17 +73,23 @@ impl Catalog {
                 return Err(Error::argument("a dense tensor has one part").in_tensor(&info.name));
             };
             let (range, checksum) = places.of(piece)?;
+            let custom = object.metadata(info);
+            // A layout that no program knows stays in its place.
+            let layout = match custom.get(LAYOUT) {
+                Some(_) => None,
+                None => Some(Cow::Borrowed(&*object.layout)),
+            };
             let entry = Entry {
                 name: Cow::Borrowed(&info.name),
                 offset: range.start,
                 size: range.end - range.start,
                 dtype: Cow::Borrowed(piece.dtype.0),
-                layout: Some(Cow::Borrowed(&object.layout)),
+                layout,
                 shape: Cow::Borrowed(&info.shape),
                 encoding: Cow::Borrowed(piece.encoding.unwrap_or("raw")),
                 data_endianness: piece.endian.map(|endian| Cow::Owned(endian.to_string())),
                 checksum: checksum.map(Cow::Owned),
-                custom: Cow::Borrowed(object.metadata(info)),
+                custom: Cow::Borrowed(custom),
             };
             entry.encode(&mut cbor);
         }
