@@ -119,6 +119,7 @@ const BURN_DTYPE: &str = "burn_dtype";
 const BOOL_STORE: &str = "bool_store";
 const BURN_SCHEME: &str = "burn_scheme";
 /// Fields of a tensor's description that are not known here, as a CBOR map.
+#[cfg(feature = "burnpack")]
 const BURN_FIELDS: &str = "burn.fields";
 const FLEX32: &str = "Flex32";
 const BOOL_STORES: &[&str] = &["Native", "U8", "U32"];
