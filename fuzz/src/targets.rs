@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tenfold::format::{Effect, Form};
 use tenfold::io::{Limits, Siblings, Source};
-use tenfold::model::{DType, Endian, Layout, Payload, Scalar, TensorInfo};
+use tenfold::model::{DType, Endian, Order, Payload, Scalar, TensorInfo};
 use tenfold::ops::{self, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result, fuzzing};
 
@@ -200,14 +200,14 @@ pub fn transform(data: &[u8]) {
     let elements = usize::try_from(shape.iter().product::<u64>()).expect("a small shape");
     let plain = random::data(&mut rng, dtype, elements);
     let width = dtype.width().unwrap_or(1);
-    let layouts = [Layout::RowMajor, Layout::ColumnMajor];
-    let (from, to) = (rng.pick(&layouts).clone(), rng.pick(&layouts).clone());
+    let orders = [Order::RowMajor, Order::ColumnMajor];
+    let (from, to) = (*rng.pick(&orders), *rng.pick(&orders));
     let endians = [Endian::Little, Endian::Big];
     let (from_endian, to_endian) = (*rng.pick(&endians), *rng.pick(&endians));
 
-    let stored = arranged(&plain, dtype, &shape, &from, from_endian);
+    let stored = arranged(&plain, dtype, &shape, from, from_endian);
     let mut info = TensorInfo::dense("t", dtype, shape.clone(), Payload::Inline(stored.into()));
-    info.layout = from;
+    info.layout = from.into();
     for part in &mut info.parts {
         part.endian = from_endian;
     }
@@ -218,9 +218,9 @@ pub fn transform(data: &[u8]) {
 
     let canonical = tensor.canonical().expect("a dense tensor");
     assert_eq!(canonical, plain, "{dtype} {shape:?} canonical");
-    let wanted = arranged(&plain, dtype, &shape, &to, to_endian);
+    let wanted = arranged(&plain, dtype, &shape, to, to_endian);
     let mut form = Form::canonical(dtype);
-    (form.layout, form.endian) = (to, to_endian);
+    (form.order, form.endian) = (to, to_endian);
     let mut streamed = Vec::new();
     let put = &mut |piece: &[u8]| {
         streamed.extend_from_slice(piece);
@@ -311,16 +311,16 @@ fn numbers(dtype: DType, plain: &[u8]) -> Option<Vec<Number>> {
 }
 
 /// Row-major little-endian elements in another order, one by one.
-fn arranged(plain: &[u8], dtype: DType, shape: &[u64], layout: &Layout, endian: Endian) -> Vec<u8> {
+fn arranged(plain: &[u8], dtype: DType, shape: &[u64], order: Order, endian: Endian) -> Vec<u8> {
     let width = dtype.width().unwrap_or(1);
     let mut out = vec![0; plain.len()];
     for (at, element) in plain.chunks_exact(width).enumerate() {
         let index = index_of(at, shape);
-        let place = match layout {
-            Layout::ColumnMajor => {
+        let place = match order {
+            Order::ColumnMajor => {
                 (index.iter().zip(shape).rev()).fold(0, |place, (index, len)| place * len + index)
             }
-            _ => at as u64,
+            Order::RowMajor => at as u64,
         };
         let from = usize::try_from(place).expect("a small tensor") * width;
         let mut element = element.to_vec();
