@@ -4,7 +4,6 @@ use super::codec::Contained;
 use super::{EXTENSION, ZIP};
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::format::salvage::HINT;
 use crate::model::Manifest;
 use crate::prelude::*;
 use crate::wire::zip::{Front, Member};
@@ -24,10 +23,13 @@ pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
         Err(other) => return Err(other),
     };
     let arrays: Vec<_> = front.whole.iter().filter_map(array).collect();
-    let error = error.adding(&summary(&arrays, front.at_directory));
+    let summary = summary(&arrays, front.at_directory);
+    if !cx.salvages() && !arrays.is_empty() {
+        return Err(error.leaving(summary));
+    }
+    let error = error.adding(&summary);
     if !cx.salvages() {
-        let hint = if arrays.is_empty() { "" } else { HINT };
-        return Err(error.adding(hint));
+        return Err(error);
     }
     let cut = front.cut.filter(|member| array(member).is_some());
     if arrays.is_empty() && cut.is_none() {
