@@ -12,7 +12,8 @@ use crate::model::{DType, Layout, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
 use crate::transform::{
-    Scatter, View, check_bools, check_content, check_symmetry, diagonal_violation,
+    NO_NEGATIVE, Scatter, View, check_bools, check_content, check_symmetry, diagonal_violation,
+    first_wrapped,
 };
 
 use checksums::{Sum, compare_checksum, compare_seal};
@@ -222,6 +223,12 @@ impl Checked {
                     );
                     self.warn(tensor, Error::malformed("symmetry", message));
                 }
+                if let Some(n) = first_wrapped(data, info)? {
+                    let message = format!(
+                        "element {n} of those stored is the least integer, and the symmetry negates it: {NO_NEGATIVE}"
+                    );
+                    self.warn(tensor, Error::malformed("symmetry", message));
+                }
             }
             _ => {}
         }
@@ -244,6 +251,13 @@ impl Checked {
             if let Some(index) = verdict.violation {
                 let message = format!(
                     "the element at {index:?} is not {} of the one that a symmetry of the file says",
+                    symmetry.operation
+                );
+                self.warn(tensor, Error::malformed("symmetry", message));
+            }
+            if let Some(index) = verdict.wrapped {
+                let message = format!(
+                    "the element at {index:?} should be {} of the least integer: {NO_NEGATIVE}",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));

@@ -9,7 +9,7 @@ mod unpack;
 
 pub(super) use pack::Pack;
 pub(super) use unpack::Unpack;
-pub(crate) use unpack::diagonal_violation;
+pub(crate) use unpack::{diagonal_violation, first_wrapped};
 
 use crate::error::{Error, Result};
 use crate::model::{Operation, Symmetry};

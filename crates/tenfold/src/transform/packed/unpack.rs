@@ -6,7 +6,7 @@ use crate::model::{DType, Endian, Layout, Payload, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
 use crate::transform::operation::Apply;
 use crate::transform::places::Places;
-use crate::transform::{Data, Input, View, as_size};
+use crate::transform::{Data, Input, PIECE, View, as_size};
 
 /// A packed tensor as a dense one.
 pub(in crate::transform) struct Unpack<'a> {
@@ -225,6 +225,14 @@ pub(crate) fn diagonal_violation(data: Data<'_>, tensor: &TensorInfo) -> Result<
     }
 }
 
+/// Which of the stored elements of a packed tensor is the first that the symmetry negates and that has no negative.
+pub(crate) fn first_wrapped(data: Data<'_>, tensor: &TensorInfo) -> Result<Option<u64>> {
+    match &tensor.layout {
+        Layout::Packed(symmetry) => Unpack::new(data, tensor, symmetry, true)?.first_wrapped(),
+        _ => Ok(None),
+    }
+}
+
 impl Unpack<'_> {
     fn diagonal_violation(&self) -> Result<Option<u64>> {
         let triangle = &self.triangle;
@@ -253,6 +261,26 @@ impl Unpack<'_> {
                     }
                 }
             }
+        }
+        Ok(None)
+    }
+}
+
+impl Unpack<'_> {
+    fn first_wrapped(&self) -> Result<Option<u64>> {
+        if !self.apply.can_wrap() {
+            return Ok(None);
+        }
+        let width = self.width as u64;
+        let step = (PIECE as u64 / width).max(1) * width;
+        let len = self.input.len();
+        let mut at = 0;
+        while at < len {
+            let piece = self.input.read(at, step.min(len - at))?;
+            if let Some(place) = self.apply.first_wrapped(&piece) {
+                return Ok(Some(at / width + place as u64));
+            }
+            at += step.min(len - at);
         }
         Ok(None)
     }

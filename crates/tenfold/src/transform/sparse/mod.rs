@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::Form;
 use crate::model::{Layout, Operation, TensorInfo};
 use crate::prelude::*;
-use crate::transform::operation::Apply;
+use crate::transform::operation::{Apply, NO_NEGATIVE};
 use crate::transform::orbit::Orbits;
 use crate::transform::strides::strides;
 use crate::transform::{Data, as_size};
@@ -120,6 +120,7 @@ impl Scatter {
         let steps = LEAST.max(self.entries.len().saturating_mul(PER_ENTRY));
         let mut first: LookupMap<u64, Entry> = LookupMap::default();
         let mut warnings = Vec::new();
+        let mut wrapped = None;
         let mut left = steps / self.orbits.cost().max(1);
         for entry in self.entries.iter().filter(|_| !self.orbits.is_trivial()) {
             let Ok(orbit) = self.orbits.of(entry.place, left) else {
@@ -132,6 +133,14 @@ impl Scatter {
             if let Some(other) = first.insert(lowest.unwrap_or(entry.place), *entry) {
                 return Err(same_orbit(&other, entry));
             }
+            let wraps = |(_, operation): &&(u64, Operation)| {
+                let apply = self.apply(*operation);
+                let value = self.stored_value(entry);
+                apply.is_some_and(|apply| apply.first_wrapped(value).is_some())
+            };
+            if wrapped.is_none() {
+                wrapped = orbit.places.iter().find(wraps).map(|_| entry.value);
+            }
             let varies = |operation: &Operation| !self.is_fixed(entry, *operation);
             if let Some(operation) = orbit.fixing.iter().find(|op| varies(op))
                 && warnings.is_empty()
@@ -142,6 +151,9 @@ impl Scatter {
                 ));
             }
         }
+        warnings.extend(wrapped.map(|entry| {
+            format!("entry {entry} is the least integer, and a symmetry negates it: {NO_NEGATIVE}")
+        }));
         Ok(warnings)
     }
 
