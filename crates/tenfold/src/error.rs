@@ -26,6 +26,7 @@ struct Inner {
     tensor: Option<String>,
     at: Option<(SourceId, Range<u64>)>,
     cause: Option<Arc<dyn StdError + Send + Sync>>,
+    whole: Option<String>,
 }
 
 /// Who must act on an [`Error`].
@@ -68,6 +69,7 @@ impl Error {
             tensor: None,
             at: None,
             cause: None,
+            whole: None,
         }))
     }
 
@@ -166,6 +168,14 @@ impl Error {
         self
     }
 
+    /// Says what is whole of a damaged file, such as `; 2 of 3 tensors are complete`. It is added to the message where
+    /// [`OpenOptions::salvage`](crate::OpenOptions::salvage) opens that file.
+    #[must_use]
+    pub fn leaving(mut self, whole: String) -> Self {
+        self.inner().whole = Some(whole);
+        self
+    }
+
     /// Keeps the error that led to this one.
     #[must_use]
     pub fn because(mut self, cause: impl StdError + Send + Sync + 'static) -> Self {
@@ -205,6 +215,11 @@ impl Error {
     /// The file and the bytes in it that the error is about.
     pub fn range(&self) -> Option<(SourceId, Range<u64>)> {
         self.0.at.clone()
+    }
+
+    /// What is whole of the damaged file.
+    pub(crate) fn whole(&self) -> Option<&str> {
+        self.0.whole.as_deref()
     }
 
     fn inner(&mut self) -> &mut Inner {

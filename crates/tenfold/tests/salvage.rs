@@ -53,6 +53,30 @@ fn npz_is_salvaged() {
     check_format("npz", 100);
 }
 
+/// A file can be cut off and broken otherwise.
+#[test]
+fn the_hint_is_given_only_where_it_helps() {
+    let mut without = 0;
+    for case in cases(Kind::Reject) {
+        let Some(file) = case.file() else {
+            continue;
+        };
+        let Err(error) = file.open() else {
+            continue;
+        };
+        let salvaged = file.open_with(&OpenOptions::new().salvage(true));
+        if error.message().contains("--salvage") {
+            assert!(salvaged.is_ok(), "{}: {error}", case.title());
+        } else if case.name == "spec_cut_and_duplicate_key" {
+            let message = salvaged.map(|_| ()).expect_err("the key is there twice");
+            assert_eq!(message.rule(), "mag.duplicate");
+            assert!(!error.message().contains("complete"), "{error}");
+            without += 1;
+        }
+    }
+    assert_eq!(without, 1);
+}
+
 /// Members whose headers do not say how long they are: what is behind the first of them cannot be found.
 const STREAMED: &[&str] = &["data_descriptor", "stored_with_descriptor"];
 

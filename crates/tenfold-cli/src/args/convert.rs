@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::parse::bytes;
-use super::{Checking, Filter, Reading, Types, Writing};
+use super::{Checking, Filter, Opening, Types, Writing};
 use crate::failure::{Failure, Result};
 
 pub(super) const CONVERT_EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ pub(crate) struct ConvertArgs {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]

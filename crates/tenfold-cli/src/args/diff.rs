@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::parse::tolerance;
-use super::{Filter, Reading, Threads};
+use super::{Filter, Opening, Threads};
 
 pub(super) const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Numbers are equal up to this times the absolute value of A's

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::parse::bytes;
-use super::{Checking, Filter, Reading, Types, Writing};
+use super::{Checking, Filter, Opening, Types, Writing};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) struct Files {
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
 }
 
 /// Several files instead of one.
@@ -110,7 +110,7 @@ pub(crate) struct SplitArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
     #[arg(long, alias = "shard-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,

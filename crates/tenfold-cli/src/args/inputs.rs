@@ -13,8 +13,6 @@ pub(crate) struct Inputs {
     /// The files to read; a directory is read as one archive
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) reading: Reading,
     /// Print JSON: one object, or an array when there are several files
     #[arg(long)]
     pub(crate) json: bool,
@@ -29,6 +27,16 @@ pub(crate) struct Reading {
     /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub(crate) assume: Option<DType>,
+}
+
+/// How files are opened by every command but `verify`, which is there to compare checksums.
+#[derive(Args, Debug)]
+pub(crate) struct Opening {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Do not compare checksums: what does not match them is read as it is, with a warning where it is a header
+    #[arg(long)]
+    pub(crate) no_verify: bool,
 }
 
 /// Which tensors.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::parse::key_value;
-use super::{Checking, Reading, Writing};
+use super::{Checking, Opening, Writing};
 
 pub(super) const META_EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct MetaGet {
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     /// Text as it is, with line breaks and control characters, and nothing behind it
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
@@ -70,7 +70,7 @@ pub(crate) struct MetaEdit {
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct MetaExport {
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
     /// Replace an output that exists
     #[arg(long)]
     pub(crate) force: bool,

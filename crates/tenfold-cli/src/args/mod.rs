@@ -16,7 +16,7 @@ pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs};
-pub(crate) use inputs::{Filter, Inputs, Reading, Threads};
+pub(crate) use inputs::{Filter, Inputs, Opening, Reading, Threads};
 pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };

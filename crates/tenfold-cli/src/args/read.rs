@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use tenfold::model::Slice;
 
 use super::parse::slices;
-use super::{Filter, Inputs, Reading, Threads};
+use super::{Filter, Inputs, Opening, Reading, Threads};
 
 pub(super) const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -55,6 +55,8 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
     #[command(flatten)]
+    pub(crate) opening: Opening,
+    #[command(flatten)]
     pub(crate) filter: Filter,
     /// In which order; that of the file unless told otherwise
     #[arg(long, value_enum, value_name = "ORDER")]
@@ -81,6 +83,8 @@ pub(crate) enum Sort {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// Warnings count as errors
     #[arg(long)]
     pub(crate) strict: bool,
@@ -102,6 +106,8 @@ pub(crate) struct DigestArgs {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
     #[command(flatten)]
+    pub(crate) opening: Opening,
+    #[command(flatten)]
     pub(crate) threads: Threads,
 }
 
@@ -109,6 +115,8 @@ pub(crate) struct DigestArgs {
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
+    #[command(flatten)]
+    pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Draw histograms, of 20 bins unless told otherwise; reads the data a second time
@@ -148,7 +156,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) opening: Opening,
 }
 
 /// What is taken along each dimension.

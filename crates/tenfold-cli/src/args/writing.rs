@@ -44,9 +44,6 @@ pub(crate) struct Writing {
     /// Which losses of metadata to accept; `dropped` includes `changed`
     #[arg(long, value_enum, value_name = "LOSS")]
     pub(crate) allow: Option<Allow>,
-    /// Do not compare the checksums of the input first: what is damaged is written as it is
-    #[arg(long)]
-    pub(crate) no_verify: bool,
     /// Say what would be done, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

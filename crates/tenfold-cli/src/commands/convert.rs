@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ConvertArgs, out: &mut Out<'_>) -> Result<Exit> {
         salvage: args.salvage,
         check: args.checking.or(false),
         shards: args.shard_size.map(Shards::Size),
-        ..Request::new("convert", inputs, &args.reading, output, &args.writing)
+        ..Request::new("convert", inputs, &args.opening, output, &args.writing)
     };
     let registry = Registry::standard();
     let target = target(&request, None, &registry)?;

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new(
             "extract",
             &files.inputs,
-            &files.reading,
+            &files.opening,
             &files.output,
             &args.writing,
         )

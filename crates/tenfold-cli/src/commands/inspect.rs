@@ -19,7 +19,7 @@ use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, show_name, show_path
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let opened = open(path, &args.inputs.reading).and_then(|archive| {
+        let opened = open(path, &args.opening).and_then(|archive| {
             // Long lists are loaded only to show all of them.
             let metadata = match args.full {
                 true => archive.load_metadata()?,

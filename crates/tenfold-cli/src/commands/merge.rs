@@ -22,7 +22,7 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new(
             "merge",
             &files.inputs,
-            &files.reading,
+            &files.opening,
             &files.output,
             &args.writing,
         )

@@ -23,11 +23,12 @@ use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
+use tenfold::format::Severity;
 use tenfold::io::Limits;
 use tenfold::model::{Metadata, SourceId};
 use tenfold::{Archive, Error, ErrorKind, OpenOptions, Tensor};
 
-use crate::args::{Filter, Inputs, Reading};
+use crate::args::{Filter, Inputs, Opening, Reading};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
 use crate::near::did_you_mean;
@@ -51,11 +52,49 @@ pub(crate) fn limits() -> Limits {
     LIMITS.get().copied().unwrap_or_default()
 }
 
+/// Opens a file as its options say. Without verification, what is wrong with it is said.
+pub(crate) fn open(path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
+    let archive = open_silently(path, opening)?;
+    if opening.no_verify {
+        say_warnings(path, &archive);
+    }
+    Ok(archive)
+}
+
 /// Opens a file as its options say.
-pub(crate) fn open(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
+pub(crate) fn open_silently(path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
+    open_with(path, &options(opening).limits(limits()))
+}
+
+/// Opens a file whose checksums count.
+pub(crate) fn open_verified(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
     refuse_no_file(path)?;
     refuse_pattern(path)?;
-    opening(reading).limits(limits()).open(path)
+    reading_options(reading).limits(limits()).open(path)
+}
+
+/// Opens a file. The error of one whose checksum alone is wrong says how to open it.
+pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> tenfold::Result<Archive> {
+    refuse_no_file(path)?;
+    refuse_pattern(path)?;
+    options.open(path).map_err(|error| {
+        let unverified = || options.clone().checksums(false).open(path);
+        if error.kind() == ErrorKind::Mismatch && unverified().is_ok() {
+            error.adding("; --no-verify opens it as it is")
+        } else {
+            error
+        }
+    })
+}
+
+/// Says what was noticed when a file was opened.
+pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
+    let path = show_path(path);
+    for finding in archive.findings() {
+        if finding.severity > Severity::Note {
+            say(format_args!("{path}: warning: {}", finding.message));
+        }
+    }
 }
 
 /// Says of `-` that streams are neither read nor written (a file of that name is `./-`), and of addresses and patterns
@@ -119,8 +158,13 @@ pub(crate) fn no_metadata(path: &Path, metadata: &Metadata, key: &str) -> String
     format!("{file}: there is no metadata {key:?}{hint}")
 }
 
+/// How a file is opened.
+pub(crate) fn options(opening: &Opening) -> OpenOptions {
+    reading_options(&opening.reading).checksums(!opening.no_verify)
+}
+
 /// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
-pub(crate) fn opening(reading: &Reading) -> OpenOptions {
+fn reading_options(reading: &Reading) -> OpenOptions {
     OpenOptions::new()
         .mmap(false)
         .format(reading.from.as_deref())

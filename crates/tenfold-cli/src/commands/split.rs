@@ -22,7 +22,7 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new(
             "split",
             &args.inputs,
-            &args.reading,
+            &args.opening,
             &args.output,
             &args.writing,
         )

@@ -19,8 +19,7 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let compute = |path: &Path| {
-        let archive =
-            open(path, &args.inputs.reading).map_err(|error| Failure::about(path, &error))?;
+        let archive = open(path, &args.opening).map_err(|error| Failure::about(path, &error))?;
         refuse_nothing(&args.inputs, &args.filter, &archive)?;
         let archive = match names.is_all() {
             true => archive,

@@ -11,7 +11,7 @@ use tenfold::{Archive, Error, ErrorKind, ops};
 use crate::args::VerifyArgs;
 use crate::commands::against::Lists;
 use crate::commands::{
-    directory_of, for_each_file, format_name, json_for_each_file, len_bytes, open,
+    directory_of, for_each_file, format_name, json_for_each_file, len_bytes, open_verified,
 };
 use crate::failure::{Exit, Failure, Result};
 use crate::json::Json;
@@ -59,7 +59,7 @@ impl Checked {
         missing: &[(PathBuf, String)],
     ) -> Result<Self> {
         let expected = lists.map(|lists| lists.of(path)).transpose()?;
-        match open(path, &args.inputs.reading) {
+        match open_verified(path, &args.reading) {
             Ok(archive) => {
                 let threads = args.threads.count();
                 let mut findings = ops::verify(&archive, threads);

@@ -73,7 +73,9 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a header whose checksum does not match is refused.
+    /// Whether checksums are verified. Without it, a header that does not match its checksum is read as it is, with a
+    /// warning, and so is everything whose checksum cannot be understood. Those of tensor data are not compared when a
+    /// file is opened; [`ConvertOptions::verify`](crate::ops::ConvertOptions::verify) is about them.
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.no_checksums = !checksums;
@@ -138,17 +140,25 @@ impl OpenOptions {
             None => self.registry.detect(&*source, name)?,
         };
         let codec = entry.codec()?;
-        let mut cx = Context::new(&source, name, &self.limits)
-            .with_siblings(siblings)
-            .strict(self.strict)
-            .checksums(!self.no_checksums)
-            .salvage(self.salvage)
-            .assume_dtype(self.assumed_dtype);
-        let manifest = codec
-            .describe(&mut cx)
-            .and_then(|manifest| within_rank(manifest, self.limits.rank))
-            .map_err(|error| error.in_format(entry.spec.id))?;
-        let (files, findings) = cx.finish();
+        let describe = |strict, salvage| {
+            let mut cx = Context::new(&source, name, &self.limits)
+                .with_siblings(siblings)
+                .strict(strict)
+                .checksums(!self.no_checksums)
+                .salvage(salvage)
+                .assume_dtype(self.assumed_dtype);
+            let manifest = codec.describe(&mut cx)?;
+            Ok((within_rank(manifest, self.limits.rank)?, cx.finish()))
+        };
+        let described = describe(self.strict, self.salvage).map_err(|error: Error| {
+            // What else is wrong with a damaged file shows only when it is read on.
+            let hint = (error.whole())
+                .filter(|_| describe(false, true).is_ok())
+                .map(|whole| format!("{whole}; convert --salvage writes what is complete"));
+            let error = error.adding(&hint.unwrap_or_default());
+            error.in_format(entry.spec.id)
+        });
+        let (manifest, (files, findings)) = described?;
         let (names, sources) = files.into_iter().unzip();
         Ok(Archive::assemble(
             Some(entry.spec),

@@ -108,7 +108,7 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Whether checksums of headers must match.
+    /// Whether checksums must match.
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = checksums;
@@ -167,7 +167,8 @@ impl<'a> Context<'a> {
         self.limits
     }
 
-    /// Whether a header whose checksum does not match is refused.
+    /// Whether checksums count. Where they do not, [`mismatch`](Self::mismatch) is a warning, and one that cannot be
+    /// understood keeps nothing from being read.
     pub fn checks_checksums(&self) -> bool {
         self.checksums
     }
@@ -243,6 +244,19 @@ impl<'a> Context<'a> {
             ..Finding::from(&error)
         });
         Ok(())
+    }
+
+    /// Reports a checksum that does not match: an error, or a warning for those who do not verify.
+    pub fn mismatch(
+        &mut self,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
+        match self.checksums {
+            true => Err(Error::mismatch(rule, message).at(at)),
+            false => self.warn(rule, at, message),
+        }
     }
 
     /// Says what was checked, for those who ask for a verification.

@@ -10,8 +10,6 @@ mod registry;
     feature = "burnpack",
     feature = "gguf",
     feature = "mag",
-    feature = "npz",
-    feature = "primitiv",
     feature = "safetensors"
 ))]
 pub(crate) mod salvage;

@@ -34,7 +34,7 @@ pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
 pub(crate) use layouts::{Scatter, check as check_layout};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
-pub(crate) use symmetric::{Triangle, check_symmetry};
+pub(crate) use symmetric::{NO_NEGATIVE, Triangle, check_symmetry};
 pub(crate) use view::{Pieces, View};
 
 use crate::error::{Error, Result};

@@ -252,6 +252,16 @@ fn the_matching_reading_of_the_checksum_is_named() {
             Severity::Warning,
             "CRC-32C of header and records with the field as 0",
         ),
+        (
+            "spec_crc_crc32_without_field",
+            Severity::Warning,
+            "CRC-32 of header and records without the field",
+        ),
+        (
+            "spec_crc_crc32c_without_field",
+            Severity::Warning,
+            "CRC-32C of header and records without the field",
+        ),
     ];
     for (name, severity, text) in readings {
         let archive = open(&valid(name)).unwrap();
@@ -271,6 +281,54 @@ fn the_matching_reading_of_the_checksum_is_named() {
             .read(Arc::new(Bytes::from(valid(name))), None);
         assert_eq!(strict.is_ok(), severity == Severity::Note, "{name}");
     }
+}
+
+#[test]
+fn the_reading_of_the_checksum_that_is_written_can_be_chosen() {
+    let with = |word: &str, version: &str| {
+        let mut options = options(version);
+        options.options = vec![("checksum".into(), word.into())];
+        options
+    };
+    // Each of these was made with one of them.
+    for (word, name) in [
+        ("crc32c-behind", "spec_all_dtypes"),
+        ("crc32c-zeroed", "spec_crc_crc32c_with_zeroed_field"),
+        ("crc32c-without", "spec_crc_crc32c_without_field"),
+        ("crc32-behind", "spec_crc_crc32_after_field"),
+        ("crc32-zeroed", "spec_crc_crc32_with_zeroed_field"),
+        ("crc32-without", "spec_crc_crc32_without_field"),
+    ] {
+        let bytes = valid(name);
+        let archive = open(&bytes).unwrap();
+        assert!(
+            write(&archive, &with(word, "spec-1")).unwrap() == bytes,
+            "{name}"
+        );
+    }
+    let archive = one_tensor("a", DType::F32, &[2]).finish();
+    let usual = write(&archive, &options("spec-1")).unwrap();
+    assert!(write(&archive, &with("crc32c-behind", "spec-1")).unwrap() == usual);
+    for (word, version) in [
+        ("crc32", "spec-1"),
+        ("crc32-zeroed", "archive-1"),
+        ("crc32c-behind", "snapshot-0.3.0"),
+    ] {
+        let error = write(&archive, &with(word, version)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+    }
+}
+
+#[test]
+fn a_key_that_is_too_long_is_refused_with_the_limit() {
+    let bytes = fs::read(fixtures("reject").join("spec_key_too_long.mag")).unwrap();
+    for bytes in [&bytes[..], &bytes[..1000]] {
+        let error = open(bytes).err().unwrap();
+        assert!(error.message().contains("at most 65535 bytes"), "{error}");
+    }
+    let long = one_tensor(&"k".repeat(65536), DType::F32, &[2]).finish();
+    let error = write(&long, &options("spec-1")).err().unwrap();
+    assert!(error.message().contains("at most 65535 bytes"), "{error}");
 }
 
 #[test]

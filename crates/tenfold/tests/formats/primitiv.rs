@@ -640,3 +640,22 @@ fn every_rule_that_files_are_refused_under_is_on_the_page() {
         }
     }
 }
+
+#[test]
+fn a_batch_is_a_note() {
+    for (name, of) in [
+        ("tensor_batched", "batch 4 of tensor \"tensor_batched\""),
+        ("shape_batched", "batch 6 of the shape"),
+        ("tensor_matrix", ""),
+    ] {
+        let archive = Archive::open(valid(name)).unwrap();
+        let notes: Vec<_> = ops::verify(&archive, 1)
+            .into_iter()
+            .filter(|finding| finding.rule == "primitiv.batch")
+            .map(|finding| (finding.severity, finding.message))
+            .collect();
+        let expected = format!("{of}; the specification says always 1");
+        let expected = (!of.is_empty()).then_some((Severity::Note, expected));
+        assert_eq!(notes, Vec::from_iter(expected), "{name}");
+    }
+}

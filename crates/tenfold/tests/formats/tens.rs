@@ -665,3 +665,47 @@ fn names_and_symmetries_survive_a_way_through_ztensor() {
         );
     }
 }
+
+#[test]
+fn what_a_verification_warns_of_is_named() {
+    let warnings = |name: &str| -> Vec<_> {
+        let findings = ops::verify(&open(&fixture(name)), 1);
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.severity < Severity::Error)
+        );
+        let warnings = findings.into_iter();
+        warnings
+            .filter(|finding| finding.severity == Severity::Warning)
+            .map(|finding| (finding.rule, finding.message))
+            .collect()
+    };
+    let padding = warnings("padding_not_zero");
+    let [(rule, message)] = padding.as_slice() else {
+        panic!("{padding:?}");
+    };
+    assert_eq!(rule, "tens.padding");
+    assert_eq!(message, "padding that should be 0 is ffffff");
+    for (name, at) in [
+        ("packed_antisymmetric_least_integer", "element 1 "),
+        ("ix_packed_least_integer", "entry 1 "),
+        ("symmetry_unpacked_least_integer", "the element at [2, 0] "),
+    ] {
+        let mut found = warnings(name);
+        let (rule, message) = found.pop().unwrap();
+        assert_eq!(rule, "tens.symmetry", "{name}");
+        assert!(message.contains("least integer"), "{name}: {message}");
+        assert!(message.starts_with(at), "{name}: {message}");
+        let padded = found.iter().any(|(rule, _)| rule == "tens.padding");
+        let claims = name == "symmetry_unpacked_least_integer";
+        assert_eq!((found.len(), padded), (claims.into(), claims), "{found:?}");
+    }
+    for name in [
+        "padding_3",
+        "packed_antisymmetric_SINT2_be",
+        "ix_f32_padded_end",
+    ] {
+        assert_eq!(warnings(name), [], "{name}");
+    }
+}

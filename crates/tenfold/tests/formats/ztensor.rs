@@ -888,6 +888,27 @@ fn what_is_said_of_data_that_cannot_be_read_is_listed() {
 }
 
 #[test]
+fn a_manifest_that_does_not_match_its_hash_is_read_with_a_warning_on_request() {
+    let mut bytes = fs::read(fixture("v2_cli_convert")).unwrap();
+    // The hash is in the middle of the last 40 bytes.
+    let at = bytes.len() - 24;
+    bytes[at] ^= 1;
+    let read = |verify: bool| {
+        let options = OpenOptions::new().checksums(verify);
+        options.read(Arc::new(Bytes::from(bytes.clone())), None)
+    };
+    let error = read(true).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Mismatch);
+    assert_eq!(error.rule(), "ztensor.manifest-hash");
+    let archive = read(false).unwrap();
+    let findings = archive.findings().iter();
+    let found = |rule: &str| findings.clone().find(|finding| finding.rule == rule);
+    let warning = found("ztensor.manifest-hash").unwrap();
+    assert_eq!(warning.severity, Severity::Warning);
+    assert_eq!(content(&archive), content(&open("v2_cli_convert")));
+}
+
+#[test]
 fn an_unknown_logical_type_of_1_2_is_shown_as_it_is_stored_and_refused_when_strict() {
     let archive = open("v12_logical_types");
     assert_eq!(archive.get("odd").unwrap().info().dtype, DType::U8);

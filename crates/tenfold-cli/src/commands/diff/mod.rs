@@ -20,7 +20,10 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let archive = commands::open(path, &args.reading);
+        let archive = match args.quiet {
+            true => commands::open_silently(path, &args.opening),
+            false => commands::open(path, &args.opening),
+        };
         let archive = archive.map_err(|error| Failure::about(path, &error))?;
         Ok::<_, Failure>(match names.is_all() {
             true => archive,

@@ -93,7 +93,7 @@ fn rewrite(
         ..Request::new(
             "meta-edit",
             std::slice::from_ref(file),
-            &edit.reading,
+            &edit.opening,
             &edit.output,
             &edit.writing,
         )

@@ -10,7 +10,7 @@ use tenfold::io::{AtomicOutput, Output};
 use tenfold::model::{Metadata, Value};
 use tenfold::ops;
 
-use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Reading};
+use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Opening};
 use crate::commands::{no_metadata, open, tensor_named};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::{Json, short_value};
@@ -27,9 +27,9 @@ pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
 }
 
 /// The metadata of the file or of a tensor, with all lists loaded.
-fn read(path: &Path, reading: &Reading, tensor: Option<&str>) -> Result<(Archive, Metadata)> {
+fn read(path: &Path, opening: &Opening, tensor: Option<&str>) -> Result<(Archive, Metadata)> {
     let about = |error| Failure::about(path, &error);
-    let archive = open(path, reading).map_err(about)?;
+    let archive = open(path, opening).map_err(about)?;
     let metadata = match tensor {
         None => archive.load_metadata().map_err(about)?,
         Some(name) => tensor_named(&archive, path, name)?.info().metadata.clone(),
@@ -38,7 +38,7 @@ fn read(path: &Path, reading: &Reading, tensor: Option<&str>) -> Result<(Archive
 }
 
 fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
-    let (archive, metadata) = read(&args.file, &args.reading, args.tensor.as_deref())?;
+    let (archive, metadata) = read(&args.file, &args.opening, args.tensor.as_deref())?;
     let mut exit = Exit::Done;
     let mut found = Metadata::new();
     for key in &args.keys {
@@ -118,7 +118,7 @@ fn write_json(
 }
 
 fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
-    let (_, metadata) = read(&args.file, &args.reading, args.tensor.as_deref())?;
+    let (_, metadata) = read(&args.file, &args.opening, args.tensor.as_deref())?;
     let text = ops::metadata_to_json(&metadata)?;
     let Some(path) = &args.output else {
         out.write_all(text.as_bytes())?;

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
         ..Request::new(
             "rename",
             &files.inputs,
-            &files.reading,
+            &files.opening,
             &files.output,
             &args.writing,
         )

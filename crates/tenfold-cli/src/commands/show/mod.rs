@@ -19,7 +19,7 @@ use find::find;
 
 pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
     let about = |error: Error| Failure::about(&args.file, &error);
-    let archive = open(&args.file, &args.reading).map_err(about)?;
+    let archive = open(&args.file, &args.opening).map_err(about)?;
     let tensor = find(&archive, args)?;
     let slices = args.slice.as_deref().unwrap_or_default();
     let sliced = tensor.slice(slices).map_err(|error| match error.kind() {

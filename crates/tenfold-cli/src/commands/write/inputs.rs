@@ -7,7 +7,7 @@ use tenfold::model::SourceId;
 use tenfold::{Archive, ErrorKind};
 
 use super::{Request, names, output};
-use crate::commands::{directory_of, limits, opening, refuse_no_file, refuse_pattern};
+use crate::commands::{directory_of, limits, open_with, options, say_warnings};
 use crate::failure::{Failure, Result};
 use crate::output::{Clean, say, show_path};
 
@@ -118,15 +118,19 @@ impl Request<'_> {
 
     /// The file, or what is whole of it: then the reason why that is not everything is said.
     fn open_one(&self, input: &Path) -> tenfold::Result<Archive> {
-        refuse_no_file(input)?;
-        refuse_pattern(input)?;
         let mut limits = limits();
         if let Some(bytes) = self.max_dense {
             limits = limits.with_dense_bytes(bytes);
         }
-        let opening = opening(self.reading).limits(limits);
-        let archive = opening.salvage(self.salvage).open(input)?;
-        if !self.salvage || self.writing.quiet {
+        let options = options(self.opening).limits(limits);
+        let archive = open_with(input, &options.salvage(self.salvage))?;
+        if self.writing.quiet {
+            return Ok(archive);
+        }
+        if !self.salvage {
+            if self.opening.no_verify {
+                say_warnings(input, &archive);
+            }
             return Ok(archive);
         }
         for finding in archive.findings() {

@@ -17,7 +17,7 @@ use tenfold::io::AtomicOutput;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
 use tenfold::{Archive, Error};
 
-use crate::args::{Filter, Reading, Writing};
+use crate::args::{Filter, Opening, Writing};
 use crate::commands::{Names, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Clean, Out, count, say};
@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
     /// The command, for the JSON that says what was done.
     pub(crate) command: &'static str,
     pub(crate) inputs: &'a [PathBuf],
-    pub(crate) reading: &'a Reading,
+    pub(crate) opening: &'a Opening,
     pub(crate) output: &'a Path,
     pub(crate) writing: &'a Writing,
     /// Whether contents are compared.
@@ -59,14 +59,14 @@ impl<'a> Request<'a> {
     pub(crate) fn new(
         command: &'static str,
         inputs: &'a [PathBuf],
-        reading: &'a Reading,
+        opening: &'a Opening,
         output: &'a Path,
         writing: &'a Writing,
     ) -> Self {
         Self {
             command,
             inputs,
-            reading,
+            opening,
             output,
             writing,
             check: false,

@@ -32,7 +32,7 @@ impl Request<'_> {
             Some(Allow::Changed) => Effect::Changed,
             Some(Allow::Dropped) => Effect::Dropped,
         };
-        options.verify = !writing.no_verify;
+        options.verify = !self.opening.no_verify;
         options.check = self.check;
         options.shards = self.shards;
         options.file_per_tensor = is_directory(self.output) && self.shards.is_none();

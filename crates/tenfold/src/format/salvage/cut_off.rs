@@ -1,6 +1,5 @@
 //! A file that ends before its tensors do: which of them are whole, and what becomes of the others.
 
-use super::HINT;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::{Payload, SourceId, TensorInfo};
@@ -33,11 +32,10 @@ impl CutOff {
     pub(crate) fn settle(&self, cx: &mut Context<'_>, tensors: &mut [TensorInfo]) -> Result<()> {
         let (count, whole) = self.whole(tensors);
         if !cx.salvages() {
-            let hint = match count {
-                0 => "",
-                _ => HINT,
-            };
-            return Err(self.error().adding(&whole).adding(hint));
+            return Err(match count {
+                0 => self.error().adding(&whole),
+                _ => self.error().leaving(whole),
+            });
         }
         for tensor in tensors {
             self.mark(tensor);

@@ -11,7 +11,7 @@
 //!
 //! | offset | size | field       | notes                                                       |
 //! |--------|------|-------------|-------------------------------------------------------------|
-//! | 8      | 4    | checksum    | CRC-32C of bytes 12 .. end of the records                   |
+//! | 8      | 4    | checksum    | CRC-32C of bytes 12 .. end of the records (`spec-1`: five other readings too) |
 //! | 12     | 4    | num_tensors |                                                             |
 //! | 16     | 4    | num_meta_kv |                                                             |
 //! | 20     | 4    | aux         | 0                                                           |
@@ -56,7 +56,7 @@ mod tables;
 #[cfg(feature = "mag")]
 pub use codec::Mag;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{DType, Layout, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -146,7 +146,11 @@ pub static SPEC: Spec = Spec {
             },
         },
     ],
-    options: &[],
+    options: &[OptionSpec {
+        key: "checksum",
+        value: "crc32c-behind|crc32c-zeroed|crc32c-without|crc32-behind|crc32-zeroed|crc32-without",
+        help: "what the checksum of spec-1 is computed over: the bytes behind it (crc32c-behind unless told otherwise), or all of the header and the records, with the field as 0 or without it",
+    }],
 };
 
 const SPEC_1: &str = "spec-1";

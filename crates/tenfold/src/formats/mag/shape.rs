@@ -47,19 +47,19 @@ pub(super) fn from_slots(slots: &[i64; 6], dtype: DType, data_length: u64) -> Re
         let negative = |_| Error::malformed("mag.shape", format!("negative size in {slots:?}"));
         sizes.push(u64::try_from(slot).map_err(negative)?);
     }
-    let used = if sizes.contains(&0) {
+    let filled_with_zeros = sizes.last() == Some(&0);
+    let used = if filled_with_zeros {
         sizes
             .iter()
             .rposition(|&size| size > 0)
             .map_or(0, |last| last + 1)
     } else {
-        // Filled up with 1; a shape of ones alone keeps one of them.
+        // All six are used, or they are filled up with 1, behind a size of 0 too; a shape of ones alone keeps one.
         sizes
             .iter()
-            .rposition(|&size| size > 1)
+            .rposition(|&size| size != 1)
             .map_or(1, |last| last + 1)
     };
-    let filled_with_zeros = sizes.contains(&0);
     sizes.truncate(used);
     if data_length == 0 && filled_with_zeros && !sizes.contains(&0) {
         sizes.push(0);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn slots_mean_what_the_fact_sheet_says() {
         let shape = |slots: [i64; 6], elements: u64| from_slots(&slots, DType::F32, elements * 4);
-        let cases: [([i64; 6], u64, &[u64]); 12] = [
+        let cases: [([i64; 6], u64, &[u64]); 16] = [
             ([2, 3, 0, 0, 0, 0], 6, &[2, 3]),
             ([2, 3, 1, 1, 1, 1], 6, &[2, 3]),
             ([6, 3, 1, 1, 0, 0], 18, &[6, 3, 1, 1]),
@@ -115,6 +115,10 @@ mod tests {
             ([2, 1, 1, 1, 1, 3], 6, &[2, 1, 1, 1, 1, 3]),
             ([0, 3, 0, 0, 0, 0], 0, &[0, 3]),
             ([0, 0, 0, 0, 0, 2], 0, &[0, 0, 0, 0, 0, 2]),
+            ([0, 1, 1, 1, 1, 1], 0, &[0]),
+            ([2, 0, 3, 1, 1, 1], 0, &[2, 0, 3]),
+            ([0, 0, 0, 0, 0, 1], 0, &[0, 0, 0, 0, 0]),
+            ([0, 1, 1, 0, 0, 0], 0, &[0, 1, 1]),
         ];
         for (slots, elements, expected) in cases {
             assert_eq!(shape(slots, elements).unwrap(), expected, "{slots:?}");
@@ -122,6 +126,7 @@ mod tests {
         let refused = |slots, elements| shape(slots, elements).unwrap_err().rule();
         assert_eq!(refused([2, 0, 3, 0, 0, 0], 6), "mag.length");
         assert_eq!(refused([2, 3, 0, 0, 0, 0], 5), "mag.length");
+        assert_eq!(refused([2, 0, 3, 1, 1, 1], 6), "mag.length");
         assert_eq!(refused([2, 3, 1, 1, 1, 1], 0), "mag.length");
         assert_eq!(refused([0, 0, 0, 0, 0, 0], 2), "mag.length");
         assert_eq!(refused([-2, -3, 0, 0, 0, 0], 6), "mag.shape");
@@ -155,6 +160,7 @@ mod tests {
             &[2, 2, 2, 2, 2, 1],
             &[1; 6],
             &[1; 7],
+            &[2, 0, 3, 1, 1, 1],
             &[0, 0],
             &[1 << 63],
         ] {

@@ -4,7 +4,6 @@ use super::ZIP;
 use super::codec::{Contained, array_name, refuse_ambiguous};
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::format::salvage::HINT;
 use crate::model::Manifest;
 use crate::prelude::*;
 use crate::wire::zip::{Front, Member};
@@ -28,10 +27,13 @@ pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
     for member in &front.whole {
         arrays.extend(array_name(cx.source(), member)?);
     }
-    let error = error.adding(&summary(&arrays, front.at_directory));
+    let summary = summary(&arrays, front.at_directory);
+    if !cx.salvages() && !arrays.is_empty() {
+        return Err(error.leaving(summary));
+    }
+    let error = error.adding(&summary);
     if !cx.salvages() {
-        let hint = if arrays.is_empty() { "" } else { HINT };
-        return Err(error.adding(hint));
+        return Err(error);
     }
     let cut = match front.cut {
         Some(member) if array_name(cx.source(), &member)?.is_some() => Some(member),

@@ -4,7 +4,6 @@ use super::raw::{self, Configs, Header, Key, Parser, Shape};
 use super::values::DataType;
 use super::{MAGIC, SPEC, VERSION, names, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::salvage::HINT;
 use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{DType, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value};
@@ -82,6 +81,9 @@ struct Described<'a> {
     complete: usize,
     /// How many parameters, or tensors of one parameter, should be there.
     announced: Option<u64>,
+    /// Tensors with a batch: how many, and the first with its place.
+    batches: u64,
+    batched: Option<(String, Range<u64>)>,
 }
 
 impl<'a> Described<'a> {
@@ -93,6 +95,8 @@ impl<'a> Described<'a> {
             claimed: 0,
             complete: 0,
             announced: None,
+            batches: 0,
+            batched: None,
         }
     }
 
@@ -108,9 +112,30 @@ impl<'a> Described<'a> {
         if data_type == DataType::Model {
             self.warn_about_prefixes(cx)?;
         }
+        self.note_batches(cx);
         let end = cx.source().len();
         self.manifest.region(self.claimed..end, "header");
         Ok(())
+    }
+
+    /// The specification has the sentence, and the library writes batches nevertheless.
+    fn note_batches(&mut self, cx: &mut Context<'_>) {
+        if let Some((first, at)) = self.batched.take() {
+            let more = match self.batches {
+                1 => String::new(),
+                n => format!(", and {} more tensors have one", n - 1),
+            };
+            let message = format!("{first}{more}; the specification says always 1");
+            cx.note("primitiv.batch", at, message);
+        }
+    }
+
+    fn has_batch(&mut self, batch: u32, at: Range<u64>, of: impl FnOnce() -> String) {
+        if batch != 1 {
+            self.batches += 1;
+            self.batched
+                .get_or_insert_with(|| (format!("batch {batch} of {}", of()), at));
+        }
     }
 
     fn object(&mut self, name: &str, data_type: DataType) -> Result<()> {
@@ -130,7 +155,9 @@ impl<'a> Described<'a> {
     }
 
     fn shape(&mut self) -> Result<()> {
+        let at = self.parser.pos();
         let Shape { dims, batch } = Shape::parse(&mut self.parser)?;
+        self.has_batch(batch, at..self.parser.pos(), || "the shape".to_owned());
         let dims = dims.into_iter().map(Value::U32).collect();
         self.manifest.metadata.push("dims", Value::List(dims));
         self.manifest.metadata.push("batch", Value::U32(batch));
@@ -191,6 +218,7 @@ impl<'a> Described<'a> {
 
     fn tensor(&mut self, at: u64, name: String, tensor: raw::Tensor, address: Address<'_>) {
         let raw::Tensor { shape, data } = tensor;
+        self.has_batch(shape.batch, at..data.start, || format!("tensor {name:?}"));
         let batch = (shape.batch > 1).then_some(shape.batch);
         let shape = shape.dims.into_iter().chain(batch).map(u64::from);
         let mut info = TensorInfo::new(name, DType::F32, shape.collect(), Layout::ColumnMajor);
@@ -218,12 +246,13 @@ impl<'a> Described<'a> {
             return Err(error);
         };
         self.manifest.tensors.truncate(self.complete);
-        let error = error.adding(&self.summary(announced));
+        let summary = self.summary(announced);
+        if self.complete > 0 && !cx.salvages() {
+            return Err(error.leaving(summary));
+        }
+        let error = error.adding(&summary);
         if self.complete == 0 {
             return Err(error);
-        }
-        if !cx.salvages() {
-            return Err(error.adding(HINT));
         }
         let rest = self.claimed..cx.source().len();
         let at = error.range().map_or(rest, |(_, range)| range);

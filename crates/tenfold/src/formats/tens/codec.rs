@@ -5,6 +5,7 @@ use super::raw::{
     Chunk, DENSDATA, Dimension, Header, IX, PK, SP, SYMMETRY, SymmetryBody, TRUNCATED, VERSION_09,
 };
 use super::{SPEC, V09, plan};
+use crate::digest::hex;
 use crate::error::{Error, Result};
 use crate::format::{Context, Format, Plan, PlanOptions, Spec, Survey};
 use crate::io::Reader;
@@ -148,6 +149,7 @@ impl File {
             let end = chunk.at + chunk.total;
             if chunk.magic == *SYMMETRY {
                 claims.push((self.claim(r, &chunk)?, chunk.at..end));
+                check_padding(cx, r, end)?;
             } else {
                 unknown.push(Value::Str(chunk.name()));
                 manifest.kept.push(Kept {
@@ -170,7 +172,9 @@ impl File {
             }
         };
         let start = tensor.parts.first().and_then(|part| part.payload.stored());
-        manifest.region(0..start.map_or(r.pos(), |(_, range)| range.start), "header");
+        let (data, end) = start.map_or((r.pos(), r.pos()), |(_, range)| (range.start, range.end));
+        manifest.region(0..data, "header");
+        manifest.region(end..r.pos(), "padding");
         tensor.metadata = self.metadata(if is_table { "index-value" } else { "dense" });
         self.describe_symmetries(&mut tensor, &claims)?;
         if !unknown.is_empty() {
@@ -259,7 +263,7 @@ impl File {
 
     fn dense(
         &self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         r: &mut Reader<'_>,
         chunk: &Chunk,
         packing: Vec<Symmetry>,
@@ -300,7 +304,8 @@ impl File {
             return Err(Error::malformed(TRUNCATED, message).at(chunk.at..r.pos() + r.remaining()));
         }
         let at = r.pos();
-        r.skip(chunk.total - Chunk::LEN, "data")?;
+        r.skip(len, "data")?;
+        check_padding(cx, r, chunk.at + chunk.total)?;
         if r.remaining() > 0 {
             let message = format!(
                 "{} bytes behind the data, which ends the file",
@@ -394,6 +399,19 @@ impl File {
 enum Data {
     Dense(Chunk),
     Pairs(u64),
+}
+
+/// Goes on to the end of a chunk. What fills it up should be 0, and is not looked at otherwise.
+fn check_padding(cx: &mut Context<'_>, r: &mut Reader<'_>, end: u64) -> Result<()> {
+    let at = r.pos();
+    let padding = r.take(end.saturating_sub(at), "padding")?;
+    match padding.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => {
+            let message = format!("padding that should be 0 is {}", hex(&padding));
+            cx.warn("tens.padding", at..end, message)
+        }
+    }
 }
 
 fn past_end(chunk: &Chunk, r: &Reader<'_>) -> String {

@@ -11,7 +11,7 @@ use crate::format::{Control, Finding, Severity};
 use crate::model::{DType, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{View, check_bools, check_content, check_layout, check_symmetry};
+use crate::transform::{NO_NEGATIVE, View, check_bools, check_content, check_layout, check_symmetry};
 
 use checksums::{Sum, compare_checksum, compare_seal};
 
@@ -233,6 +233,13 @@ impl Checked {
             if let Some(index) = verdict.violation {
                 let message = format!(
                     "the element at {index:?} is not {} of the one that a symmetry of the file says",
+                    symmetry.operation
+                );
+                self.warn(tensor, Error::malformed("symmetry", message));
+            }
+            if let Some(index) = verdict.wrapped {
+                let message = format!(
+                    "the element at {index:?} should be {} of the least integer: {NO_NEGATIVE}",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));

@@ -10,7 +10,7 @@ use crate::prelude::*;
 use crate::transform::elements::ElementMap;
 use crate::transform::select::{Gather, Runs, Selected, Stored};
 use crate::transform::strides::strides;
-use crate::transform::symmetric::{Apply, Orbits};
+use crate::transform::symmetric::{Apply, NO_NEGATIVE, Orbits};
 use crate::transform::{Body, Data, as_size};
 
 /// Entries that are looked at together.
@@ -44,13 +44,7 @@ pub(super) fn some<'a>(tensor: &Opening<'a, '_>, selection: Selection) -> Result
 pub(super) fn check(tensor: &Opening<'_, '_>, rises: bool) -> Result<Vec<Deviation>> {
     let scatter = Scatter::load(tensor.data, tensor.tensor, Order::RowMajor)?;
     let warnings = scatter.check_orbits()?.into_iter();
-    let mut deviations: Vec<_> = warnings
-        .map(|message| Deviation {
-            rule: "symmetry",
-            message,
-            is_content: false,
-        })
-        .collect();
+    let mut deviations: Vec<_> = warnings.map(Deviation::of_symmetry).collect();
     if rises && !scatter.is_sorted() {
         deviations.push(Deviation {
             rule: "sparse",
@@ -357,6 +351,7 @@ impl Scatter {
         let steps = LEAST.max(self.entries.len().saturating_mul(PER_ENTRY));
         let mut first: LookupMap<u64, Entry> = LookupMap::default();
         let mut warnings = Vec::new();
+        let mut wrapped = None;
         let mut left = steps / self.orbits.cost().max(1);
         for entry in self.entries.iter().filter(|_| !self.orbits.is_trivial()) {
             let Ok(orbit) = self.orbits.of(entry.place, left) else {
@@ -369,6 +364,14 @@ impl Scatter {
             if let Some(other) = first.insert(lowest.unwrap_or(entry.place), *entry) {
                 return Err(same_orbit(&other, entry));
             }
+            let wraps = |(_, operation): &&(u64, Operation)| {
+                let apply = self.apply(*operation);
+                let value = self.stored_value(entry);
+                apply.is_some_and(|apply| apply.first_wrapped(value).is_some())
+            };
+            if wrapped.is_none() {
+                wrapped = orbit.places.iter().find(wraps).map(|_| entry.value);
+            }
             let varies = |operation: &Operation| !self.is_fixed(entry, *operation);
             if let Some(operation) = orbit.fixing.iter().find(|op| varies(op))
                 && warnings.is_empty()
@@ -379,6 +382,9 @@ impl Scatter {
                 ));
             }
         }
+        warnings.extend(wrapped.map(|entry| {
+            format!("entry {entry} is the least integer, and a symmetry negates it: {NO_NEGATIVE}")
+        }));
         Ok(warnings)
     }
 

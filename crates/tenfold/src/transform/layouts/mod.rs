@@ -66,6 +66,16 @@ pub(crate) struct Deviation {
     pub(crate) is_content: bool,
 }
 
+impl Deviation {
+    fn of_symmetry(message: String) -> Self {
+        Self {
+            rule: "symmetry",
+            message,
+            is_content: false,
+        }
+    }
+}
+
 /// What a layout answers. All of it is about elements as they are stored: casts come behind it.
 pub(super) trait Arrangement: Sync {
     /// All elements one after the other in an order.

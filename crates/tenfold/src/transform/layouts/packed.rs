@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::{Axis, Layout, Order, Selection, Symmetry};
 use crate::prelude::*;
 use crate::transform::select::{Runs, Selected, Stored};
-use crate::transform::symmetric::{Apply, Group, Triangle, Unpack};
+use crate::transform::symmetric::{Apply, Group, NO_NEGATIVE, Triangle, Unpack};
 use crate::transform::{Body, as_size};
 
 pub(super) struct Packed;
@@ -37,15 +37,16 @@ impl Arrangement for Packed {
             symmetry(tensor)?,
             Order::ColumnMajor,
         )?;
-        let violation = unpack.diagonal_violation()?;
-        let deviation = violation.map(|n| Deviation {
-            rule: "symmetry",
-            message: format!(
-                "the diagonal at {n} is not what the symmetry makes of it; it is read as stored"
-            ),
-            is_content: false,
+        let violation = unpack.diagonal_violation()?.map(|n| {
+            format!("the diagonal at {n} is not what the symmetry makes of it; it is read as stored")
         });
-        Ok(deviation.into_iter().collect())
+        let wrapped = unpack.first_wrapped()?.map(|n| {
+            format!(
+                "element {n} of those stored is the least integer, and the symmetry negates it: {NO_NEGATIVE}"
+            )
+        });
+        let messages = violation.into_iter().chain(wrapped);
+        Ok(messages.map(Deviation::of_symmetry).collect())
     }
 }
 

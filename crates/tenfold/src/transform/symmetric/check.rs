@@ -13,6 +13,8 @@ use crate::transform::{Data, Input, View, as_size};
 pub(crate) struct Verdict {
     /// The first element that is not what the symmetry makes of it.
     pub(crate) violation: Option<Vec<u64>>,
+    /// The first element that a symmetry makes of the least integer, whose negative there is not.
+    pub(crate) wrapped: Option<Vec<u64>>,
     /// Zeros that a tensor packed by the symmetry gives back with the other sign.
     pub(crate) zeros: u64,
 }
@@ -108,6 +110,11 @@ impl Walk {
                     places.gather(self.width, at + from, 1, 0, &mut own)?;
                     let partner = partner + from * self.partner_step;
                     partners.gather(self.width, partner, self.partner_step, 0, &mut theirs)?;
+                    if verdict.wrapped.is_none()
+                        && let Some(place) = apply.first_wrapped(&theirs)
+                    {
+                        verdict.wrapped = Some(self.index(n, from + place as u64));
+                    }
                     apply.apply(&mut theirs);
                     if own == theirs {
                         continue;

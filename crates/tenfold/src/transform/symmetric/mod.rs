@@ -10,6 +10,7 @@ mod unpack;
 
 pub(crate) use check::check as check_symmetry;
 pub(super) use operation::Apply;
+pub(crate) use operation::NO_NEGATIVE;
 pub(super) use orbit::Orbits;
 pub(super) use pack::Pack;
 pub(super) use triangle::Group;

@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Operation, Scalar, is_ieee};
 
+/// What is to be said of the least integer where it is negated.
+pub(crate) const NO_NEGATIVE: &str = "it has no negative, and comes out as it is";
+
 /// An operation on elements of one type in one byte order.
 #[derive(Clone, Copy)]
 pub(in crate::transform) struct Apply {
@@ -76,6 +79,32 @@ impl Apply {
             Endian::Little => number.iter_mut().for_each(&mut step),
             Endian::Big => number.iter_mut().rev().for_each(&mut step),
         }
+    }
+
+    /// Whether there are numbers that it cannot negate: the least integer is its own negative.
+    pub(in crate::transform) fn can_wrap(&self) -> bool {
+        self.negated != 0 && !self.is_float
+    }
+
+    /// The first of some elements of which it negates the least integer.
+    pub(in crate::transform) fn first_wrapped(&self, elements: &[u8]) -> Option<usize> {
+        if !self.can_wrap() {
+            return None;
+        }
+        let wraps = |element: &[u8]| {
+            let mut numbers = element.chunks_exact(self.number).enumerate();
+            numbers.any(|(lane, number)| self.negated >> lane & 1 == 1 && self.is_least(number))
+        };
+        let mut elements = elements.chunks_exact(self.number * self.lanes);
+        elements.position(wraps)
+    }
+
+    fn is_least(&self, number: &[u8]) -> bool {
+        let parts = match self.endian {
+            Endian::Little => number.split_last(),
+            Endian::Big => number.split_first(),
+        };
+        parts.is_some_and(|(sign, rest)| *sign == 0x80 && rest.iter().all(|&byte| byte == 0))
     }
 
     /// Whether two elements are the same value: bit by bit, except that 0 and -0 are.
@@ -156,6 +185,33 @@ mod tests {
         assert_eq!(of(Operation::Negate), [255, 254, 253, 252]);
         assert_eq!(of(Operation::Conjugate), [1, 254, 253, 252]);
         assert_eq!(of(Operation::NegateConjugate), [255, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_least_integer_has_no_negative() {
+        let first = |operation, dtype, endian, bytes: &[u8]| {
+            let apply = Apply::new(operation, dtype, endian).unwrap();
+            apply.first_wrapped(bytes)
+        };
+        let little = [i16::MAX, 0, i16::MIN].map(i16::to_le_bytes).concat();
+        let big = [i16::MAX, 0, i16::MIN].map(i16::to_be_bytes).concat();
+        let negate = Operation::Negate;
+        assert_eq!(first(negate, DType::I16, Endian::Little, &little), Some(2));
+        assert_eq!(first(negate, DType::I16, Endian::Big, &big), Some(2));
+        // 128, and -32768 of the other byte order.
+        assert_eq!(first(negate, DType::I16, Endian::Big, &little), None);
+        assert_eq!(
+            first(Operation::Same, DType::I16, Endian::Little, &little),
+            None
+        );
+        let complex = DType::Number(Scalar::I8, Lanes::Complex);
+        let conjugate = Operation::Conjugate;
+        assert_eq!(
+            first(conjugate, complex, Endian::Little, &[0x80, 1, 2, 0x80]),
+            Some(1)
+        );
+        let zero = (-0.0f64).to_le_bytes();
+        assert_eq!(first(negate, DType::F64, Endian::Little, &zero), None);
     }
 
     #[test]

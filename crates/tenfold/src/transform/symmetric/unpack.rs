@@ -6,7 +6,7 @@ use super::triangle::{Group, Rest, Triangle};
 use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Order, Role, Symmetry, TensorInfo};
 use crate::prelude::*;
-use crate::transform::{Data, Input, as_size};
+use crate::transform::{Data, Input, PIECE, as_size};
 
 /// A packed tensor as a dense one.
 pub(in crate::transform) struct Unpack<'a> {
@@ -216,6 +216,27 @@ impl Unpack<'_> {
                     }
                 }
             }
+        }
+        Ok(None)
+    }
+}
+
+impl Unpack<'_> {
+    /// Which of the stored elements is the first that the symmetry negates and that has no negative.
+    pub(in crate::transform) fn first_wrapped(&self) -> Result<Option<u64>> {
+        if !self.apply.can_wrap() {
+            return Ok(None);
+        }
+        let width = self.width as u64;
+        let step = (PIECE as u64 / width).max(1) * width;
+        let len = self.input.len();
+        let mut at = 0;
+        while at < len {
+            let piece = self.input.read(at, step.min(len - at))?;
+            if let Some(place) = self.apply.first_wrapped(&piece) {
+                return Ok(Some(at / width + place as u64));
+            }
+            at += step.min(len - at);
         }
         Ok(None)
     }

@@ -4,6 +4,7 @@ mod manifest;
 mod snapshot;
 mod v1;
 
+use super::raw::v1::Reading;
 use super::raw::{TRUNCATED, Version};
 use super::{ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030, SPEC, SPEC_1};
 use crate::digest::crc32c;
@@ -35,8 +36,9 @@ impl Format for Mag {
     }
 
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        let reading = checksum_option(options)?;
         let segments = match options.version {
-            SPEC_1 => v1::plan_spec(what),
+            SPEC_1 => v1::plan_spec(what, reading),
             ARCHIVE_1 => v1::plan_archive(what),
             SNAPSHOT_010 => snapshot::plan(what, options.timestamp, Version::Snapshot010),
             SNAPSHOT_020 => snapshot::plan(what, options.timestamp, Version::Snapshot020),
@@ -48,6 +50,24 @@ impl Format for Mag {
             files: vec![FilePlan { name, segments }],
         })
     }
+}
+
+/// Which checksum `spec-1` gets.
+fn checksum_option(options: &PlanOptions) -> Result<Reading> {
+    let Some(word) = options.option("checksum") else {
+        return Ok(Reading::Crc32cBehind);
+    };
+    if options.version != SPEC_1 {
+        let message = format!(
+            "-O checksum is for version {SPEC_1}; {} leaves no choice",
+            options.version
+        );
+        return Err(Error::argument(message));
+    }
+    Reading::from_word(word).ok_or_else(|| {
+        let words = Reading::ALL.map(Reading::word).join(", ");
+        Error::argument(format!("-O checksum={word}: one of {words} is expected"))
+    })
 }
 
 /// Refuses headers that go on past the limit.
@@ -71,10 +91,7 @@ fn wrong_checksum(
 ) -> Result<()> {
     let message =
         format!("checksum mismatch: stored {stored:#010x}, computed {computed:#010x} ({covered})");
-    match cx.checks_checksums() {
-        true => Err(Error::mismatch("mag.checksum", message).at(field)),
-        false => cx.warn("mag.checksum", field, message),
-    }
+    cx.mismatch("mag.checksum", field, message)
 }
 
 /// Refuses names that are there twice. `records` are the places of the tensors' records.
@@ -130,10 +147,15 @@ fn cut_off(file: u64, expected: u64) -> CutOff {
 
 /// Puts the checksum of everything behind `field` into it.
 fn seal(head: &mut [u8], field: Range<u64>) {
+    let end = usize::try_from(field.end).unwrap_or(usize::MAX);
+    let checksum = crc32c(head.get(end..).unwrap_or_default());
+    put_checksum(head, field, checksum);
+}
+
+fn put_checksum(head: &mut [u8], field: Range<u64>, checksum: u32) {
     let (Ok(start), Ok(end)) = (usize::try_from(field.start), usize::try_from(field.end)) else {
         return;
     };
-    let checksum = crc32c(head.get(end..).unwrap_or_default());
     if let Some(field) = head.get_mut(start..end) {
         field.copy_from_slice(&checksum.to_le_bytes());
     }

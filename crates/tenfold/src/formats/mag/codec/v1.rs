@@ -1,5 +1,7 @@
 //! Version 1: `spec-1` and `archive-1`.
 
+use bytes::Bytes;
+
 use super::super::raw::v1::{
     ArchiveTensor, Header, Kind, MetaRecord, MetaValue, Reading, SpecTensor,
 };
@@ -7,7 +9,7 @@ use super::super::raw::{TRUNCATED, as_u32};
 use super::super::{SPEC_1, shape};
 use super::{
     aligned, behind, cut_off, data, data_range, extent, out_of_bounds, planned_elements,
-    planned_len, seal, unique_names, within_limits, wrong_checksum,
+    planned_len, put_checksum, unique_names, within_limits, wrong_checksum,
 };
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
@@ -285,8 +287,8 @@ fn to_metadata(records: Vec<(MetaRecord, u64)>) -> Result<Metadata> {
         .collect())
 }
 
-pub(super) fn plan_spec(what: &Manifest) -> Result<Vec<Segment>> {
-    plan(what, Kind::Spec, |tensor, offset, out| {
+pub(super) fn plan_spec(what: &Manifest, reading: Reading) -> Result<Vec<Segment>> {
+    plan(what, Kind::Spec, reading, |tensor, offset, out| {
         let shape = shape::to_slots(&tensor.shape).ok_or_else(|| {
             let message = format!("shape {:?} has no place in six slots", tensor.shape);
             Error::unsupported("mag.rank", message).in_tensor(&tensor.name)
@@ -303,22 +305,28 @@ pub(super) fn plan_spec(what: &Manifest) -> Result<Vec<Segment>> {
 }
 
 pub(super) fn plan_archive(what: &Manifest) -> Result<Vec<Segment>> {
-    plan(what, Kind::Archive, |tensor, offset, out| {
-        let record = ArchiveTensor {
-            dtype: tensor.dtype,
-            numel: planned_elements(tensor)?,
-            offset,
-            shape: tensor.shape.clone(),
-            key: tensor.name.clone(),
-        };
-        record.encode(out)
-    })
+    plan(
+        what,
+        Kind::Archive,
+        Reading::Crc32cBehind,
+        |tensor, offset, out| {
+            let record = ArchiveTensor {
+                dtype: tensor.dtype,
+                numel: planned_elements(tensor)?,
+                offset,
+                shape: tensor.shape.clone(),
+                key: tensor.name.clone(),
+            };
+            record.encode(out)
+        },
+    )
 }
 
 /// Lays out a file of version 1; `encode` writes a tensor's record.
 fn plan(
     what: &Manifest,
     kind: Kind,
+    reading: Reading,
     encode: impl Fn(&TensorInfo, u64, &mut Vec<u8>) -> Result<()>,
 ) -> Result<Vec<Segment>> {
     let mut head = encode_head(what, kind)?;
@@ -347,7 +355,10 @@ fn plan(
             fill: FILL,
         });
     }
-    seal(&mut head, CHECKSUM);
+    let head = Bytes::from(head);
+    let checksum = reading.compute(&head, head.len() as u64)?;
+    let mut head = Vec::from(head);
+    put_checksum(&mut head, CHECKSUM, checksum);
     if let Some(first) = segments.first_mut() {
         *first = Segment::Bytes(head);
     }

@@ -153,13 +153,13 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     }
     let range = footer.manifest(len)?;
     let bytes = read::index(cx, range.clone())?;
-    if cx.checks_checksums() && xxh3(&bytes) != footer.manifest_hash {
+    let hash = xxh3(&bytes);
+    if hash != footer.manifest_hash {
         let message = format!(
-            "the manifest hashes to {:016x}, the footer says {:016x}",
-            xxh3(&bytes),
+            "the manifest hashes to {hash:016x}, the footer says {:016x}",
             footer.manifest_hash
         );
-        return Err(Error::mismatch("ztensor.manifest-hash", message).at(range));
+        cx.mismatch("ztensor.manifest-hash", range.clone(), message)?;
     }
     manifest.region(range.clone(), "manifest");
     parse(cx, &bytes, &range, len - FOOTER, &mut manifest)?;

@@ -342,12 +342,19 @@ impl ArchiveTensor {
 fn sized_key(r: &mut Reader<'_>, field: &'static str) -> Result<String> {
     let at = r.pos();
     let len = r.u32("key_length")?;
+    let is_too_long = len as usize > MAX_KEY;
     if u64::from(len) > r.remaining() {
         // Says that the file is too short.
-        r.skip(len.into(), field)?;
+        r.skip(len.into(), field).map_err(|error| {
+            if is_too_long {
+                error.adding(&format!("; keys have at most {MAX_KEY} bytes"))
+            } else {
+                error
+            }
+        })?;
     }
-    if len as usize > MAX_KEY {
-        let message = format!("{field} has {len} bytes, at most {MAX_KEY} are possible");
+    if is_too_long {
+        let message = format!("{field} has {len} bytes; keys have at most {MAX_KEY} bytes");
         return Err(Error::malformed("mag.name", message).at(at..at + 4));
     }
     key(r, len.into(), field)
