@@ -59,6 +59,9 @@ pub enum Layout {
     Opaque {
         /// The name that the file gives to it.
         scheme: String,
+        /// What must be known beside the name to make numbers of the bytes, in a form that is the same wherever the same
+        /// is meant; empty where a format leaves that to the metadata.
+        parameters: String,
     },
 }
 
@@ -78,7 +81,7 @@ impl Layout {
             Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
             Layout::Decoded => "decoded",
-            Layout::Opaque { scheme } => scheme,
+            Layout::Opaque { scheme, .. } => scheme,
         }
     }
 }
