@@ -12,13 +12,15 @@
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
 //!
-//! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]).
+//! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
+//! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
 
 mod burn;
+mod digest;
 mod edit;
 mod numbers;
 mod packages;
@@ -96,11 +98,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
         numbers::run(&project, &mut exchange)?;
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "digest") {
+        digest::run(&project, &mut exchange)?;
+    }
     Ok(exchange.tally.finish())
 }
 
-/// What is compared with NumPy beside files: values that `show` prints, and figures of `stats` and `diff`.
-const SEVERAL: &[&str] = &["show", "numbers"];
+/// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; and digests.
+const SEVERAL: &[&str] = &["show", "numbers", "digest"];
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {

@@ -14,7 +14,12 @@ pub(super) fn run(project: &Project, exchange: &mut Exchange) -> Result<()> {
     let program = project.root.join("xtask/interop/figures.py");
     let mut ask = project::python(&python, &program);
     let said = project::output(ask.arg(&exchange.tenfold).arg(&folder))?;
-    let rows: Vec<Value> = serde_json::from_slice(&said)?;
+    lines("numpy", &said, exchange)
+}
+
+/// A line for each of the comparisons that a program printed: `[{"what", "count", "error"}]`.
+pub(super) fn lines(with: &str, said: &[u8], exchange: &mut Exchange) -> Result<()> {
+    let rows: Vec<Value> = serde_json::from_slice(said)?;
     for row in &rows {
         let text = |key: &str| row.get(key).and_then(Value::as_str);
         let what = text("what").ok_or("a row without a name")?;
@@ -24,7 +29,7 @@ pub(super) fn run(project: &Project, exchange: &mut Exchange) -> Result<()> {
             None if count == 0 => Err("nothing was compared".into()),
             None => Ok(usize::try_from(count)?),
         };
-        exchange.line("numpy", "agrees", what, result);
+        exchange.line(with, "agrees", what, result);
     }
     Ok(())
 }

@@ -134,7 +134,11 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
             return Err("a document names no file".into());
         };
         let mut expected = Expected::default();
-        expected.content = sum_of(document, "content")?;
+        // What another version of the digest says of the content cannot be compared, only the tensors.
+        let version = document.get("content_version").and_then(Value::as_u64);
+        if version.is_none_or(|version| version == u64::from(ops::CONTENT_VERSION)) {
+            expected.content = sum_of(document, "content")?;
+        }
         expected.tensors = tensors_of(document)?;
         files.push((Clean(path).to_string(), expected));
     }

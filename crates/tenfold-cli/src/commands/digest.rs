@@ -80,6 +80,7 @@ fn write_json(
             "content",
             digests.content.as_ref().map(|sha| hex(sha)).as_deref(),
         )?;
+        json.number("content_version", Some(ops::CONTENT_VERSION.into()))?;
         json.key("tensors")?.array(|json| {
             digests.tensors.iter().try_for_each(|(name, result)| {
                 json.line()?.object(|json| {

@@ -194,6 +194,7 @@ fn layouts(can: &Capabilities) -> Vec<String> {
         },
         Layout::Opaque {
             scheme: "others (passed on as parts)".into(),
+            parameters: String::new(),
         },
     ];
     let held = known.iter().filter(|layout| (can.layout)(layout));

@@ -332,7 +332,7 @@ fn write_tensor(
         json.key("stored")?.array(|json| {
             info.parts
                 .iter()
-                .try_for_each(|part| write_part(archive, part, json.entry()?))
+                .try_for_each(|part| write_part(archive, info, part, json.entry()?))
         })?;
         json.key("metadata")?.metadata(&info.metadata, full)?;
         if let Some(defect) = &info.defect {
@@ -343,10 +343,18 @@ fn write_tensor(
     })
 }
 
-fn write_part(archive: &Archive, part: &Part, json: &mut Json<'_>) -> io::Result<()> {
+fn write_part(
+    archive: &Archive,
+    info: &TensorInfo,
+    part: &Part,
+    json: &mut Json<'_>,
+) -> io::Result<()> {
     let place = part.payload.stored();
     json.object(|json| {
         json.text("role", Some(part.role.name()))?;
+        if part.dtype != info.dtype {
+            json.text("dtype", Some(&part.dtype.to_string()))?;
+        }
         json.number("offset", place.as_ref().map(|(_, range)| range.start))?;
         let stored = place
             .as_ref()

@@ -72,6 +72,9 @@ pub enum Layout {
     Opaque {
         /// The name that the file gives to it.
         scheme: String,
+        /// What must be known beside the name to make numbers of the bytes, in a form that is the same wherever the same
+        /// is meant; empty where a format leaves that to the metadata.
+        parameters: String,
     },
 }
 
@@ -118,7 +121,7 @@ impl Layout {
             Layout::Pairs { .. } => "pairs",
             Layout::Strided(_) => "strided",
             Layout::Decoded => "decoded",
-            Layout::Opaque { scheme } => scheme,
+            Layout::Opaque { scheme, .. } => scheme,
         }
     }
 }

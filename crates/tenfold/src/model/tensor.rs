@@ -31,6 +31,9 @@ pub struct TensorInfo {
     pub name: String,
     /// The name came from the file's name, because the format has none.
     pub unnamed: bool,
+    /// Bytes at the end of such a name that are the tensor's own: a statistic of a parameter is called by the file and
+    /// by what it is.
+    pub own_name_len: u32,
     /// The type of the elements as readers get them.
     pub dtype: DType,
     /// The dimensions, outermost first. Empty for a scalar.
@@ -103,6 +106,7 @@ impl TensorInfo {
         Self {
             name: name.into(),
             unnamed: false,
+            own_name_len: 0,
             dtype,
             shape,
             layout,
@@ -130,6 +134,13 @@ impl TensorInfo {
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
     pub fn dense_len(&self) -> Option<u64> {
         self.dtype.bytes_for(self.elements()?)
+    }
+
+    /// What of the name came from the file's name, and what follows it; `None` where the file says the whole name.
+    pub fn name_from_file(&self) -> Option<(&str, &str)> {
+        let own = usize::try_from(self.own_name_len).ok()?;
+        let at = self.name.len().checked_sub(own)?;
+        self.name.split_at_checked(at).filter(|_| self.unnamed)
     }
 
     /// The part with this role.

@@ -71,7 +71,7 @@ pub fn against(
         }
     }
     if findings.is_empty() && expected.content.is_some() && expected.content != digests.content {
-        let message = "every tensor has the content that is listed, but a name, a type or a shape is another one";
+        let message = "every tensor has the content that is listed, but a name, a type, a shape or what the parts are is another";
         findings.push(Finding::from(
             &Error::mismatch("digest", message).in_format(id),
         ));

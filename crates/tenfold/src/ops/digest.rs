@@ -5,14 +5,20 @@ use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::format::{Control, ExecuteOptions, Form};
 use crate::model::{DType, DigestKind, Layout};
-use crate::ops::parallel;
+use crate::ops::{Parts, parallel, parts};
 use crate::prelude::*;
+
+/// The version of the definition of [`Digests::content`], which docs/digest.md of the repository has in full.
+///
+/// 1 left out the scheme, the roles and the types of tensors of parts. For archives without them both are the same.
+pub const CONTENT_VERSION: u32 = 2;
 
 /// SHA-256 of every tensor, and of all of them together.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Digests {
-    /// Over names, types, shapes and contents, sorted by name; `None` when a tensor could not be read.
+    /// Over names, types, shapes and contents, sorted by name, and of tensors without a dense form over what their parts
+    /// are; `None` when a tensor could not be read.
     pub content: Option<[u8; 32]>,
     /// Of each tensor's bytes, dense, row-major and little-endian, in file order.
     ///
@@ -59,9 +65,7 @@ fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {
             control.advance(piece.len() as u64)
         })?;
     } else if let Layout::Opaque { .. } = info.layout {
-        let mut order: Vec<_> = info.parts.iter().enumerate().collect();
-        order.sort_by(|(_, a), (_, b)| a.role.name().cmp(b.role.name()));
-        for (index, part) in order {
+        for (index, part) in parts::by_role(info) {
             hasher.update(&part.payload.len().to_le_bytes());
             tensor.stream_part(index, &mut |piece| {
                 hasher.update(piece);
@@ -86,10 +90,6 @@ fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]
     let mut order: Vec<_> = tensors.iter().zip(sums).collect();
     order.sort_by(|(a, _), (b, _)| a.name().as_bytes().cmp(b.name().as_bytes()));
     let mut hasher = sha256().ok()?;
-    let text = |hasher: &mut Hasher, text: &str| {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    };
     for (tensor, sum) in order {
         // The name of an only tensor may come from the name of a file.
         text(
@@ -101,14 +101,38 @@ fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]
             },
         );
         text(&mut hasher, &tensor.info().dtype.to_string());
+        let sum = match Parts::of(tensor.info()) {
+            Some(parts) => described(&parts, sum.as_ref().ok()?).ok()?,
+            None => *sum.as_ref().ok()?,
+        };
         let shape = &tensor.info().shape;
         hasher.update(&(shape.len() as u64).to_le_bytes());
         for dim in shape {
             hasher.update(&dim.to_le_bytes());
         }
-        hasher.update(sum.as_ref().ok()?);
+        hasher.update(&sum);
     }
     finish(hasher).ok()
+}
+
+/// The digest of a tensor of parts together with what the parts are. The text in front keeps it apart from those of bytes.
+fn described(parts: &Parts, bytes: &[u8; 32]) -> Result<[u8; 32]> {
+    let mut hasher = sha256()?;
+    for word in ["tenfold.parts/2", &parts.scheme, &parts.parameters] {
+        text(&mut hasher, word);
+    }
+    hasher.update(&(parts.parts.len() as u64).to_le_bytes());
+    for (role, dtype) in &parts.parts {
+        text(&mut hasher, role);
+        text(&mut hasher, &dtype.to_string());
+    }
+    hasher.update(bytes);
+    finish(hasher)
+}
+
+fn text(hasher: &mut Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
 }
 
 fn sha256() -> Result<Hasher> {
@@ -123,3 +147,6 @@ fn finish(hasher: Hasher) -> Result<[u8; 32]> {
         .try_into()
         .map_err(|cause| Error::argument("a digest of another length").because(cause))
 }
+
+#[cfg(test)]
+mod tests;

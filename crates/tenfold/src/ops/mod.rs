@@ -13,6 +13,7 @@ mod digest;
 mod join;
 mod metadata;
 mod parallel;
+mod parts;
 mod pieces;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
@@ -36,7 +37,7 @@ pub use diff::{
     Change, ChangeKind, Diff, DiffOptions, Difference, First, MetadataChange, Side, Tolerance, diff,
 };
 #[cfg(feature = "digest")]
-pub use digest::{Digests, digest};
+pub use digest::{CONTENT_VERSION, Digests, digest};
 pub use join::{Conflict, Merged, Prefer, join, merge};
 pub use metadata::{Edit, edit_metadata};
 #[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
@@ -44,6 +45,7 @@ pub use metadata::{
     VALUE_TYPES, metadata_from_json, metadata_to_json, parse_value, parse_value_like, value_like,
     value_type,
 };
+pub use parts::Parts;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
 pub use rename::rename;

@@ -248,6 +248,7 @@ fn scheme(store: Store, value: ValueType, block: Option<(&[u8], Scale)>) -> Sche
 fn quantized(scheme: &Scheme, shape: &[u64], bytes: Vec<u8>) -> Archive {
     let opaque = Layout::Opaque {
         scheme: "burn:QFloat".into(),
+        parameters: scheme.parameters(),
     };
     let dtype = DType::Opaque("burn:QFloat");
     let mut tensor = TensorInfo::new("q", dtype, shape.to_vec(), opaque);

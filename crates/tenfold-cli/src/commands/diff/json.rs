@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tenfold::ops::{Change, ChangeKind, Diff, Difference, MetadataChange, Side};
+use tenfold::ops::{Change, ChangeKind, Diff, Difference, MetadataChange, Parts, Side};
 
 use crate::args::DiffArgs;
 use crate::json::Json;
@@ -54,7 +54,27 @@ fn json_side(side: &Side, json: &mut Json<'_>) -> io::Result<()> {
     json.object(|json| {
         json.text("name", Some(&side.name))?;
         json.text("dtype", Some(&side.dtype.to_string()))?;
-        json_numbers("shape", &side.shape, json)
+        json_numbers("shape", &side.shape, json)?;
+        match &side.parts {
+            Some(parts) => json_parts(parts, json),
+            None => Ok(()),
+        }
+    })
+}
+
+fn json_parts(parts: &Parts, json: &mut Json<'_>) -> io::Result<()> {
+    json.text("scheme", Some(&parts.scheme))?;
+    if !parts.parameters.is_empty() {
+        json.text("parameters", Some(&parts.parameters))?;
+    }
+    json.key("parts")?.array(|json| {
+        let mut parts = parts.parts.iter();
+        parts.try_for_each(|(role, dtype)| {
+            json.entry()?.object(|json| {
+                json.text("role", Some(role))?;
+                json.text("dtype", Some(&dtype.to_string()))
+            })
+        })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tenfold::ops::{Change, ChangeKind, Diff, Difference, MetadataChange, Number, Side};
+use tenfold::ops::{Change, ChangeKind, Diff, Difference, MetadataChange, Number, Parts, Side};
 
 use super::group::groups;
 use crate::args::DiffArgs;
@@ -83,17 +83,30 @@ pub(super) fn kind_of(change: &Change) -> String {
             format!("{} {} -> {}", a.dtype, shape(&a.shape), shape(&b.shape))
         }
         (Some(a), Some(b)) if a.dtype != b.dtype => format!("{} -> {}", text(a), text(b)),
+        (Some(a), Some(b)) if a.parts != b.parts => {
+            let parts = |side: &Side| side.parts.as_ref().map(show_parts).unwrap_or_default();
+            format!("{}, {} -> {}", text(a), parts(a), parts(b))
+        }
         (Some(side), _) | (None, Some(side)) => text(side),
         (None, None) => String::new(),
     }
+}
+
+/// `ragged (lengths u32, payload f32)`
+fn show_parts(parts: &Parts) -> String {
+    let of_each: Vec<_> = (parts.parts.iter())
+        .map(|(role, dtype)| format!("{} {dtype}", Clean(role)))
+        .collect();
+    let scheme = [&parts.scheme, &parts.parameters].map(|text| Clean(text).to_string());
+    format!("{} ({})", scheme.join(" ").trim_end(), of_each.join(", "))
 }
 
 fn outcome(change: &Change) -> String {
     match &change.kind {
         ChangeKind::Changed(Some(values)) => format!(": {}", figures(values)),
         ChangeKind::Changed(None)
-            if change.a.as_ref().map(|a| (&a.shape, a.dtype))
-                == change.b.as_ref().map(|b| (&b.shape, b.dtype)) =>
+            if change.a.as_ref().map(|a| (&a.shape, a.dtype, &a.parts))
+                == change.b.as_ref().map(|b| (&b.shape, b.dtype, &b.parts)) =>
         {
             ": other bytes".into()
         }

@@ -287,6 +287,7 @@ impl Tensors for Found<'_, '_> {
             StoredType::Quantized(scheme) | StoredType::QuantizedOlder(scheme) => {
                 tensor.layout = Layout::Opaque {
                     scheme: QFLOAT_NAME.into(),
+                    parameters: scheme.parameters(),
                 };
                 tensor.metadata.push(BURN_SCHEME, scheme.to_value());
                 tensor.decoder = decoder(self.cx, &scheme, tensor, len, from.at)?;

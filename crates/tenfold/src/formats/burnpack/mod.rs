@@ -171,7 +171,7 @@ fn is_row_major(layout: &Layout) -> bool {
 }
 
 fn is_quantized(layout: &Layout) -> bool {
-    matches!(layout, Layout::Opaque { scheme } if scheme == QFLOAT_NAME)
+    matches!(layout, Layout::Opaque { scheme, .. } if scheme == QFLOAT_NAME)
 }
 
 /// Metadata is text; numbers, true and false become it.

@@ -259,6 +259,29 @@ impl Scheme {
         ])
     }
 
+    /// The same for the same scheme in the spelling of any release: `Q4S,PackedU32:0,Symmetric,-,2x16:F16`.
+    ///
+    /// The scale of the whole tensor and the blocks are `-` where there are none. Digests of content count this text.
+    #[cfg(feature = "burnpack")]
+    pub fn parameters(&self) -> String {
+        let (value, mode) = (self.value.name(), self.mode_name());
+        let store = match self.store {
+            Store::Native => "Native".to_owned(),
+            Store::PackedNative(axis) => format!("PackedNative:{axis}"),
+            Store::PackedU32(axis) => format!("PackedU32:{axis}"),
+        };
+        let (tensor, block) = match &self.block {
+            Some(block) => {
+                let sizes: Vec<_> = block.size.iter().map(u8::to_string).collect();
+                let block = format!("{}:{}", sizes.join("x"), block.dtype.name());
+                (self.tensor, block)
+            }
+            None => (Some(self.tensor.unwrap_or(Scale::F32)), "-".to_owned()),
+        };
+        let tensor = tensor.map_or("-", Scale::name);
+        format!("{value},{store},{mode},{tensor},{block}")
+    }
+
     fn mode_name(&self) -> &'static str {
         match self.mode {
             Mode::Lookup => "Lookup",

@@ -223,6 +223,7 @@ impl<'a> Described<'a> {
         let shape = shape.dims.into_iter().chain(batch).map(u64::from);
         let mut info = TensorInfo::new(name, DType::F32, shape.collect(), Layout::ColumnMajor);
         info.unnamed = address.key.is_none();
+        info.own_name_len = names::own_len(address.stat.as_deref());
         info.derived = &["role", "stat", "key"];
         self.manifest.region(self.claimed..data.start, "header");
         self.claimed = data.end;

@@ -64,6 +64,14 @@ pub(super) fn statistic(parameter: &str, stat: &str) -> String {
     format!("{parameter}@{stat}")
 }
 
+/// How many bytes of a flat name do not stand for the parameter.
+#[cfg(feature = "primitiv")]
+pub(super) fn own_len(stat: Option<&str>) -> u32 {
+    let len = stat.map_or(0, |stat| statistic("", stat).len());
+    // A name is shorter than its file's header may be.
+    u32::try_from(len).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -200,6 +200,7 @@ impl Assembler<'_> {
         }
         let layout = Layout::Opaque {
             scheme: scheme.to_owned(),
+            parameters: String::new(),
         };
         Ok(Assembly {
             dtype: DType::PARTS,

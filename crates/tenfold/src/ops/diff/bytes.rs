@@ -2,12 +2,13 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{DiffOptions, Pair, same_dtype};
+use super::{DiffOptions, Pair, same_type};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::{Control, Form, Want};
 use crate::model::{Codec, DType, Layout, Part, Payload, TensorInfo};
 use crate::ops::chunks::Cut;
+use crate::ops::parts::by_role;
 use crate::ops::pieces::{self, Work};
 use crate::prelude::*;
 use crate::transform::View;
@@ -29,7 +30,7 @@ impl How {
     pub(super) fn applies(self, pair: &Pair<'_>) -> bool {
         let (a, b) = (pair.0.info(), pair.1.info());
         match self {
-            How::Canonical => same_dtype(pair),
+            How::Canonical => same_type(pair),
             How::Stored => {
                 let alike = a
                     .parts
@@ -37,7 +38,7 @@ impl How {
                     .zip(&b.parts)
                     .all(|(a, b)| stored_alike(a, b));
                 let plain = is_canonical(a) && is_canonical(b);
-                same_dtype(pair)
+                same_type(pair)
                     && !plain
                     && a.layout == b.layout
                     && a.parts.len() == b.parts.len()
@@ -79,8 +80,8 @@ impl How {
         }
         let (a, b) = (by_role(a), by_role(b));
         let mut views = Vec::new();
-        for (a, b) in a.iter().zip(&b) {
-            if a.role != b.role || a.payload.len() != b.payload.len() {
+        for ((_, a), (_, b)) in a.iter().zip(&b) {
+            if a.payload.len() != b.payload.len() {
                 return Ok(None);
             }
             views.push(both(
@@ -90,12 +91,6 @@ impl How {
         }
         Ok((a.len() == b.len()).then_some(views))
     }
-}
-
-fn by_role(info: &TensorInfo) -> Vec<&Part> {
-    let mut parts: Vec<_> = info.parts.iter().collect();
-    parts.sort_by(|a, b| a.role.name().cmp(b.role.name()));
-    parts
 }
 
 /// Whether equal stored bytes mean equal parts.

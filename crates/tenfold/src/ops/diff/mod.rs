@@ -15,6 +15,7 @@ use crate::archive::{Archive, Tensor};
 use crate::error::{Error, Result};
 use crate::format::Control;
 use crate::model::{DType, TensorInfo};
+use crate::ops::Parts;
 use crate::ops::values::number_type;
 use crate::prelude::*;
 
@@ -79,6 +80,8 @@ pub struct Side {
     pub dtype: DType,
     /// Its dimensions.
     pub shape: Vec<u64>,
+    /// What its parts are, if it has no dense form.
+    pub parts: Option<Parts>,
 }
 
 impl Side {
@@ -87,6 +90,7 @@ impl Side {
             name: info.name.clone(),
             dtype: info.dtype,
             shape: info.shape.clone(),
+            parts: Parts::of(info),
         }
     }
 }
@@ -204,7 +208,7 @@ fn compare(
             continue;
         };
         *verdict = Some(match found {
-            Ok(found) if found.different == 0 && (options.ignore_dtype || same_dtype(pair)) => {
+            Ok(found) if found.different == 0 && (options.ignore_dtype || same_type(pair)) => {
                 Verdict::Equal
             }
             Ok(found) => Verdict::Changed(Some(found)),
@@ -237,8 +241,14 @@ fn before_reading((a, b): &Pair<'_>) -> Option<Verdict> {
     (a.info().shape != b.info().shape).then_some(Verdict::Changed(None))
 }
 
-fn same_dtype((a, b): &Pair<'_>) -> bool {
-    a.info().dtype == b.info().dtype
+/// Whether equal bytes mean the same: in dense tensors if the types are equal, else if the parts are too.
+fn same_type((a, b): &Pair<'_>) -> bool {
+    kind(a.info()) == kind(b.info())
+}
+
+/// What a tensor is apart from its name, its shape and its bytes.
+fn kind(info: &TensorInfo) -> (DType, Option<Parts>) {
+    (info.dtype, Parts::of(info))
 }
 
 /// Whether both are known as numbers, and elements have equally many.

@@ -11,7 +11,8 @@ pub(super) struct Matched<'t> {
     added: Vec<Tensor<'t>>,
 }
 
-/// Matches tensors by name. The only tensors of two archives are a pair if one has its name from the file.
+/// Matches tensors by name. The only tensors of two archives are a pair if one has its name from the file, and so are
+/// tensors of two files under different names, if their own names begin with those and go on alike.
 pub(super) fn pair<'t>(a: &'t Archive, b: &'t Archive) -> Matched<'t> {
     let mut matched = Matched {
         pairs: Vec::new(),
@@ -33,10 +34,45 @@ pub(super) fn pair<'t>(a: &'t Archive, b: &'t Archive) -> Matched<'t> {
     }
     let added = b.tensors().filter(|tensor| a.get(tensor.name()).is_none());
     matched.added.extend(added);
+    if matched.pairs.is_empty() {
+        matched.pair_by_own_names();
+    }
     matched
 }
 
+/// What follows the name of the file in the names of tensors, all of one file; `None` where the file says their names.
+fn own_names<'t>(tensors: &[Tensor<'t>]) -> Option<Vec<&'t str>> {
+    let names = tensors.iter().map(|tensor| tensor.info().name_from_file());
+    let names: Vec<_> = names.collect::<Option<_>>()?;
+    let (file, _) = names.first()?;
+    // Of several files, their names are what tells the tensors apart.
+    let one_file = names.iter().all(|(other, _)| other == file);
+    one_file.then(|| names.iter().map(|(_, own)| *own).collect())
+}
+
 impl Matched<'_> {
+    /// Pairs what has no counterpart by what follows the names of the files.
+    fn pair_by_own_names(&mut self) {
+        let (Some(a), Some(b)) = (own_names(&self.removed), own_names(&self.added)) else {
+            return;
+        };
+        let places: LookupMap<&str, usize> = b.into_iter().zip(0..).collect();
+        let mut taken = vec![false; self.added.len()];
+        for (tensor, own) in core::mem::take(&mut self.removed).into_iter().zip(a) {
+            let place = places.get(own).copied();
+            let other = place.and_then(|at| Some((self.added.get(at)?, taken.get_mut(at)?)));
+            match other {
+                Some((other, taken)) => {
+                    *taken = true;
+                    self.pairs.push((tensor, *other));
+                }
+                None => self.removed.push(tensor),
+            }
+        }
+        let mut taken = taken.into_iter();
+        self.added.retain(|_| taken.next() != Some(true));
+    }
+
     /// What is only in one of them, by name.
     pub(super) fn without_data(&self) -> Vec<Change> {
         let removed = self.removed.iter().map(|tensor| removed(tensor));
@@ -73,7 +109,7 @@ impl Matched<'_> {
     /// whose name is most alike.
     #[cfg(feature = "digest")]
     fn renames(&self, a: &Archive, b: &Archive, options: &DiffOptions) -> Vec<Option<usize>> {
-        let key = |tensor: &Tensor<'_>| (tensor.info().dtype, tensor.info().shape.clone());
+        let key = |tensor: &Tensor<'_>| (super::kind(tensor.info()), tensor.info().shape.clone());
         let mut kinds: LookupMap<_, u8> = LookupMap::default();
         for (tensors, bit) in [(&self.removed, 1), (&self.added, 2)] {
             for tensor in tensors {

@@ -266,3 +266,92 @@ fn long_integers_of_different_types_are_compared_to_the_last_digit() {
     let same = diff(&unsigned, &same, &options).unwrap();
     assert_eq!(same.equal, 1);
 }
+
+fn parts(name: &str, scheme: &str, role: &str, dtype: DType) -> Archive {
+    let layout = Layout::Opaque {
+        scheme: scheme.into(),
+        parameters: String::new(),
+    };
+    let mut info = TensorInfo::new(name, DType::PARTS, vec![2], layout);
+    for (role, dtype) in [(role, dtype), ("scales", DType::F16)] {
+        let payload = Payload::Inline(Bytes::from_static(&[1, 2, 3, 4]));
+        let role = crate::model::Role::Named(role.into());
+        info.parts
+            .push(crate::model::Part::new(role, dtype, payload));
+    }
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).unwrap();
+    builder.finish()
+}
+
+#[test]
+fn what_parts_are_is_compared_beside_their_bytes() {
+    let a = parts("q", "group", "codes", DType::U8);
+    let same = diff(&a, &a, &DiffOptions::default()).unwrap();
+    assert!(same.is_equal());
+    for b in [
+        parts("q", "group/2", "codes", DType::U8),
+        parts("q", "group", "data", DType::U8),
+        parts("q", "group", "codes", DType::I8),
+    ] {
+        let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+        assert_eq!(kinds(&found), [("q", "changed")]);
+        let change = &found.changes[0];
+        let of = |side: &Option<Side>| side.as_ref().unwrap().parts.clone();
+        assert_ne!(of(&change.a), of(&change.b));
+    }
+}
+
+#[test]
+fn parts_of_another_kind_are_not_renamed() {
+    let a = parts("q", "group", "codes", DType::U8);
+    let renamed = parts("r", "group", "codes", DType::U8);
+    let found = diff(&a, &renamed, &DiffOptions::default()).unwrap();
+    assert_eq!(kinds(&found), [("q", "renamed")]);
+    for b in [
+        parts("r", "group/2", "codes", DType::U8),
+        parts("r", "group", "codes", DType::I8),
+    ] {
+        let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+        assert_eq!(kinds(&found), [("q", "removed"), ("r", "added")]);
+    }
+}
+
+/// Tensors whose names begin with the name of their file.
+fn of_file(tensors: &[(&str, &str, f32)]) -> Archive {
+    let mut builder = ArchiveBuilder::new();
+    for (file, own, value) in tensors {
+        let name = format!("{file}{own}");
+        let payload = Payload::Inline(bytes(&[*value]));
+        let mut info = TensorInfo::dense(name, DType::F32, vec![1], payload);
+        info.unnamed = true;
+        info.own_name_len = own.len().try_into().unwrap();
+        builder.push_info(info).unwrap();
+    }
+    builder.finish()
+}
+
+#[test]
+fn names_that_begin_with_that_of_the_file_are_paired_by_what_follows() {
+    let a = of_file(&[("w", "", 1.0), ("w", "@m", 2.0), ("w", "@v", 3.0)]);
+    let b = of_file(&[("copy", "", 1.0), ("copy", "@n", 4.0), ("copy", "@m", 2.5)]);
+    let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+    assert_eq!(
+        kinds(&found),
+        [("w@m", "changed"), ("w@v", "removed"), ("copy@n", "added")]
+    );
+    assert_eq!(found.equal, 1);
+    let names = DiffOptions {
+        names_only: true,
+        ..DiffOptions::default()
+    };
+    assert!(diff(&a, &a, &names).unwrap().is_equal());
+    // Two files are told apart by nothing but their names.
+    let two = of_file(&[("v", "", 1.0), ("u", "@m", 2.0), ("u", "", 3.0)]);
+    let found = diff(&two, &a, &names).unwrap();
+    assert_eq!((found.equal, found.changes.len()), (0, 6));
+    // A name that is in both is the same tensor.
+    let statistic = of_file(&[("w@m", "", 2.0)]);
+    let found = diff(&a, &statistic, &DiffOptions::default()).unwrap();
+    assert_eq!(kinds(&found), [("w", "removed"), ("w@v", "removed")]);
+}

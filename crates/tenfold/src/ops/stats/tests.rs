@@ -145,6 +145,7 @@ fn what_is_no_number_is_an_error_that_loses_only_itself() {
         .unwrap();
     let layout = Layout::Opaque {
         scheme: "mystery".into(),
+        parameters: String::new(),
     };
     let mut info = crate::model::TensorInfo::new("y", DType::PARTS, vec![1], layout);
     let role = Role::Named("codes".into());

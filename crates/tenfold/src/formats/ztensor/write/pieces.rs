@@ -99,7 +99,7 @@ fn block_metadata(info: &TensorInfo) -> Option<Metadata> {
 fn layout_name(generation: Generation, info: &TensorInfo) -> Cow<'static, str> {
     let is_2 = generation == Generation::V2;
     match (&info.layout, info.dtype) {
-        (Layout::Opaque { scheme }, _) => Cow::Owned(scheme.clone()),
+        (Layout::Opaque { scheme, .. }, _) => Cow::Owned(scheme.clone()),
         (Layout::Coo { .. }, _) => Cow::Borrowed(if is_2 { v2::COO } else { "sparse_coo" }),
         (Layout::Csr { .. }, _) => Cow::Borrowed(if is_2 { v2::CSR } else { "sparse_csr" }),
         (_, DType::Block(block)) => {
