@@ -145,6 +145,14 @@ impl Error {
         self
     }
 
+    /// Says in which of several files the place is that the error names.
+    pub(crate) fn in_source(mut self, source: SourceId) -> Self {
+        if let Some((place, _)) = &mut self.inner().at {
+            *place = source;
+        }
+        self
+    }
+
     /// Adds the tensor that the error is about, unless it already names one.
     #[must_use]
     pub fn in_tensor(mut self, name: &str) -> Self {
