@@ -139,10 +139,7 @@ impl Error {
     pub fn in_file(mut self, source: SourceId, name: &str) -> Self {
         let inner = self.inner();
         inner.message = format!("{name}: {}", inner.message);
-        if let Some((place, _)) = &mut inner.at {
-            *place = source;
-        }
-        self
+        self.in_source(source)
     }
 
     /// Says in which of several files the place is that the error names.
