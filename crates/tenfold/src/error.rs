@@ -141,7 +141,12 @@ impl Error {
     pub fn in_file(mut self, source: SourceId, name: &str) -> Self {
         let inner = self.inner();
         inner.message = format!("{name}: {}", inner.message);
-        if let Some((place, _)) = &mut inner.at {
+        self.in_source(source)
+    }
+
+    /// Says in which of several files the place is that the error names.
+    pub(crate) fn in_source(mut self, source: SourceId) -> Self {
+        if let Some((place, _)) = &mut self.inner().at {
             *place = source;
         }
         self

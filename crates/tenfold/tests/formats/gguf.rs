@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::support::{InMemory, Kind, cases, hex, write_to_memory};
-use tenfold::format::{Effect, Registry, Severity};
+use tenfold::format::{Effect, Finding, Registry, Severity};
 use tenfold::io::MemoryOutput;
-use tenfold::model::{BlockSpec, DType, DigestKind, SourceId, Value, ValueKind};
+use tenfold::model::{BlockSpec, DType, DigestKind, Payload, SourceId, Value, ValueKind};
 use tenfold::ops::{self, ConvertOptions, Shards, prepare};
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions};
 
@@ -426,4 +426,34 @@ fn a_type_that_no_program_writes_big_endian_loses_only_itself() {
         .collect();
     assert_eq!(rules, ["gguf.big-endian"]);
     assert!(archive.tensors().any(|tensor| tensor.canonical().is_ok()));
+}
+
+/// The bytes of a tensor in its file, from the beginning of the data of the first one.
+fn stored(archive: &Archive, name: &str) -> std::ops::Range<u64> {
+    let range = |name: &str| match &archive.tensor(name).unwrap().info().parts[0].payload {
+        Payload::Raw { range, .. } => range.clone(),
+        other => panic!("{other:?}"),
+    };
+    let begin = range("before").start;
+    let found = range(name);
+    found.start - begin..found.end - begin
+}
+
+#[test]
+fn a_tensor_of_an_unknown_type_has_the_bytes_up_to_the_next_one() {
+    for (file, name, bytes) in [
+        ("tensor_type_unknown_beside_others.gguf", "new", 32..96),
+        ("tensor_type_removed_last.gguf", "old", 32..64),
+    ] {
+        let archive = Archive::open(fixture("reject").join(file)).unwrap();
+        assert_eq!(stored(&archive, name), bytes, "{file}");
+        let tensor = archive.tensor(name).unwrap();
+        assert_eq!(tensor.info().dtype, DType::UNKNOWN, "{file}");
+        assert_eq!(tensor.canonical().unwrap_err().rule(), "gguf.type");
+        // Nothing else is wrong: what it is made of is claimed, and no gap is seen behind it.
+        let findings = ops::verify(&archive, 1);
+        let serious = |finding: &&Finding| finding.severity != Severity::Note;
+        let rules: Vec<_> = findings.iter().filter(serious).map(|f| &f.rule).collect();
+        assert_eq!(rules, ["gguf.type"], "{file}");
+    }
 }

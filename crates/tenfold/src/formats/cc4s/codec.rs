@@ -191,8 +191,10 @@ fn tensor(cx: &mut Context<'_>, node: &Node, name: &str, base: &str) -> Result<T
         .iter()
         .map(|dimension| dimension.length)
         .collect();
-    let count = element_count(&shape).filter(|&count| dtype.bytes_for(count).is_some());
-    let Some(count) = count else {
+    // A size of 0 hides no others that cannot be counted.
+    let others: Vec<u64> = shape.iter().copied().filter(|&dim| dim > 0).collect();
+    let most = element_count(&others).and_then(|count| dtype.bytes_for(count));
+    let Some(count) = most.and_then(|_| element_count(&shape)) else {
         let message = format!("the elements of shape {shape:?} are more than 64 bits can count");
         return Err(node.error("cc4s.overflow", message));
     };

@@ -3,6 +3,7 @@
 use super::raw::TensorRecord;
 use super::types;
 use crate::error::{Error, Result};
+use crate::model::DType;
 use crate::prelude::*;
 
 /// The data of a file.
@@ -32,7 +33,10 @@ pub(super) fn layout(
     };
     let placed = layout.place(records, begin, align, file);
     match placed.and_then(|()| overlap(records, &layout.ranges)) {
-        Ok(()) => Ok(layout),
+        Ok(()) => {
+            layout.stretch(records, file);
+            Ok(layout)
+        }
         // The first thing that is wrong is reported.
         Err(error) => Err(layout.cut_off.unwrap_or(error)),
     }
@@ -51,9 +55,10 @@ impl Layout {
             if let Some(expected) = expected.filter(|&expected| expected != record.offset) {
                 self.out_of_order.get_or_insert((place, expected));
             }
-            expected = size
-                .checked_next_multiple_of(align)
-                .and_then(|padded| expected?.checked_add(padded));
+            // Where the next one would be is not known behind an unknown type.
+            let padded = size.checked_next_multiple_of(align);
+            let padded = padded.filter(|_| record.dtype.is_ok());
+            expected = padded.and_then(|padded| expected?.checked_add(padded));
             if range.end > file && self.cut_off.is_none() {
                 let end = format!("at byte {}", range.end);
                 self.cut_off = Some(blame(out_of_bounds(record, size, &end, file)));
@@ -64,13 +69,36 @@ impl Layout {
         }
         Ok(())
     }
+
+    /// Tensors of unknown types have all bytes up to the next tensor, or else up to the end of the file.
+    fn stretch(&mut self, records: &[TensorRecord], file: u64) {
+        if records.iter().all(|record| record.dtype.is_ok()) {
+            return;
+        }
+        let filled = self.ranges.iter().filter(|range| !range.is_empty());
+        let mut starts: Vec<u64> = filled.map(|range| range.start).collect();
+        starts.sort_unstable();
+        for (range, record) in self.ranges.iter_mut().zip(records) {
+            if record.dtype.is_err() && !range.is_empty() {
+                let next = starts.partition_point(|&start| start <= range.start);
+                let end = starts.get(next).map_or(file, |&next| next.min(file));
+                range.end = range.end.max(end);
+                self.end = self.end.max(range.end);
+            }
+        }
+    }
 }
 
-/// Bytes of a tensor.
+/// Bytes of a tensor; of an unknown type, those that it has at least.
 fn size(record: &TensorRecord) -> Result<u64> {
     let TensorRecord { shape, dtype, .. } = record;
-    types::check_row(*dtype, shape).map_err(|why| Error::malformed("gguf.block", why))?;
-    types::data_len(*dtype, shape).ok_or_else(|| {
+    let dtype = dtype.as_ref().map_or(DType::UNKNOWN, |dtype| *dtype);
+    types::check_row(dtype, shape).map_err(|why| Error::malformed("gguf.block", why))?;
+    let size = match dtype {
+        DType::UNKNOWN => types::data_len(DType::U8, shape).map(|elements| elements.min(1)),
+        dtype => types::data_len(dtype, shape),
+    };
+    size.ok_or_else(|| {
         let message =
             format!("shape {shape:?} of {dtype} has more elements or bytes than 63 bits can count");
         Error::malformed("gguf.overflow", message)
@@ -104,8 +132,13 @@ fn range(
 
 fn out_of_bounds(record: &TensorRecord, size: u64, end: &str, file: u64) -> Error {
     let offset = record.offset;
+    let least = if record.dtype.is_ok() {
+        ""
+    } else {
+        "at least "
+    };
     let message = format!(
-        "its {size} bytes at offset {offset} end {end}, the file has {file}: truncated or damaged"
+        "its {least}{size} bytes at offset {offset} end {end}, the file has {file}: truncated or damaged"
     );
     Error::malformed("gguf.bounds", message)
 }
@@ -121,10 +154,17 @@ fn overlap(records: &[TensorRecord], ranges: &[Range<u64>]) -> Result<()> {
         if let [(first, a), (second, b)] = pair
             && second.start < first.end
         {
-            let message = format!(
-                "its data begins at byte {}, that of {:?} ends at {}: they overlap",
-                second.start, a.name, first.end
-            );
+            let begin = second.start;
+            let message = match &a.dtype {
+                Ok(_) => format!(
+                    "its data begins at byte {begin}, that of {:?} ends at {}: they overlap",
+                    a.name, first.end
+                ),
+                Err(_) => format!(
+                    "its data begins at byte {begin}, and so does that of {:?}: they overlap",
+                    a.name
+                ),
+            };
             let error = Error::malformed("gguf.overlap", message).at((*second).clone());
             return Err(error.in_tensor(&b.name));
         }

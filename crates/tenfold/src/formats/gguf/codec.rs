@@ -160,7 +160,16 @@ fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: End
         at,
         ..
     } = record;
-    let mut info = TensorInfo::dense(name, dtype, shape, Payload::Raw { source, range });
+    let payload = Payload::Raw { source, range };
+    let dtype = match dtype {
+        Ok(dtype) => dtype,
+        Err(defect) => {
+            let mut info = TensorInfo::dense(name, DType::UNKNOWN, shape, payload);
+            info.defect = Some(defect.in_source(source));
+            return info;
+        }
+    };
+    let mut info = TensorInfo::dense(name, dtype, shape, payload);
     if let Some(part) = info.parts.first_mut() {
         part.endian = endian;
     }

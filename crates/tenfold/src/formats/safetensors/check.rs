@@ -3,7 +3,7 @@
 use super::dtypes::{self, NoSize};
 use super::raw::{self, Entry};
 use crate::error::{Error, Result};
-use crate::model::{Payload, SourceId, TensorInfo};
+use crate::model::{DType, Payload, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// The tensors of a header.
@@ -55,7 +55,12 @@ impl Tensors {
         let row = Row {
             at,
             offsets: data_offsets,
-            size: dtypes::bytes(dtype, &shape),
+            size: match dtype {
+                Ok(dtype) => dtypes::bytes(dtype, &shape),
+                // Its offsets alone say how many bytes it has; those that end before they begin fit no size.
+                Err(_) => dtypes::elements(&shape)
+                    .map(|_| data_offsets[1].saturating_sub(data_offsets[0])),
+            },
         };
         self.in_order &= (self.rows.last()).is_none_or(|last| last.offsets <= row.offsets);
         self.rising &= (self.infos.last()).is_none_or(|last| *last.name < *name);
@@ -63,11 +68,16 @@ impl Tensors {
         // What does not fit is refused by `cover`.
         let [start, end] = data_offsets.map(|offset| self.data.saturating_add(offset));
         let range = start..end;
+        let (dtype, defect) = match dtype {
+            Ok(dtype) => (dtype, None),
+            Err(defect) => (DType::UNKNOWN, Some(defect)),
+        };
         let width = dtype.swap_width() as u64;
         let odd = !range.is_empty() && !start.is_multiple_of(width);
         self.misaligned += usize::from(odd);
         let payload = Payload::Raw { source, range };
-        let info = TensorInfo::dense(name, dtype, shape, payload);
+        let mut info = TensorInfo::dense(name, dtype, shape, payload);
+        info.defect = defect.map(|defect| defect.in_source(source));
         self.infos.push(info);
     }
 

@@ -73,13 +73,18 @@ pub(super) enum NoSize {
     Overflow,
 }
 
-/// The bytes of a tensor, counted as the reference does it: dimension by dimension, so that a 0 hides no overflow before
-/// it, but one behind it.
-pub(super) fn bytes(dtype: DType, shape: &[u64]) -> Result<u64, NoSize> {
-    let elements = shape
+/// The elements of a tensor, counted as the reference does it: dimension by dimension, so that a 0 hides no overflow
+/// before it, but one behind it.
+pub(super) fn elements(shape: &[u64]) -> Result<u64, NoSize> {
+    shape
         .iter()
         .try_fold(1u64, |product, &dim| product.checked_mul(dim))
-        .ok_or(NoSize::Overflow)?;
+        .ok_or(NoSize::Overflow)
+}
+
+/// The bytes of a tensor.
+pub(super) fn bytes(dtype: DType, shape: &[u64]) -> Result<u64, NoSize> {
+    let elements = elements(shape)?;
     let bits = match dtype {
         DType::Number(scalar, lanes) => u64::from(scalar.bits() * lanes.count()),
         _ => 8,

@@ -26,7 +26,8 @@ pub(super) struct Entry<'a> {
     pub(super) name: Cow<'a, str>,
     /// Where its name stands in the file.
     pub(super) at: u64,
-    pub(super) dtype: DType,
+    /// Its type, or why there is none: that loses only this tensor.
+    pub(super) dtype: Result<DType>,
     pub(super) shape: Vec<u64>,
     /// From the beginning of the data; the end may lie before the start.
     pub(super) data_offsets: [u64; 2],
@@ -96,7 +97,7 @@ pub(super) fn parse<'a>(
 /// The fields of an entry as far as they were read.
 #[derive(Default)]
 struct Fields {
-    dtype: Option<DType>,
+    dtype: Option<Result<DType>>,
     shape: Option<Vec<u64>>,
     data_offsets: Option<[u64; 2]>,
 }
@@ -164,14 +165,15 @@ impl Unknown {
     }
 }
 
-fn dtype(json: &mut Json<'_>) -> Result<DType> {
+/// A type by its name; types are added over time, so that an unknown one is no damage of the header.
+fn dtype(json: &mut Json<'_>) -> Result<Result<DType>> {
     let at = json.at();
     let name = json.string("dtype")?;
-    dtypes::from_name(&name).ok_or_else(|| {
+    Ok(dtypes::from_name(&name).ok_or_else(|| {
         let names = dtypes::names();
         let message = format!("there is no dtype {name:?}; there are {names}");
         Error::malformed("safetensors.dtype", message).at(at..at + name.len() as u64 + 2)
-    })
+    }))
 }
 
 fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {

@@ -40,7 +40,8 @@ pub(super) struct Header {
 pub(super) struct TensorRecord {
     pub(super) name: String,
     pub(super) shape: Vec<u64>,
-    pub(super) dtype: DType,
+    /// Its type, or why there is none: that loses only this tensor.
+    pub(super) dtype: Result<DType>,
     pub(super) offset: u64,
     /// Where the record is.
     pub(super) at: Range<u64>,
@@ -147,7 +148,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn shape_and_type(&mut self) -> Result<(Vec<u64>, DType)> {
+    fn shape_and_type(&mut self) -> Result<(Vec<u64>, Result<DType>)> {
         let at = self.r.pos();
         let n_dims = self.u32("n_dims")?;
         if n_dims > MAX_RANK {
@@ -162,7 +163,7 @@ impl<'a> Fields<'a> {
         let at = self.r.pos();
         let id = self.u32("the type of a tensor")?;
         let dtype =
-            types::from_id(id).map_err(|why| Error::malformed("gguf.type", why).at(at..at + 4))?;
+            types::from_id(id).map_err(|why| Error::malformed("gguf.type", why).at(at..at + 4));
         Ok((shape, dtype))
     }
 
