@@ -1,7 +1,12 @@
 //! What is special to single formats, beside what every format is tested for.
 
 // A test may panic.
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

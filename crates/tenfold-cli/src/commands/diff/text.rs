@@ -95,9 +95,9 @@ pub(super) fn kind_of(change: &Change) -> String {
 /// `ragged (lengths u32, payload f32)`
 fn show_parts(parts: &Parts) -> String {
     let of_each: Vec<_> = (parts.parts.iter())
-        .map(|(role, dtype)| format!("{} {dtype}", Clean(role)))
+        .map(|(role, dtype)| format!("{} {dtype}", Verbatim(role)))
         .collect();
-    let scheme = [&parts.scheme, &parts.parameters].map(|text| Clean(text).to_string());
+    let scheme = [&parts.scheme, &parts.parameters].map(|text| Verbatim(text).to_string());
     format!("{} ({})", scheme.join(" ").trim_end(), of_each.join(", "))
 }
 

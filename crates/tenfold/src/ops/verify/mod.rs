@@ -11,7 +11,9 @@ use crate::format::{Control, Finding, Severity};
 use crate::model::{DType, Over, Part, Role, SourceId};
 use crate::ops::parallel;
 use crate::prelude::*;
-use crate::transform::{NO_NEGATIVE, View, check_bools, check_content, check_layout, check_symmetry};
+use crate::transform::{
+    NO_NEGATIVE, View, check_bools, check_content, check_layout, check_symmetry,
+};
 
 use checksums::{Sum, compare_checksum, compare_seal};
 

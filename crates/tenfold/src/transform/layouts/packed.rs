@@ -38,7 +38,9 @@ impl Arrangement for Packed {
             Order::ColumnMajor,
         )?;
         let violation = unpack.diagonal_violation()?.map(|n| {
-            format!("the diagonal at {n} is not what the symmetry makes of it; it is read as stored")
+            format!(
+                "the diagonal at {n} is not what the symmetry makes of it; it is read as stored"
+            )
         });
         let wrapped = unpack.first_wrapped()?.map(|n| {
             format!(
