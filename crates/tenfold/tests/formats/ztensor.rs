@@ -955,3 +955,10 @@ fn the_public_corpus_is_read_where_it_is_there() {
         }
     }
 }
+
+#[test]
+fn the_content_counts_what_parts_are_as_docs_digest_says() {
+    // From the JSON of the fixture, by xtask/interop/digest.py.
+    let expected = "1b1faa340461c43f843fd7971b4e2b31635e479daac357e8a7ec2828376c6d6f";
+    assert_eq!(crate::support::hex(&content(&open("v2_mx"))), expected);
+}
