@@ -487,6 +487,22 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_any_length_are_kept() {
+        let mut metadata = Metadata::new();
+        for len in 0..64 {
+            metadata.push("é".repeat(len), Value::U64(len as u64));
+        }
+        for len in 0..64 {
+            let key = "é".repeat(len);
+            assert_eq!(metadata.get(&key), Some(&Value::U64(len as u64)));
+        }
+        let keys: Vec<_> = metadata.iter().map(|(key, _)| key.len()).collect();
+        assert_eq!(keys, (0..128).step_by(2).collect::<Vec<_>>());
+        #[cfg(target_pointer_width = "64")]
+        assert_eq!(size_of::<Entry>(), 64);
+    }
+
+    #[test]
     fn accessors_spare_the_widths() {
         assert_eq!(Value::I8(-1).as_i64(), Some(-1));
         assert_eq!(Value::I8(-1).as_u64(), None);

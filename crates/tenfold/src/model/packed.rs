@@ -741,3 +741,110 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
     }
     out.push(u8::try_from(number).unwrap_or(0));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Value> {
+        let list = |items: Vec<Value>| Value::List(items.into());
+        vec![
+            Value::Null,
+            Value::Bool(true),
+            Value::U8(255),
+            Value::U16(300),
+            Value::U32(u32::MAX),
+            Value::U64(u64::MAX),
+            Value::U64(127),
+            Value::U64(128),
+            Value::I8(-128),
+            Value::I16(-300),
+            Value::I32(i32::MIN),
+            Value::I64(i64::MIN),
+            Value::I64(i64::MAX),
+            Value::I64(-1),
+            Value::F32(-0.5),
+            Value::F64(5e-324),
+            Value::Integer("-18446744073709551617".into()),
+            Value::Str("é".repeat(100)),
+            Value::Bytes(vec![0, 255].into()),
+            Value::Empty(ValueKind::List),
+            Value::Encoded {
+                encoding: Encoding::Cbor,
+                bytes: vec![0xc0].into(),
+            },
+            list(vec![]),
+            list(vec![Value::U8(1), Value::U8(2)]),
+            list(vec![Value::U8(1), Value::U16(2), Value::Null]),
+            list(vec![
+                list(vec![Value::Null]),
+                list(vec![]),
+                Value::Bool(false),
+            ]),
+            Value::Map(Map::new()),
+            Value::Map(
+                [("k", list(vec![Value::Null])), ("", Value::Null)]
+                    .into_iter()
+                    .collect(),
+            ),
+        ]
+    }
+
+    #[test]
+    fn everything_comes_back_wherever_it_stands() {
+        let samples = samples();
+        let list: List = samples.iter().cloned().collect();
+        assert_eq!(list.iter().collect::<Vec<_>>(), samples);
+        assert_eq!((list.len(), list.kind()), (samples.len(), None));
+        for value in &samples {
+            // Alone, with its like, and before and behind something else.
+            for (before, behind) in [(0, 0), (200, 0), (1, 1), (200, 3)] {
+                let mut items = vec![value.clone(); before + 1];
+                items.extend(vec![Value::Str("x".into()); behind]);
+                let nested = Value::List(vec![Value::List(items.clone().into()); 2].into());
+                let Value::List(nested) = nested else { return };
+                for inner in nested.iter() {
+                    let Value::List(inner) = inner else { return };
+                    assert_eq!(inner.iter().collect::<Vec<_>>(), items, "{value:?}");
+                }
+            }
+            let map: Map = [("a", value.clone()), ("b", Value::Null)]
+                .into_iter()
+                .collect();
+            assert_eq!(map.get("a").as_ref(), Some(value));
+            assert_eq!(map.get("b"), Some(Value::Null));
+            assert_eq!((map.get("c"), map.len()), (None, 2));
+        }
+    }
+
+    #[test]
+    fn lists_of_one_kind_take_what_their_entries_take() {
+        let list: List = (0..100u8).map(Value::U8).collect();
+        assert_eq!(list.0.len(), 2 + 100);
+        assert_eq!(list.kind(), Some(ValueKind::U8));
+        let nulls: List = core::iter::repeat_n(Value::Null, 1000).collect();
+        assert_eq!((nulls.0.len(), nulls.len()), (3, 1000));
+        let mixed: List = [Value::U8(1), Value::U16(1)].into_iter().collect();
+        assert_eq!(mixed.0.len(), 2 + 4);
+    }
+
+    #[test]
+    fn what_turns_out_to_be_something_else_leaves_no_trace() {
+        let mut packer = Packer::list();
+        packer.value(&Value::U8(1));
+        packer.open_map();
+        packer.key("k");
+        packer.str("v");
+        packer.abandon();
+        packer.value(&Value::U8(2));
+        let list = packer.into_list();
+        assert_eq!(list, vec![Value::U8(1), Value::U8(2)].into());
+        assert_eq!(list.kind(), Some(ValueKind::U8));
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_value_is_five_words() {
+        assert_eq!(size_of::<Value>(), 40);
+    }
+}

@@ -298,11 +298,17 @@ mod tests {
             Value::List(vec![Value::F32(1.5), Value::F32(-2.0)].into()),
             Value::List(vec![Value::U8(1), Value::U16(2), Value::Null].into()),
             Value::List(vec![Value::Bool(false), Value::Bool(true)].into()),
-            Value::List(vec![Value::List(vec![Value::U8(1)]), Value::List(vec![])].into()),
+            Value::List(
+                vec![
+                    Value::List(vec![Value::U8(1)].into()),
+                    Value::List(List::new()),
+                ]
+                .into(),
+            ),
             map("a", Value::U8(1)),
             map("$u8", Value::U8(1)),
             map("$u8", Value::Str("x".into())),
-            Value::Map(Metadata::new()),
+            Value::Map(Map::new()),
         ] {
             let text = metadata_to_json(&entry(value.clone())).unwrap();
             let back = metadata_from_json(&text).unwrap();
