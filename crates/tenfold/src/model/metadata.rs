@@ -365,7 +365,7 @@ impl Metadata {
     }
 
     fn add(&mut self, key: Key, value: Value) {
-        self.0.push(Entry { key, value });
+        push_tight(&mut self.0, Entry { key, value });
     }
 
     /// The value of a key. Costs a walk over the entries.

@@ -654,24 +654,25 @@ impl Packer {
         if !pairs().any(|(&a, &b)| key(a) == key(b)) {
             return Ok(());
         }
-        // For each entry the one whose value is taken; none for those after the first.
-        let mut taken: Vec<Option<usize>> = (0..count).map(Some).collect();
+        // For each entry the one whose value is taken; NONE for those after the first.
+        const NONE: usize = usize::MAX;
+        let mut taken: Vec<usize> = (0..count).collect();
         let mut first = order.first().copied().unwrap_or(0);
         for (&a, &b) in pairs() {
             if key(a) != key(b) {
                 first = b;
             } else if let Ok([head, later]) = taken.get_disjoint_mut([first, b]) {
-                (*head, *later) = (Some(b), None);
+                (*head, *later) = (b, NONE);
             }
         }
         drop(order);
         let mut new = Vec::new();
         let mut kept = 0;
-        for (place, taken) in taken.iter().enumerate() {
-            let Some(taken) = *taken else {
+        for (place, taken) in taken.into_iter().enumerate() {
+            if taken == NONE {
                 repeated(key(place), place)?;
                 continue;
-            };
+            }
             let start = starts.get(taken).copied().unwrap_or(0);
             let end = starts.get(taken + 1).copied().unwrap_or(old.len());
             new.extend_from_slice(old.get(start..end).unwrap_or_default());

@@ -9,7 +9,7 @@ pub(super) use arrangement::Arrangement;
 #[cfg(feature = "burnpack")]
 pub(super) use arrangement::dims;
 
-use crate::model::{Metadata, Value};
+use crate::model::Value;
 use crate::prelude::*;
 
 /// How the values of a tensor are quantized.
@@ -186,7 +186,6 @@ impl Scheme {
         let Value::Map(scheme) = value else {
             return Err("a quantization scheme that is not a map".into());
         };
-        let scheme = Metadata::from(scheme);
         // Newer readers pass over these two keys, and take the tensor for something else.
         let older = scheme.get("level").is_some() || scheme.get("param").is_some();
         let field = |key: &str| {
@@ -194,22 +193,23 @@ impl Scheme {
                 .get(key)
                 .ok_or_else(|| format!("a quantization scheme without {key:?}"))
         };
-        let name = text(field("value")?, "value")?;
+        let name = field("value")?;
+        let name = text(&name, "value")?;
         let value = VALUES.iter().find(|row| row.0 == name);
         let value =
             value.ok_or_else(|| unknown("value", name, &names(VALUES.iter().map(|row| row.0))))?;
-        let mode = match text(field("mode")?, "mode")? {
+        let mode = match text(&field("mode")?, "mode")? {
             "Symmetric" => Mode::Symmetric,
             "Lookup" if !older => Mode::Lookup,
             other => return Err(unknown("mode", other, "Symmetric")),
         };
-        let store = Store::from_value(field("store")?, older)?;
+        let store = Store::from_value(&field("store")?, older)?;
         let (tensor, block) = match older {
             true => older_scales(
-                field("level")?,
-                Scale::from_value(field("param")?, "param")?,
+                &field("level")?,
+                Scale::from_value(&field("param")?, "param")?,
             )?,
-            false => newer_scales(scheme.get("tensor"), scheme.get("block"))?,
+            false => newer_scales(scheme.get("tensor").as_ref(), scheme.get("block").as_ref())?,
         };
         Ok(Self {
             value: value.1,
@@ -273,13 +273,12 @@ fn older_scales(level: &Value, param: Scale) -> Result<(Option<Scale>, Option<Bl
     match single(level) {
         Some(("Block", size)) => Ok((None, Some(Block::new(&size, param)?))),
         Some(("BlockTensor", Value::Map(both))) => {
-            let both = Metadata::from(&both);
             let field = |key: &str| {
                 both.get(key)
                     .ok_or_else(|| format!("a quantization level without {key:?}"))
             };
-            let global = Scale::from_value(field("global")?, "global")?;
-            Ok((Some(global), Some(Block::new(field("block")?, param)?)))
+            let global = Scale::from_value(&field("global")?, "global")?;
+            Ok((Some(global), Some(Block::new(&field("block")?, param)?)))
         }
         Some((other, _)) => Err(unknown("level", other, "Block, BlockTensor")),
         None => match text(level, "level")? {
@@ -301,14 +300,13 @@ fn newer_scales(
     let block = match block {
         None | Some(Value::Null) => None,
         Some(Value::Map(block)) => {
-            let block = Metadata::from(block);
             let field = |key: &str| {
                 block
                     .get(key)
                     .ok_or_else(|| format!("a quantization block without {key:?}"))
             };
-            let dtype = Scale::from_value(field("dtype")?, "dtype")?;
-            Some(Block::new(field("size")?, dtype)?)
+            let dtype = Scale::from_value(&field("dtype")?, "dtype")?;
+            Some(Block::new(&field("size")?, dtype)?)
         }
         Some(_) => return Err("a quantization block that is not a map".into()),
     };

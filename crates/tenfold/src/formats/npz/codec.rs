@@ -100,7 +100,7 @@ impl<'m> Contained<'m> {
         match member.name.strip_suffix(EXTENSION) {
             Some(name) => {
                 let tensor = tensor(cx, manifest, member, name)?;
-                manifest.tensors.push(tensor);
+                push_tight(&mut manifest.tensors, tensor);
             }
             None => {
                 self.others.push(member);

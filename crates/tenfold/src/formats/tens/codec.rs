@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::format::{Context, Format, Plan, PlanOptions, Spec, Survey};
 use crate::io::Reader;
 use crate::model::{
-    DType, Kept, Lanes, Layout, Manifest, Metadata, PairIndex, Part, Payload, Role, SourceId,
-    Symmetry, TensorInfo, Value,
+    DType, Kept, Lanes, Layout, Manifest, Metadata, Packer, PairIndex, Part, Payload, Role,
+    SourceId, Symmetry, TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::transform::Triangle;
@@ -133,7 +133,7 @@ impl File {
         let mut manifest = Manifest::new(format!("1.{minor}"));
         let is_table = self.header.flags & IX != 0;
         let mut claims = Vec::new();
-        let mut unknown = Vec::new();
+        let mut unknown = Packer::list();
         let data = loop {
             if is_table && let Some(count) = self.pair_count(r)? {
                 break Data::Pairs(count);
@@ -149,7 +149,7 @@ impl File {
             if chunk.magic == *SYMMETRY {
                 claims.push((self.claim(r, &chunk)?, chunk.at..end));
             } else {
-                unknown.push(Value::Str(chunk.name()));
+                unknown.str(&chunk.name());
                 manifest.kept.push(Kept {
                     format: SPEC.id,
                     name: chunk.name(),
@@ -173,10 +173,9 @@ impl File {
         manifest.region(0..start.map_or(r.pos(), |(_, range)| range.start), "header");
         tensor.metadata = self.metadata(if is_table { "index-value" } else { "dense" });
         self.describe_symmetries(&mut tensor, &claims)?;
+        let unknown = unknown.into_list();
         if !unknown.is_empty() {
-            tensor
-                .metadata
-                .push("unknown_chunks", Value::List(unknown.into()));
+            tensor.metadata.push("unknown_chunks", Value::List(unknown));
         }
         manifest.tensors.push(tensor);
         Ok(manifest)

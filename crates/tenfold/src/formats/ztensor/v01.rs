@@ -8,8 +8,8 @@ use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01};
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload,
-    Role, SealedRange, SourceId, TensorInfo,
+    Checksum, Codec, DType, Endian, Layout, Manifest, Metadata, Over, Packer, PairIndex, Part,
+    Payload, Role, SealedRange, SourceId, TensorInfo,
 };
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key};
@@ -41,7 +41,7 @@ impl<'b> Entry<'b> {
         let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
         let (mut layout, mut shape, mut encoding) = (None, None, None);
         let (mut data_endianness, mut checksum) = (None, None);
-        let mut custom = Metadata::new();
+        let mut custom: Option<Packer> = None;
         cbor.fields("an entry of the index", &FIELDS_01, |cbor, key| {
             match key {
                 Key::Field(0) => name = Some(cbor.text("name")?),
@@ -53,7 +53,11 @@ impl<'b> Entry<'b> {
                 Key::Field(6) => encoding = Some(cbor.text("encoding")?),
                 Key::Field(7) => data_endianness = Some(cbor.text("data_endianness")?),
                 Key::Field(_) => checksum = Some(cbor.text("checksum")?),
-                Key::Other(key) => custom.push(key, cbor.value()?),
+                Key::Other(key) => {
+                    let custom = custom.get_or_insert_with(Packer::map);
+                    custom.key(&key);
+                    cbor.pack(custom)?;
+                }
             }
             Ok(())
         })?;
@@ -68,7 +72,12 @@ impl<'b> Entry<'b> {
             encoding: read::required(encoding, "encoding", &at)?,
             data_endianness,
             checksum,
-            custom: Cow::Owned(custom),
+            custom: Cow::Owned(
+                custom
+                    .map(Packer::into_map)
+                    .as_ref()
+                    .map_or_else(Metadata::new, Metadata::from),
+            ),
         };
         Ok((entry, at))
     }

@@ -68,7 +68,7 @@ impl Fields<'_> {
         };
         let mut places = Vec::new();
         for _ in 0..count {
-            places.push(self.r.pos());
+            push_tight(&mut places, self.r.pos());
             let key = self.key()?;
             let at = self.r.pos();
             let value = self

@@ -93,6 +93,7 @@ impl<'b> Object<'b> {
                 "components" => {
                     let list = components.insert(Vec::new());
                     cbor.map("components", |cbor, name| {
+                        read::check_parts(list.len(), cbor.pos())?;
                         list.push(Component::parse(cbor, name)?);
                         Ok(())
                     })?;

@@ -150,6 +150,9 @@ const FIELDS: [&str; 6] = [
     "tensor_map",
 ];
 
+/// Other fields, at most: each is a part of the file to be kept, which takes many times its bytes.
+const MAX_OTHERS: usize = 1 << 16;
+
 impl Manifest {
     /// Reads a manifest that stands at `base` of the file and is nested no deeper than `depth`. `repeated` is told of
     /// keys that are in an object more than once, with their place; the last one counts.
@@ -172,6 +175,11 @@ impl Manifest {
                     let at = json.key_at();
                     json.skip()?;
                     let others = &mut manifest.others;
+                    if others.len() == MAX_OTHERS {
+                        let message =
+                            format!("more than {MAX_OTHERS} fields that are not known here");
+                        return Err(Error::limit("mag.limit", message).at(at..at + 1));
+                    }
                     others.push((key.into_owned(), at..json.end_at()));
                 }
             }
@@ -221,7 +229,7 @@ fn tensor_map(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Vec<Entry>>
         let at = json.key_at();
         let name = name.into_owned();
         match Entry::parse(json, at, repeated) {
-            Ok(entry) => entries.push(Entry { name, ..entry }),
+            Ok(entry) => push_tight(&mut entries, Entry { name, ..entry }),
             Err(error) => return Err(error.in_tensor(&name)),
         }
     }
