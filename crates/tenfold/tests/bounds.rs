@@ -13,6 +13,7 @@ mod support;
 
 use std::sync::Arc;
 
+use support::amplifiers::{self, measure};
 use support::memory::{Counting, on_this_thread};
 use support::{InMemory, Kind, cases, file_name, handled, options_for, profiles, write_to_memory};
 use tenfold::format::{Compression, Entry, Profile};
@@ -334,6 +335,60 @@ fn many_empty_tensors_are_in_proportion() {
 #[ignore = "takes some GiB"]
 fn ten_million_empty_tensors_are_in_proportion() {
     open_empty_tensors(10_000_000);
+}
+
+/// Every amplifier at one length, within 16 times what was read and `room`; what exceeds that, or does not open though it
+/// should, is listed.
+fn amplify(len: usize, room: usize) {
+    let mut wrong = Vec::new();
+    let mut most = Vec::new();
+    for amplifier in amplifiers::all() {
+        let bytes = amplifier.make(len);
+        let (peak, read, done) = measure(&bytes, amplifier.name);
+        let bound = 16 * read + room;
+        let what = &amplifier.what;
+        most.push((peak * 10 / bytes.len(), what.clone()));
+        if peak > bound {
+            let len = bytes.len();
+            wrong.push(format!(
+                "{what}: {peak} of {bound} bytes, {read} of {len} read"
+            ));
+        }
+        if let (Err(error), true) = (done, amplifier.opens) {
+            wrong.push(format!(
+                "{what}: {}",
+                error
+                    .to_string()
+                    .split_at(200.min(error.to_string().len()))
+                    .0
+            ));
+        }
+    }
+    most.sort();
+    for (tenths, what) in most.iter().rev().take(20) {
+        println!("{}.{} times {len} bytes: {what}", tenths / 10, tenths % 10);
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// With less room than is allowed, so that files can be small: an optimizer is not at work here.
+#[test]
+fn lists_of_everything_are_in_proportion() {
+    amplify(256 << 10, 2 << 20);
+}
+
+/// Takes some GiB: `cargo test --release -p tenfold --all-features --test bounds -- --ignored large_lists`.
+#[test]
+#[ignore = "takes some GiB and minutes"]
+fn large_lists_of_everything_are_in_proportion() {
+    for mebibytes in [1, 4, 16, 64] {
+        amplify(mebibytes << 20, 16 << 20);
+    }
 }
 
 #[test]

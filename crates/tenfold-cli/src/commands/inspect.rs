@@ -1,5 +1,6 @@
 //! `tenfold inspect`: what is in a file.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,27 +14,22 @@ use crate::commands::{
     Names, for_each_file, format_name, json_for_each_file, len_bytes, open, refuse_nothing,
 };
 use crate::failure::{Exit, Failure, Result};
-use crate::json::{Json, LONG_VALUE};
+use crate::json::{Beginning, Json};
 use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, show_name, show_path, size};
 
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let opened = open(path, &args.opening).and_then(|archive| {
-            // Long lists are loaded only to show all of them.
-            let metadata = match args.full {
-                true => archive.load_metadata()?,
-                false => archive.metadata().clone(),
-            };
-            Ok((archive, metadata))
-        });
-        let (archive, metadata) = opened.map_err(|error| Failure::about(path, &error))?;
+        let opened = open(path, &args.opening);
+        let archive = opened.map_err(|error| Failure::about(path, &error))?;
         refuse_nothing(&args.inputs, &args.filter, &archive)?;
-        Ok::<_, Failure>((archive, metadata))
+        Ok::<_, Failure>(archive)
     };
+
     if args.inputs.json {
         return json_for_each_file(&args.inputs, out, |path, json| {
-            let (archive, metadata) = open(path)?;
+            let archive = open(path)?;
+            let metadata = load(&archive, path, args.full)?;
             write_json(
                 &archive,
                 &metadata,
@@ -47,7 +43,8 @@ pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
     }
     let mut first = true;
     for_each_file(&args.inputs, out, |path, out| {
-        let (archive, metadata) = open(path)?;
+        let archive = open(path)?;
+        let metadata = load(&archive, path, args.full)?;
         if !std::mem::replace(&mut first, false) {
             writeln!(out)?;
         }
@@ -61,6 +58,16 @@ pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
         )?;
         Ok(Exit::Done)
     })
+}
+
+/// The metadata of the file. Long lists are loaded only to show all of them.
+fn load<'a>(archive: &'a Archive, path: &Path, full: bool) -> Result<Cow<'a, Metadata>> {
+    match full {
+        true => archive
+            .load_metadata()
+            .map_err(|error| Failure::about(path, &error)),
+        false => Ok(Cow::Borrowed(archive.metadata())),
+    }
 }
 
 /// The tensors that are wanted, in the order that is wanted.
@@ -273,17 +280,19 @@ fn note(info: &TensorInfo) -> String {
 
 fn write_metadata(metadata: &Metadata, full: bool, out: &mut Out<'_>) -> io::Result<()> {
     for (key, value) in metadata.iter() {
-        let mut text = Vec::new();
-        Json::new(&mut text).value(value, full)?;
-        let text = String::from_utf8_lossy(&text);
         write!(out, "  {} = ", Verbatim(key))?;
-        match text.char_indices().nth(LONG_VALUE) {
-            Some((cut, _)) if !full => {
-                let shown = text.get(..cut).unwrap_or_default();
-                let rest = text.chars().count() - LONG_VALUE;
+        if full {
+            Json::new(out).value(value, full)?;
+            writeln!(out)?;
+            continue;
+        }
+        let mut text = Beginning::default();
+        Json::new(&mut text).value(value, full)?;
+        match (text.shown(), text.more) {
+            (shown, 0) => writeln!(out, "{shown}")?,
+            (shown, rest) => {
                 writeln!(out, "{shown}… ({rest} more characters; --full shows all)")?;
             }
-            _ => writeln!(out, "{text}")?,
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod open;
 mod sliced;
 mod tensor;
 
+use alloc::borrow::Cow;
 use core::fmt;
 #[cfg(feature = "std")]
 use std::path::Path;
@@ -145,7 +146,11 @@ impl Archive {
     }
 
     /// What the file says about itself, with the long lists that were not loaded when it was opened.
-    pub fn load_metadata(&self) -> Result<Metadata> {
+    pub fn load_metadata(&self) -> Result<Cow<'_, Metadata>> {
+        let is_elsewhere = |(_, value): (&str, &Value)| matches!(value, Value::Elsewhere(_));
+        if !self.metadata().iter().any(is_elsewhere) {
+            return Ok(Cow::Borrowed(self.metadata()));
+        }
         let load = |value: &Value| match value {
             Value::Elsewhere(list) => {
                 let payload = Payload::Raw {
@@ -160,6 +165,7 @@ impl Archive {
         };
         self.metadata()
             .try_map(load)
+            .map(Cow::Owned)
             .map_err(|error| match self.0.spec {
                 Some(spec) => error.in_format(spec.id),
                 None => error,
@@ -168,12 +174,11 @@ impl Archive {
 
     /// The archive with its long lists loaded.
     pub(crate) fn loaded(&self) -> Result<Self> {
-        let is_elsewhere = |(_, value): (&str, &Value)| matches!(value, Value::Elsewhere(_));
-        if !self.metadata().iter().any(is_elsewhere) {
+        let Cow::Owned(metadata) = self.load_metadata()? else {
             return Ok(self.clone());
-        }
+        };
         let mut manifest = self.0.manifest.clone();
-        manifest.metadata = self.load_metadata()?;
+        manifest.metadata = metadata;
         Ok(self.with_manifest(manifest))
     }
 

@@ -75,7 +75,12 @@ pub struct Context<'a> {
     salvage: bool,
     assumed_dtype: Option<DType>,
     findings: Vec<Finding>,
+    /// Findings that were too many to be kept.
+    unlisted: u64,
 }
+
+/// Findings that are kept: a file may give reason for one with every other byte.
+const MAX_FINDINGS: usize = 4096;
 
 impl<'a> Context<'a> {
     /// A context for one file.
@@ -91,6 +96,7 @@ impl<'a> Context<'a> {
             salvage: false,
             assumed_dtype: None,
             findings: Vec::new(),
+            unlisted: 0,
         }
     }
 
@@ -239,10 +245,7 @@ impl<'a> Context<'a> {
         if self.strict {
             return Err(error);
         }
-        self.findings.push(Finding {
-            severity: Severity::Warning,
-            ..Finding::from(&error)
-        });
+        self.find(Severity::Warning, &error);
         Ok(())
     }
 
@@ -273,14 +276,31 @@ impl<'a> Context<'a> {
         message: impl Into<String>,
     ) {
         let error = Error::malformed(rule, message).at_source(source, at);
+        self.find(Severity::Note, &error);
+    }
+
+    fn find(&mut self, severity: Severity, error: &Error) {
+        if self.findings.len() >= MAX_FINDINGS {
+            self.unlisted += 1;
+            return;
+        }
         self.findings.push(Finding {
-            severity: Severity::Note,
-            ..Finding::from(&error)
+            severity,
+            ..Finding::from(error)
         });
     }
 
     /// What was opened and what was reported.
-    pub(crate) fn finish(self) -> (Vec<NamedSource>, Vec<Finding>) {
+    pub(crate) fn finish(mut self) -> (Vec<NamedSource>, Vec<Finding>) {
+        if self.unlisted > 0 {
+            self.findings.push(Finding {
+                severity: Severity::Warning,
+                rule: "file.findings".into(),
+                tensor: None,
+                at: None,
+                message: format!("{} more findings are not listed", self.unlisted),
+            });
+        }
         (self.sources, self.findings)
     }
 }

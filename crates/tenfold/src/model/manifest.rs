@@ -35,11 +35,12 @@ impl Manifest {
 
     /// Notes bytes of the main file that are not tensor data.
     pub fn region(&mut self, range: Range<u64>, label: &'static str) {
-        self.regions.push(Region {
+        let region = Region {
             source: SourceId::MAIN,
             range,
             label,
-        });
+        };
+        push_tight(&mut self.regions, region);
     }
 }
 

@@ -49,7 +49,7 @@ pub struct TensorInfo {
     /// Symmetries that the elements are said to have, and that the layout makes no use of.
     pub symmetries: Vec<Symmetry>,
     /// The symmetry that a survey found and that the tensor is to be packed by.
-    pub pack: Option<Symmetry>,
+    pub pack: Option<Box<Symmetry>>,
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.

@@ -41,7 +41,7 @@ pub fn survey(archive: &Archive, what: &Survey, options: &ExecuteOptions) -> Res
         })?;
         let mut manifest = surveyed.archive.manifest().clone();
         for (tensor, (symmetry, note)) in manifest.tensors.iter_mut().zip(found) {
-            tensor.pack = symmetry;
+            tensor.pack = symmetry.map(Box::new);
             surveyed.notes.extend(note);
         }
         surveyed.archive = surveyed.archive.with_manifest(manifest);

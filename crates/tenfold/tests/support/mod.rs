@@ -5,6 +5,7 @@
 // Every test binary uses a part of it, and none of them is a library.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod amplifiers;
 pub mod memory;
 pub mod random;
 pub mod values;

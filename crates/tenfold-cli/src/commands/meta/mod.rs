@@ -2,6 +2,7 @@
 
 mod edit;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -26,19 +27,25 @@ pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
     }
 }
 
+fn read(path: &Path, opening: &Opening) -> Result<Archive> {
+    open(path, opening).map_err(|error| Failure::about(path, &error))
+}
+
 /// The metadata of the file or of a tensor, with all lists loaded.
-fn read(path: &Path, opening: &Opening, tensor: Option<&str>) -> Result<(Archive, Metadata)> {
-    let about = |error| Failure::about(path, &error);
-    let archive = open(path, opening).map_err(about)?;
-    let metadata = match tensor {
-        None => archive.load_metadata().map_err(about)?,
-        Some(name) => tensor_named(&archive, path, name)?.info().metadata.clone(),
+fn load<'a>(archive: &'a Archive, path: &Path, tensor: Option<&str>) -> Result<Cow<'a, Metadata>> {
+    let Some(name) = tensor else {
+        let loaded = archive.load_metadata();
+        return loaded.map_err(|error| Failure::about(path, &error));
     };
-    Ok((archive, metadata))
+    tensor_named(archive, path, name)?;
+    let mut tensors = archive.manifest().tensors.iter();
+    let metadata = tensors.find(|info| info.name == name);
+    Ok(metadata.map_or_else(Cow::default, |info| Cow::Borrowed(&info.metadata)))
 }
 
 fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
-    let (archive, metadata) = read(&args.file, &args.opening, args.tensor.as_deref())?;
+    let archive = read(&args.file, &args.opening)?;
+    let metadata = load(&archive, &args.file, args.tensor.as_deref())?;
     let mut exit = Exit::Done;
     let mut found = Metadata::new();
     for key in &args.keys {
@@ -51,7 +58,7 @@ fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
         }
     }
     let shown = if args.keys.is_empty() {
-        &metadata
+        &*metadata
     } else {
         &found
     };
@@ -118,10 +125,12 @@ fn write_json(
 }
 
 fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
-    let (_, metadata) = read(&args.file, &args.opening, args.tensor.as_deref())?;
-    let text = ops::metadata_to_json(&metadata)?;
+    let archive = read(&args.file, &args.opening)?;
+    let metadata = load(&archive, &args.file, args.tensor.as_deref())?;
     let Some(path) = &args.output else {
-        out.write_all(text.as_bytes())?;
+        ops::write_metadata_json(&metadata, &mut |piece| -> Result<()> {
+            Ok(out.write_all(piece.as_bytes())?)
+        })?;
         return Ok(Exit::Done);
     };
     if same_file::is_same_file(&args.file, path).unwrap_or(false) {
@@ -130,9 +139,9 @@ fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
     }
     let mut output = AtomicOutput::file(path)?.force(args.force);
     let name = output.main_name().to_owned();
-    output
-        .create(&name, Some(text.len() as u64))?
-        .write(text.as_bytes())?;
+    let mut file = output.create(&name, None)?;
+    ops::write_metadata_json(&metadata, &mut |piece| file.write(piece.as_bytes()))?;
+    drop(file);
     Box::new(output).commit()?;
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{BOOL_STORES, FLEX32, MAGIC, MAX_TENSORS, NUMBERS, Scheme};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Metadata, Value};
+use crate::model::{DType, Encoding, Map, Metadata, Packer, Value};
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key, Rules};
 
@@ -86,7 +86,7 @@ pub struct Root {
     /// What the file says about itself: text.
     pub metadata: Metadata,
     /// Named numbers; `None` where the key is not there.
-    pub scalars: Option<Metadata>,
+    pub scalars: Option<Map>,
     /// Entries that are not known here: their keys, and where they are in the file.
     pub others: Vec<(String, Range<u64>)>,
 }
@@ -166,19 +166,26 @@ impl Root {
                     tensors.take(Descriptor::parse(cbor, name)?)
                 })
             }
-            Key::Field(1) => cbor.map("metadata", |cbor, key| {
-                let value = cbor.text(&format!("metadata {key:?}"))?;
-                root.metadata.push(key, Value::Str(value.into_owned()));
-                Ok(())
-            }),
-            Key::Field(_) => {
-                let mut scalars = Metadata::new();
-                cbor.map("scalars", |cbor, key| {
-                    let value = parse_scalar(cbor, &key)?;
-                    scalars.push(key, value);
+            Key::Field(1) => {
+                let mut metadata = Packer::map();
+                cbor.map("metadata", |cbor, key| {
+                    let value = cbor.text(&format!("metadata {key:?}"))?;
+                    metadata.key(&key);
+                    metadata.str(&value);
                     Ok(())
                 })?;
-                root.scalars = Some(scalars);
+                root.metadata = Metadata::from(&metadata.into_map());
+                Ok(())
+            }
+            Key::Field(_) => {
+                let mut scalars = Packer::map();
+                cbor.map("scalars", |cbor, key| {
+                    let value = parse_scalar(cbor, &key)?;
+                    scalars.key(&key);
+                    scalars.value(&value);
+                    Ok(())
+                })?;
+                root.scalars = Some(scalars.into_map());
                 Ok(())
             }
             Key::Other(key) => root.keep(cbor, &key),
@@ -203,8 +210,9 @@ impl Root {
     pub fn encode(&self) -> Vec<u8> {
         let mut tensors: Vec<_> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-        let metadata = sorted(&self.metadata);
-        let scalars = self.scalars.as_ref().map(sorted).unwrap_or_default();
+        let metadata = sorted(self.metadata.iter());
+        let scalars = self.scalars.as_ref().map(|scalars| sorted(scalars.iter()));
+        let scalars = scalars.unwrap_or_default();
         let mut cbor = Encoder::new();
         let known = 1 + usize::from(!metadata.is_empty()) + usize::from(!scalars.is_empty());
         cbor.map(known + self.others.len());
@@ -223,7 +231,8 @@ impl Root {
             cbor.text("scalars").map(scalars.len());
         }
         for (key, value) in scalars {
-            cbor.text(key).map(1).text(scalar_kind(value)).value(value);
+            let kind = scalar_kind(&value);
+            cbor.text(key).map(1).text(kind).value(&value);
         }
         cbor.into_bytes()
     }
@@ -312,7 +321,7 @@ impl Others {
         let mut cbor = Encoder::new();
         cbor.map(self.count).encoded(&self.entries);
         Value::Encoded {
-            encoding: "cbor",
+            encoding: Encoding::Cbor,
             bytes: Bytes::from(cbor.into_bytes()),
         }
     }
@@ -320,7 +329,7 @@ impl Others {
     /// From a map, encoded or not, that has none of the fields which are known.
     pub fn from_value(value: &Value) -> Option<Self> {
         let encoded = match value {
-            Value::Encoded { encoding, bytes } if *encoding == "cbor" => bytes.clone(),
+            Value::Encoded { encoding, bytes } if *encoding == Encoding::Cbor => bytes.clone(),
             Value::Map(_) if is_encodable(value) => {
                 let mut cbor = Encoder::new();
                 cbor.value(value);
@@ -341,9 +350,9 @@ impl Others {
 /// Whether all of a value is here and can be CBOR.
 fn is_encodable(value: &Value) -> bool {
     match value {
-        Value::List(items) => items.iter().all(is_encodable),
-        Value::Map(map) => map.iter().all(|(_, value)| is_encodable(value)),
-        Value::Encoded { encoding, .. } => *encoding == "cbor",
+        Value::List(items) => items.iter().all(|item| is_encodable(&item)),
+        Value::Map(map) => map.iter().all(|(_, value)| is_encodable(&value)),
+        Value::Encoded { encoding, .. } => *encoding == Encoding::Cbor,
         Value::Empty(_) | Value::Elsewhere(_) => false,
         _ => true,
     }
@@ -399,12 +408,12 @@ impl StoredType {
                     Self::BoolStore(known)
                 }
                 "QFloat" => {
-                    let mut scheme = Metadata::new();
+                    let mut scheme = Packer::map();
                     cbor.open_map("the quantization scheme", |cbor, key| {
-                        scheme.push(key, cbor.value()?);
-                        Ok(())
+                        scheme.key(&key);
+                        cbor.pack(&mut scheme)
                     })?;
-                    let scheme = Scheme::from_value(&Value::Map(scheme));
+                    let scheme = Scheme::from_value(&scheme.into_map().into());
                     Self::Quantized(Box::new(scheme.map_err(|message| {
                         Error::malformed("burnpack.quant", message).at(at..cbor.pos())
                     })?))
@@ -539,8 +548,8 @@ fn scalar_kind(value: &Value) -> &'static str {
     }
 }
 
-fn sorted(metadata: &Metadata) -> Vec<(&str, &Value)> {
-    let mut entries: Vec<_> = metadata.iter().collect();
+fn sorted<'m, V>(entries: impl Iterator<Item = (&'m str, V)>) -> Vec<(&'m str, V)> {
+    let mut entries: Vec<_> = entries.collect();
     entries.sort_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
     entries
 }

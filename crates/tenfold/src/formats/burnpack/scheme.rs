@@ -9,7 +9,7 @@ pub(super) use arrangement::Arrangement;
 #[cfg(feature = "burnpack")]
 pub(super) use arrangement::dims;
 
-use crate::model::{Metadata, Value};
+use crate::model::Value;
 use crate::prelude::*;
 
 /// How the values of a tensor are quantized.
@@ -158,8 +158,8 @@ impl Store {
 
     fn from_value(value: &Value, older: bool) -> Result<Self, String> {
         match single(value) {
-            Some(("PackedNative", axis)) => Ok(Store::PackedNative(number(axis, "store")?)),
-            Some(("PackedU32", axis)) => Ok(Store::PackedU32(number(axis, "store")?)),
+            Some(("PackedNative", axis)) => Ok(Store::PackedNative(number(&axis, "store")?)),
+            Some(("PackedU32", axis)) => Ok(Store::PackedU32(number(&axis, "store")?)),
             Some((other, _)) => Err(unknown("store", other, "PackedNative, PackedU32")),
             None => match text(value, "store")? {
                 "Native" => Ok(Store::Native),
@@ -193,22 +193,23 @@ impl Scheme {
                 .get(key)
                 .ok_or_else(|| format!("a quantization scheme without {key:?}"))
         };
-        let name = text(field("value")?, "value")?;
+        let name = field("value")?;
+        let name = text(&name, "value")?;
         let value = VALUES.iter().find(|row| row.0 == name);
         let value =
             value.ok_or_else(|| unknown("value", name, &names(VALUES.iter().map(|row| row.0))))?;
-        let mode = match text(field("mode")?, "mode")? {
+        let mode = match text(&field("mode")?, "mode")? {
             "Symmetric" => Mode::Symmetric,
             "Lookup" if !older => Mode::Lookup,
             other => return Err(unknown("mode", other, "Symmetric")),
         };
-        let store = Store::from_value(field("store")?, older)?;
+        let store = Store::from_value(&field("store")?, older)?;
         let (tensor, block) = match older {
             true => older_scales(
-                field("level")?,
-                Scale::from_value(field("param")?, "param")?,
+                &field("level")?,
+                Scale::from_value(&field("param")?, "param")?,
             )?,
-            false => newer_scales(scheme.get("tensor"), scheme.get("block"))?,
+            false => newer_scales(scheme.get("tensor").as_ref(), scheme.get("block").as_ref())?,
         };
         Ok(Self {
             value: value.1,
@@ -293,14 +294,14 @@ impl Scheme {
 /// The scales of `level` and `param`.
 fn older_scales(level: &Value, param: Scale) -> Result<(Option<Scale>, Option<Block>), String> {
     match single(level) {
-        Some(("Block", size)) => Ok((None, Some(Block::new(size, param)?))),
+        Some(("Block", size)) => Ok((None, Some(Block::new(&size, param)?))),
         Some(("BlockTensor", Value::Map(both))) => {
             let field = |key: &str| {
                 both.get(key)
                     .ok_or_else(|| format!("a quantization level without {key:?}"))
             };
-            let global = Scale::from_value(field("global")?, "global")?;
-            Ok((Some(global), Some(Block::new(field("block")?, param)?)))
+            let global = Scale::from_value(&field("global")?, "global")?;
+            Ok((Some(global), Some(Block::new(&field("block")?, param)?)))
         }
         Some((other, _)) => Err(unknown("level", other, "Block, BlockTensor")),
         None => match text(level, "level")? {
@@ -327,8 +328,8 @@ fn newer_scales(
                     .get(key)
                     .ok_or_else(|| format!("a quantization block without {key:?}"))
             };
-            let dtype = Scale::from_value(field("dtype")?, "dtype")?;
-            Some(Block::new(field("size")?, dtype)?)
+            let dtype = Scale::from_value(&field("dtype")?, "dtype")?;
+            Some(Block::new(&field("size")?, dtype)?)
         }
         Some(_) => return Err("a quantization block that is not a map".into()),
     };
@@ -383,11 +384,11 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let entries = entries
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value));
-    Value::Map(entries.collect::<Metadata>())
+    Value::Map(entries.collect())
 }
 
 /// The only entry of a map.
-fn single(value: &Value) -> Option<(&str, &Value)> {
+fn single(value: &Value) -> Option<(&str, Value)> {
     match value {
         Value::Map(map) if map.len() == 1 => map.iter().next(),
         _ => None,

@@ -4,7 +4,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
-use crate::model::{Metadata, Value};
+use crate::model::Value;
 use crate::prelude::*;
 
 /// More than this is data, and belongs into an elements file.
@@ -100,7 +100,7 @@ impl Node {
                 Value::Map(
                     entries
                         .map(|(key, node)| (key.clone(), node.value()))
-                        .collect::<Metadata>(),
+                        .collect(),
                 )
             }
         }

@@ -106,7 +106,7 @@ impl<'m> Contained<'m> {
         match array_name(cx.source(), member)? {
             Some(name) => {
                 let tensor = tensor(cx, manifest, member, name)?;
-                manifest.tensors.push(tensor);
+                push_tight(&mut manifest.tensors, tensor);
             }
             None => {
                 self.others.push(member);

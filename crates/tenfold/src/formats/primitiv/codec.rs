@@ -166,13 +166,9 @@ impl<'a> Described<'a> {
 
     fn optimizer(&mut self) -> Result<()> {
         let configs = Configs::parse(&mut self.parser)?;
-        let uints = configs.uint_configs.into_iter();
-        let uints = uints.map(|(name, value)| (name, Value::U32(value)));
         let metadata = &mut self.manifest.metadata;
-        metadata.push("uint_configs", Value::Map(uints.collect()));
-        let floats = configs.float_configs.into_iter();
-        let floats = floats.map(|(name, value)| (name, Value::F32(value)));
-        metadata.push("float_configs", Value::Map(floats.collect()));
+        metadata.push("uint_configs", Value::Map(configs.uint_configs));
+        metadata.push("float_configs", Value::Map(configs.float_configs));
         Ok(())
     }
 
@@ -183,6 +179,7 @@ impl<'a> Described<'a> {
             let at = self.parser.pos();
             let key = Key::parse(&mut self.parser)?;
             self.parameter(at, &names::join(&key), Some(&key))?;
+            self.check_count()?;
             self.complete = self.manifest.tensors.len();
         }
         Ok(())
@@ -212,6 +209,7 @@ impl<'a> Described<'a> {
                     stat: Some(stat),
                 },
             );
+            self.check_count()?;
         }
         Ok(())
     }
@@ -228,14 +226,26 @@ impl<'a> Described<'a> {
         self.manifest.region(self.claimed..data.start, "header");
         self.claimed = data.end;
         let payload = Payload::main(data);
-        info.parts
-            .push(Part::new(Role::Values, DType::F32, payload));
+        info.parts = vec![Part::new(Role::Values, DType::F32, payload)];
         if address.key.is_none() {
             self.complete = self.manifest.tensors.len() + 1;
         }
         info.metadata = address.metadata(batch);
-        self.manifest.tensors.push(info);
-        self.starts.push(at);
+        push_tight(&mut self.manifest.tensors, info);
+        push_tight(&mut self.starts, at);
+    }
+
+    /// Refuses a file of so many tensors that are so small that what describes them would take many times the file.
+    fn check_count(&self) -> Result<()> {
+        /// Bytes that a tensor takes in memory, and those that no file is refused for.
+        const EACH: u64 = 1024;
+        const ROOM: u64 = 12 << 20;
+        let (count, at) = (self.manifest.tensors.len() as u64, self.parser.pos());
+        if count.saturating_mul(EACH) <= ROOM.saturating_add(at.saturating_mul(16)) {
+            return Ok(());
+        }
+        let message = format!("{count} tensors in {at} bytes: so many must have more than 64 each");
+        Err(Error::limit("primitiv.limit", message).at(at..at))
     }
 
     /// Leaves what is whole of a damaged file, with a warning, where that is wanted; else an error that names it.
@@ -306,13 +316,12 @@ impl<'a> Described<'a> {
     fn warn_about_prefixes(&self, cx: &mut Context<'_>) -> Result<()> {
         let values = self.manifest.tensors.iter().zip(&self.starts);
         let mut keys: Vec<_> = values
-            .filter_map(|(tensor, &at)| Some((names::Address::parse(&tensor.name).ok()?, at)))
-            .filter(|(address, _)| address.stat.is_none())
+            .filter(|(tensor, _)| tensor.metadata.get("stat").is_none())
+            .map(|(tensor, &at)| (tensor.name.as_str(), at))
             .collect();
-        keys.sort();
+        keys.sort_unstable_by(|(a, _), (b, _)| names::symbols(a).cmp(names::symbols(b)));
         for ((short, _), (long, at)) in keys.iter().zip(keys.iter().skip(1)) {
-            if long.key.starts_with(&short.key) {
-                let (short, long) = (names::join(&short.key), names::join(&long.key));
+            if names::is_inside(long, short) {
                 let message = format!(
                     "{short:?} is a parameter, and {long:?} is inside of it: no model can hold both"
                 );

@@ -58,6 +58,27 @@ pub(super) fn join<S: AsRef<str>>(key: &[S]) -> String {
     name
 }
 
+/// The characters of a parameter's name without escapes, and `None` between the parts of its key: in the order of keys.
+#[cfg(feature = "primitiv")]
+pub(super) fn symbols(name: &str) -> impl Iterator<Item = Option<char>> {
+    let mut chars = name.chars();
+    core::iter::from_fn(move || {
+        Some(match chars.next()? {
+            '\\' => chars.next(),
+            '.' => None,
+            c => Some(c),
+        })
+    })
+}
+
+/// Whether the key of a name begins with all of that of another.
+#[cfg(feature = "primitiv")]
+pub(super) fn is_inside(name: &str, outer: &str) -> bool {
+    let mut rest = symbols(name);
+    symbols(outer).all(|symbol| rest.next() == Some(symbol))
+        && rest.next().is_none_or(|symbol| symbol.is_none())
+}
+
 /// The flat name of a statistic.
 #[cfg(feature = "primitiv")]
 pub(super) fn statistic(parameter: &str, stat: &str) -> String {
@@ -111,6 +132,31 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), keys.len());
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_keys() {
+        let keys: &[&[&str]] = &[
+            &[""],
+            &["", ""],
+            &["", "a"],
+            &["!"],
+            &["a"],
+            &["a", "b"],
+            &["a", "b", "c"],
+            &["a!"],
+            &["a.b"],
+            &["a\\", "b"],
+            &["ab"],
+        ];
+        let name = |key: &[&str]| join(key);
+        for a in keys {
+            for b in keys {
+                let (of_a, of_b) = (name(a), name(b));
+                assert_eq!(symbols(&of_a).cmp(symbols(&of_b)), a.cmp(b), "{a:?} {b:?}");
+                assert_eq!(is_inside(&of_a, &of_b), a.starts_with(b), "{a:?} {b:?}");
+            }
+        }
     }
 
     #[test]

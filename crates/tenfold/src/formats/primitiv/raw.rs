@@ -3,6 +3,7 @@
 use super::values::{DataType, MAX_DEPTH};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
+use crate::model::{Map, Packer, Value as Setting};
 use crate::prelude::*;
 use crate::wire::msgpack::{Decoder, Encoder, Rules};
 
@@ -248,18 +249,18 @@ impl Key {
 
 /// The settings of an Optimizer: a map of whole and one of floating-point numbers, each as it is ordered in the file.
 pub(super) struct Configs {
-    pub(super) uint_configs: Vec<(String, u32)>,
-    pub(super) float_configs: Vec<(String, f32)>,
+    pub(super) uint_configs: Map,
+    pub(super) float_configs: Map,
 }
 
 impl Configs {
     pub(super) fn parse(p: &mut Parser<'_>) -> Result<Self> {
         Ok(Self {
             uint_configs: parse_map(p, "uint_configs", |p| {
-                p.decoder.u32("a value of uint_configs")
+                p.decoder.u32("a value of uint_configs").map(Setting::U32)
             })?,
             float_configs: parse_map(p, "float_configs", |p| {
-                p.decoder.f32("a value of float_configs")
+                p.decoder.f32("a value of float_configs").map(Setting::F32)
             })?,
         })
     }
@@ -281,21 +282,22 @@ impl Configs {
     }
 }
 
-fn parse_map<T>(
+fn parse_map(
     p: &mut Parser<'_>,
     field: &'static str,
-    mut value: impl FnMut(&mut Parser<'_>) -> Result<T>,
-) -> Result<Vec<(String, T)>> {
-    let mut entries = Vec::new();
-    let mut known = LookupMap::default();
+    mut value: impl FnMut(&mut Parser<'_>) -> Result<Setting>,
+) -> Result<Map> {
+    let mut entries = Packer::map();
+    let mut places = Vec::new();
     for _ in 0..p.decoder.map(field)? {
-        let at = p.pos();
-        let name = p.text("the name of a setting")?;
-        if known.insert(name.clone(), ()).is_some() {
-            let message = format!("the setting {name:?} is there twice in {field}");
-            return Err(Error::malformed("primitiv.duplicate", message).at(at..p.pos()));
-        }
-        entries.push((name, value(p)?));
+        places.push(p.pos());
+        entries.key(&p.text("the name of a setting")?);
+        entries.value(&value(p)?);
     }
-    Ok(entries)
+    entries.last_wins(&mut |name, place| {
+        let at = places.get(place).copied().unwrap_or_default();
+        let message = format!("the setting {name:?} is there twice in {field}");
+        Err(Error::malformed("primitiv.duplicate", message).at(at..at + 1))
+    })?;
+    Ok(entries.into_map())
 }

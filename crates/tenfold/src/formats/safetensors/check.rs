@@ -87,8 +87,8 @@ impl Tensors {
         if count == self.infos.capacity() && count > 0 {
             let average = (at / count as u64).max(1);
             let more = usize::try_from(self.data.saturating_sub(at) / average).unwrap_or(0) + 1;
-            self.infos.reserve(more);
-            self.rows.reserve(more);
+            self.infos.reserve_exact(more);
+            self.rows.reserve_exact(more);
         }
     }
 

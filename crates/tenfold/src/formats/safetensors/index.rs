@@ -5,7 +5,7 @@ use alloc::borrow::Cow;
 use super::raw::{MAX_DEPTH, MAX_HEADER, PREFIX, RULES, twice};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
-use crate::model::{Metadata, Value};
+use crate::model::{Metadata, Packer, Value};
 use crate::prelude::*;
 use crate::wire::json::{Json, encode_str};
 
@@ -74,6 +74,9 @@ pub(super) struct TotalSize {
     pub(super) at: u64,
 }
 
+/// Files that an index can name, at most: they all lie in one directory.
+const MAX_SHARDS: usize = 1 << 14;
+
 /// Counts that the index repeats: they follow from the tensors, and are no metadata to carry over.
 const DERIVED: [&str; 2] = ["total_size", "total_parameters"];
 
@@ -124,46 +127,71 @@ impl Index {
     }
 
     fn parse_metadata(&mut self, json: &mut Json<'_>) -> Result<()> {
-        let mut known = LookupMap::new();
+        let again = |key: &str, at| Err(twice(format!("metadata has {key:?} twice"), at));
+        let mut metadata = Packer::map();
+        let mut places = Vec::new();
+        let mut derived = [false; DERIVED.len()];
         json.object("metadata")?;
         while let Some(key) = json.key()? {
             let at = json.key_at();
-            let again = |key: &str, at| Err(twice(format!("metadata has {key:?} twice"), at));
-            if known.insert(key.clone(), ()).is_some() {
-                return again(&key, at);
+            if let Some(place) = DERIVED.iter().position(|known| *known == key) {
+                let value = json.value(&mut |key, at| again(key, at))?;
+                if derived.get(place) == Some(&true) {
+                    return again(&key, at);
+                }
+                if let Some(seen) = derived.get_mut(place) {
+                    *seen = true;
+                }
+                if key == "total_size" {
+                    self.total_size = Some(TotalSize { value, at });
+                }
+                continue;
             }
-            let value = json.value(&mut |key, at| again(key, at))?;
-            match &*key {
-                "total_size" => self.total_size = Some(TotalSize { value, at }),
-                key if DERIVED.contains(&key) => {}
-                _ => self.metadata.push(key, value),
-            }
+            places.push(at);
+            metadata.key(&key);
+            json.pack(&mut metadata, &mut |key, at| again(key, at))?;
         }
+        metadata.last_wins(&mut |key, place| {
+            again(key, places.get(place).copied().unwrap_or_default())
+        })?;
+        self.metadata = Metadata::from(&metadata.into_map());
         Ok(())
     }
 
     fn parse_weight_map(&mut self, json: &mut Json<'_>) -> Result<()> {
-        let mut known = LookupMap::new();
         let mut shards: LookupMap<Cow<'_, str>, usize> = LookupMap::new();
         json.object("weight_map")?;
         while let Some(name) = json.key()? {
             let at = json.key_at();
             let shard = json.string("the file of a tensor")?;
-            if known.insert(name.clone(), ()).is_some() {
-                return Err(twice("weight_map has this name twice", at).in_tensor(&name));
-            }
             let place = match shards.get(&shard) {
                 Some(place) => *place,
                 None => {
                     check_name(&shard, at)?;
+                    if self.shards.len() == MAX_SHARDS {
+                        let message = format!("tensors in more than {MAX_SHARDS} files");
+                        return Err(Error::limit("safetensors.limit", message).at(at..at + 1));
+                    }
                     self.shards.push((shard.to_string(), at));
                     shards.insert(shard, self.shards.len() - 1);
                     self.shards.len() - 1
                 }
             };
-            self.weight_map.push((name.into_owned(), place, at));
+            push_tight(&mut self.weight_map, (name.into_owned(), place, at));
         }
-        Ok(())
+        self.unique_names()
+    }
+
+    fn unique_names(&self) -> Result<()> {
+        let mut sorted: Vec<_> = self.weight_map.iter().collect();
+        sorted.sort_unstable_by_key(|(name, _, at)| (name, *at));
+        let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
+        match pairs.find(|((a, ..), (b, ..))| a == b) {
+            Some((_, (name, _, at))) => {
+                Err(twice("weight_map has this name twice", *at).in_tensor(name))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 
 use super::{METADATA, dtypes};
 use crate::error::{Error, Result};
-use crate::model::{DType, Metadata, Value};
+use crate::model::{DType, Metadata, Packer};
 use crate::prelude::*;
 use crate::wire::json::{Json, Rules, encode_str};
 
@@ -220,21 +220,22 @@ fn metadata(json: &mut Json<'_>) -> Result<Metadata> {
         return Err(wrong(json.at(), message));
     }
     json.object(METADATA)?;
-    let mut known = LookupMap::new();
-    let mut metadata = Metadata::new();
+    let mut metadata = Packer::map();
+    let mut places = Vec::new();
     while let Some(key) = json.key()? {
-        let at = json.key_at();
-        if known.insert(key.clone(), ()).is_some() {
-            return Err(twice(format!("__metadata__ has {key:?} twice"), at));
-        }
+        places.push(json.key_at());
         if json.kind()? != Kind::Str {
             let message = format!("the value of {key:?} in __metadata__ must be text");
             return Err(wrong(json.at(), message));
         }
-        let text = json.string("metadata")?;
-        metadata.push(key, Value::Str(text.into_owned()));
+        metadata.key(&key);
+        metadata.str(&json.string("metadata")?);
     }
-    Ok(metadata)
+    metadata.last_wins(&mut |key, place| {
+        let at = places.get(place).copied().unwrap_or_default();
+        Err(twice(format!("__metadata__ has {key:?} twice"), at))
+    })?;
+    Ok(Metadata::from(&metadata.into_map()))
 }
 
 pub(super) fn twice(message: impl Into<String>, at: u64) -> Error {

@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::format::{Context, Format, Plan, PlanOptions, Spec, Survey};
 use crate::io::Reader;
 use crate::model::{
-    DType, Kept, Lanes, Layout, Manifest, Metadata, PairIndex, Part, Payload, Role, SourceId,
-    Symmetry, TensorInfo, Value,
+    DType, Kept, Lanes, Layout, Manifest, Metadata, Packer, PairIndex, Part, Payload, Role,
+    SourceId, Symmetry, TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::transform::Triangle;
@@ -134,7 +134,7 @@ impl File {
         let mut manifest = Manifest::new(format!("1.{minor}"));
         let is_table = self.header.flags & IX != 0;
         let mut claims = Vec::new();
-        let mut unknown = Vec::new();
+        let mut unknown = Packer::list();
         let data = loop {
             if is_table && let Some(count) = self.pair_count(r)? {
                 break Data::Pairs(count);
@@ -151,7 +151,7 @@ impl File {
                 claims.push((self.claim(r, &chunk)?, chunk.at..end));
                 check_padding(cx, r, end)?;
             } else {
-                unknown.push(Value::Str(chunk.name()));
+                unknown.str(&chunk.name());
                 manifest.kept.push(Kept {
                     format: SPEC.id,
                     name: chunk.name(),
@@ -177,6 +177,7 @@ impl File {
         manifest.region(end..r.pos(), "padding");
         tensor.metadata = self.metadata(if is_table { "index-value" } else { "dense" });
         self.describe_symmetries(&mut tensor, &claims)?;
+        let unknown = unknown.into_list();
         if !unknown.is_empty() {
             tensor.metadata.push("unknown_chunks", Value::List(unknown));
         }
@@ -368,7 +369,7 @@ impl File {
         let sparse = (0..).zip(&self.dimensions).filter(is_sparse);
         let sparse: Vec<_> = sparse.map(|(place, _)| Value::U64(place)).collect();
         if !sparse.is_empty() && self.header.version != VERSION_09 {
-            metadata.push(SPARSE_DIMENSIONS, Value::List(sparse));
+            metadata.push(SPARSE_DIMENSIONS, Value::List(sparse.into()));
         }
         metadata
     }

@@ -247,7 +247,7 @@ fn head(
 fn claims(tensor: &TensorInfo, names: &[u8]) -> Result<Vec<Claim>> {
     let packing = match (&tensor.layout, &tensor.pack) {
         (Layout::Pairs { orbits, .. }, _) => orbits.clone(),
-        (_, Some(symmetry)) => vec![symmetry.clone()],
+        (_, Some(symmetry)) => vec![(**symmetry).clone()],
         (Layout::Packed(symmetry), None) => vec![(**symmetry).clone()],
         _ => Vec::new(),
     };

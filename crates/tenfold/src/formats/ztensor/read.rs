@@ -140,6 +140,18 @@ pub(super) struct Blob {
     pub(super) at: Range<u64>,
 }
 
+/// Parts of a tensor, at most: the largest layouts have a handful.
+const MAX_PARTS: usize = 4096;
+
+/// Refuses another part of a tensor that has `count` of them.
+pub(super) fn check_parts(count: usize, at: u64) -> Result<()> {
+    if count == MAX_PARTS {
+        let message = format!("a tensor with more than {MAX_PARTS} parts");
+        return Err(Error::limit("ztensor.limit", message).at(at..at + 1));
+    }
+    Ok(())
+}
+
 /// Data is shared as a whole, or not at all.
 pub(super) fn check_overlaps(mut blobs: Vec<Blob>) -> Result<()> {
     blobs.retain(|blob| !blob.range.is_empty());

@@ -8,7 +8,7 @@ use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01, LAYOUT, LAYOUTS_01
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Codec, DType, Endian, Layout, Manifest, Metadata, Over, PairIndex, Part, Payload, Role,
+    Codec, DType, Endian, Layout, Manifest, Metadata, Over, Packer, PairIndex, Part, Payload, Role,
     SealedRange, SourceId, TensorInfo, Value,
 };
 use crate::prelude::*;
@@ -42,7 +42,7 @@ impl<'b> Entry<'b> {
         let (mut name, mut offset, mut size, mut dtype) = (None, None, None, None);
         let (mut layout, mut shape, mut encoding) = (None, None, None);
         let (mut data_endianness, mut checksum) = (None, None);
-        let mut custom = Metadata::new();
+        let mut custom: Option<Packer> = None;
         cbor.fields("an entry of the index", &FIELDS_01, |cbor, key| {
             match key {
                 Key::Field(0) => name = Some(cbor.text("name")?),
@@ -51,8 +51,14 @@ impl<'b> Entry<'b> {
                 Key::Field(3) => dtype = Some(cbor.text("dtype")?),
                 Key::Field(4) => match cbor.take_text()? {
                     Some(text) if LAYOUTS_01.contains(&&*text) => layout = Some(text),
-                    Some(text) => custom.push(LAYOUT, Value::Str(text.into_owned())),
-                    None => custom.push(LAYOUT, cbor.value()?),
+                    other => {
+                        let custom = custom.get_or_insert_with(Packer::map);
+                        custom.key(LAYOUT);
+                        match other {
+                            Some(text) => custom.str(&text),
+                            None => cbor.pack(custom)?,
+                        }
+                    }
                 },
                 Key::Field(5) => shape = Some(read::shape(cbor, cx)?),
                 Key::Field(6) => encoding = Some(cbor.text("encoding")?),
@@ -60,7 +66,11 @@ impl<'b> Entry<'b> {
                     data_endianness = read::optional_text(cbor, cx, "data_endianness")?;
                 }
                 Key::Field(_) => checksum = read::checksum_text(cbor, cx, "checksum")?,
-                Key::Other(key) => custom.push(key, cbor.value()?),
+                Key::Other(key) => {
+                    let custom = custom.get_or_insert_with(Packer::map);
+                    custom.key(&key);
+                    cbor.pack(custom)?;
+                }
                 Key::NotText => cbor.skip()?,
             }
             Ok(())
@@ -76,7 +86,12 @@ impl<'b> Entry<'b> {
             encoding: read::required(encoding, "encoding", &at)?,
             data_endianness,
             checksum,
-            custom: Cow::Owned(custom),
+            custom: Cow::Owned(
+                custom
+                    .map(Packer::into_map)
+                    .as_ref()
+                    .map_or_else(Metadata::new, Metadata::from),
+            ),
         };
         Ok((entry, at))
     }

@@ -81,14 +81,14 @@ impl Encoder {
             Value::Bytes(bytes) => self.put(|inner| inner.bytes(bytes).map(drop)),
             Value::List(items) => {
                 self.array(items.len());
-                for item in items {
-                    self.value(item);
+                for item in items.iter() {
+                    self.value(&item);
                 }
                 self
             }
             // What is not loaded is refused before anything is encoded.
             Value::Empty(_) | Value::Elsewhere(_) => self.array(0),
-            Value::Map(entries) => self.entries(entries),
+            Value::Map(map) => self.entries(&map.into()),
             Value::Encoded { bytes, .. } => self.encoded(bytes),
             Value::U8(_) | Value::U16(_) | Value::U32(_) | Value::U64(_) => {
                 self.unsigned(value.as_u64().unwrap_or(0))

@@ -52,8 +52,8 @@ pub(crate) struct Decoder<'b> {
     /// Where the entry begins that [`fields`](Self::fields) gave out last.
     #[cfg(feature = "burnpack")]
     entry_at: u64,
-    /// The keys of the maps that are being read, innermost last.
-    keys: Vec<Cow<'b, str>>,
+    /// Where the keys are of the maps that are being read, innermost last.
+    keys: Vec<usize>,
 }
 
 impl<'b> Decoder<'b> {

@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
         let count = self.r.count(count, least, "tensor_count")?;
         let mut records = Vec::new();
         for _ in 0..count {
-            records.push(self.tensor()?);
+            push_tight(&mut records, self.tensor()?);
             self.check_limit(self.r.pos())?;
         }
         Ok(records)

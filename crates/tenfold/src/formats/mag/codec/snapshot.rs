@@ -126,8 +126,8 @@ fn descriptors(
     let mut descriptors = Vec::new();
     let mut places = Vec::new();
     for _ in 0..header.tensor_count {
-        places.push(r.pos());
-        descriptors.push(Descriptor::parse(r, table)?);
+        push_tight(&mut places, r.pos());
+        push_tight(&mut descriptors, Descriptor::parse(r, table)?);
         within_limits(cx, r.pos())?;
     }
     Ok((descriptors, places))
@@ -156,7 +156,7 @@ fn to_tensors(
     unique_pool(&pool)?;
     let mut names: Vec<Option<String>> = pool.names.into_iter().map(Some).collect();
     let count = names.len();
-    let mut tensors = Vec::new();
+    let mut tensors = Vec::with_capacity(descriptors.len());
     for (descriptor, &at) in descriptors.into_iter().zip(places) {
         let Descriptor {
             dtype,

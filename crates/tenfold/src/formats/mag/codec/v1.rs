@@ -90,7 +90,7 @@ fn metadata_records(
     let mut records = Vec::new();
     for _ in 0..num_meta_kv {
         let at = r.pos();
-        records.push((MetaRecord::parse(r)?, at));
+        push_tight(&mut records, (MetaRecord::parse(r)?, at));
         within_limits(cx, r.pos())?;
     }
     Ok(records)
@@ -130,8 +130,9 @@ fn parse_as(cx: &Context<'_>, header: &Header, kind: Kind, at: u64) -> Result<Re
             Kind::Archive => from_archive(ArchiveTensor::parse(&mut r)?),
             Kind::Spec => from_spec(SpecTensor::parse(&mut r)?),
         };
-        tensors.push(tensor.map_err(|error| error.at(at..r.pos()))?);
-        places.push(at);
+        let tensor = tensor.map_err(|error| error.at(at..r.pos()))?;
+        push_tight(&mut tensors, tensor);
+        push_tight(&mut places, at);
         within_limits(cx, r.pos())?;
     }
     Ok(Records {

@@ -135,7 +135,7 @@ impl Pool {
             // Says that the file is too short.
             r.skip(size.into(), "the string pool")?;
         }
-        let mut names = Vec::new();
+        let mut names = Vec::with_capacity(ends.len());
         let mut begin = 0;
         for end in ends {
             names.push(super::key(r, u64::from(end - begin), "a name")?);

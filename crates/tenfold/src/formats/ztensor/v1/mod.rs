@@ -121,11 +121,12 @@ impl Reading<'_, '_> {
                 read::required(component.dtype.as_ref(), "dtype", at)?;
             }
             let range = read::place(*offset, *length, ALIGN, self.end, at)?;
-            self.blobs.push(read::Blob {
+            let blob = read::Blob {
                 file: 0,
                 range: range.clone(),
                 at: at.clone(),
-            });
+            };
+            push_tight(&mut self.blobs, blob);
             places.push(range);
         }
         let found = self.assemble(&object, elements, &places);

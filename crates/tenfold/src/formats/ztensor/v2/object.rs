@@ -123,11 +123,12 @@ impl Reading<'_, '_> {
         };
         let (offset, length) = part.blob;
         let range = read::place(offset, length, ALIGN, end, &at)?;
-        self.blobs.push(read::Blob {
+        let blob = read::Blob {
             file,
             range: range.clone(),
             at: at.clone(),
-        });
+        };
+        push_tight(self.blobs, blob);
         let source = source.unwrap_or_else(|error| {
             lose(error);
             NOWHERE

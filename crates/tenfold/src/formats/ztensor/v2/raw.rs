@@ -32,6 +32,7 @@ impl<'b> Object<'b> {
                     let list = parts.insert(Vec::new());
                     cbor.map("parts", |cbor, name| {
                         named("a part", &name, cbor.pos())?;
+                        read::check_parts(list.len(), cbor.pos())?;
                         list.push(RawPart::parse(cbor, name, cx)?);
                         Ok(())
                     })?;

@@ -8,7 +8,7 @@ use super::super::{ENTRY_FIELDS, shape, tables};
 use super::{Version, dtype, dtype_number};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Metadata, Value};
+use crate::model::{DType, Map, Metadata, Value};
 use crate::prelude::*;
 use crate::wire::json::{self, Json, Kind, Repeated, Rules};
 
@@ -135,7 +135,7 @@ pub struct Entry {
     /// Bytes of the data.
     pub nbytes: u64,
     /// Other fields.
-    pub others: Metadata,
+    pub others: Map,
     /// Where the entry begins in the file.
     pub at: u64,
 }
@@ -149,6 +149,9 @@ const FIELDS: [&str; 6] = [
     "usr_metadata",
     "tensor_map",
 ];
+
+/// Other fields, at most: each is a part of the file to be kept, which takes many times its bytes.
+const MAX_OTHERS: usize = 1 << 16;
 
 impl Manifest {
     /// Reads a manifest that stands at `base` of the file and is nested no deeper than `depth`. `repeated` is told of
@@ -172,6 +175,11 @@ impl Manifest {
                     let at = json.key_at();
                     json.skip()?;
                     let others = &mut manifest.others;
+                    if others.len() == MAX_OTHERS {
+                        let message =
+                            format!("more than {MAX_OTHERS} fields that are not known here");
+                        return Err(Error::limit("mag.limit", message).at(at..at + 1));
+                    }
                     others.push((key.into_owned(), at..json.end_at()));
                 }
             }
@@ -190,7 +198,7 @@ impl Manifest {
         json::encode_str(&iso_8601(timestamp), &mut out);
         // No reader looks at it, but it must be there: the release whose layout this is.
         out.push_str(",\"magnetron_ver\":\"0.2.2\",\"snapshot_ver\":\"0.3.0\",\"usr_metadata\":");
-        json::encode(&Value::Map(self.usr_metadata.clone()), &mut out)?;
+        json::encode(&self.usr_metadata.clone().into(), &mut out)?;
         out.push_str(",\"tensor_map\":{");
         for (index, entry) in self.tensor_map.iter().enumerate() {
             if index > 0 {
@@ -209,7 +217,7 @@ fn usr_metadata(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Metadata>
         json.object("usr_metadata")?;
     }
     match json.value(repeated)? {
-        Value::Map(entries) => Ok(entries),
+        Value::Map(entries) => Ok(Metadata::from(&entries)),
         _ => Ok(Metadata::new()),
     }
 }
@@ -221,7 +229,7 @@ fn tensor_map(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Vec<Entry>>
         let at = json.key_at();
         let name = name.into_owned();
         match Entry::parse(json, at, repeated) {
-            Ok(entry) => entries.push(Entry { name, ..entry }),
+            Ok(entry) => push_tight(&mut entries, Entry { name, ..entry }),
             Err(error) => return Err(error.in_tensor(&name)),
         }
     }
@@ -237,7 +245,7 @@ impl Entry {
             dtype: DType::UNKNOWN,
             offset: 0,
             nbytes: 0,
-            others: Metadata::new(),
+            others: Map::new(),
             at,
         };
         let mut seen = Fields::new(&ENTRY_FIELDS);
@@ -254,10 +262,10 @@ impl Entry {
                 Some("offset") => entry.offset = number(json, "offset", "mag.bounds")?,
                 Some("nbytes") => entry.nbytes = number(json, "nbytes", "mag.length")?,
                 Some(_) => json.skip()?,
-                None => others.read(key.into_owned(), json, repeated)?,
+                None => others.read(&key, json, repeated)?,
             }
         }
-        entry.others = others.fields.into_iter().collect();
+        entry.others = others.finish(repeated)?;
         seen.complete("an entry of tensor_map")
             .and_then(|()| entry.check())
             .map_err(|error| error.at(at..at + 1))?;
@@ -302,7 +310,7 @@ impl Entry {
             out.push(',');
             json::encode_str(key, out);
             out.push(':');
-            json::encode(value, out)?;
+            json::encode(&value, out)?;
         }
         out.push('}');
         Ok(())

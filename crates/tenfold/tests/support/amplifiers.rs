@@ -1,0 +1,1146 @@
+//! Files that are made to take much more memory than their bytes: every list-like thing of every format, full of the
+//! smallest entries that it can have. Of any length.
+
+use super::memory::on_this_thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tenfold::io::Source;
+use tenfold::{Archive, Bytes, OpenOptions, Result, ops};
+
+/// A kind of file.
+pub struct Amplifier {
+    /// What it is full of.
+    pub what: String,
+    /// What the file is called.
+    pub name: &'static str,
+    /// Whether it is a file that opens.
+    pub opens: bool,
+    make: Box<dyn Fn(usize) -> Vec<u8>>,
+}
+
+impl Amplifier {
+    /// A file of about `len` bytes.
+    pub fn make(&self, len: usize) -> Bytes {
+        (self.make)(len).into()
+    }
+}
+
+/// Opens a file and does all that is done with metadata: what it took at most, how many bytes were read for it, and
+/// whether it opened.
+pub fn measure(bytes: &Bytes, name: &str) -> (usize, usize, Result<()>) {
+    let file = Arc::new(Read {
+        bytes: bytes.clone(),
+        read: AtomicU64::new(0),
+    });
+    let (done, used) = on_this_thread(|| {
+        let options = OpenOptions::new().checksums(false);
+        let archive = options.read(file.clone(), Some(name))?;
+        use_metadata(&archive)
+    });
+    let read = file.read.load(Relaxed).min(bytes.len() as u64);
+    (used.peak, usize::try_from(read).unwrap_or(0), done)
+}
+
+/// Loads metadata, prints it, and looks at it again.
+fn use_metadata(archive: &Archive) -> Result<()> {
+    let metadata = archive.load_metadata()?;
+    let mut len = 0;
+    let mut count = |piece: &str| {
+        len += piece.len();
+        Ok::<_, tenfold::Error>(())
+    };
+    ops::write_metadata_json(&metadata, &mut count)?;
+    for tensor in archive.tensors() {
+        ops::write_metadata_json(&tensor.info().metadata, &mut count)?;
+    }
+    Ok(())
+}
+
+/// A file that is not in memory, and counts what is read of it.
+#[derive(Debug)]
+struct Read {
+    bytes: Bytes,
+    read: AtomicU64,
+}
+
+impl Source for Read {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read(&self, range: std::ops::Range<u64>) -> Result<Bytes> {
+        let bytes = Source::read(&self.bytes, range)?;
+        self.read.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(Bytes::copy_from_slice(&bytes))
+    }
+}
+
+/// All of them.
+pub fn all() -> Vec<Amplifier> {
+    let mut all = Vec::new();
+    cbor_formats(&mut all);
+    json_formats(&mut all);
+    gguf(&mut all);
+    primitiv(&mut all);
+    numpy(&mut all);
+    tens(&mut all);
+    mag(&mut all);
+    all
+}
+
+fn add(
+    all: &mut Vec<Amplifier>,
+    what: impl Into<String>,
+    name: &'static str,
+    make: impl Fn(usize) -> Vec<u8> + 'static,
+) {
+    all.push(Amplifier {
+        what: what.into(),
+        name,
+        opens: true,
+        make: Box::new(make),
+    });
+}
+
+/// The same for a file that is refused.
+fn add_refused(
+    all: &mut Vec<Amplifier>,
+    what: impl Into<String>,
+    name: &'static str,
+    make: impl Fn(usize) -> Vec<u8> + 'static,
+) {
+    add(all, what, name, make);
+    if let Some(last) = all.last_mut() {
+        last.opens = false;
+    }
+}
+
+/// The `n`th of many short keys, which rise by their lengths and then by their bytes.
+fn key(n: usize) -> String {
+    // Without quotes, backslashes and what a path could not have.
+    const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let base = DIGITS.len();
+    let (width, mut rest) = match n < base.pow(3) {
+        true => (3, n),
+        false => (4, n - base.pow(3)),
+    };
+    let mut text = vec![b'0'; width];
+    for digit in text.iter_mut().rev() {
+        *digit = DIGITS[rest % base];
+        rest /= base;
+    }
+    String::from_utf8(text).unwrap()
+}
+
+/// `item` as often as it fits.
+fn repeated(item: &[u8], len: usize) -> (usize, Vec<u8>) {
+    let count = (len / item.len()).max(1);
+    (count, item.repeat(count))
+}
+
+// CBOR
+
+fn head(kind: u8, n: usize) -> Vec<u8> {
+    let n = n as u64;
+    let kind = kind << 5;
+    match n {
+        0..24 => vec![kind | n as u8],
+        24..0x100 => vec![kind | 24, n as u8],
+        0x100..0x1_0000 => [vec![kind | 25], (n as u16).to_be_bytes().to_vec()].concat(),
+        0x1_0000..0x1_0000_0000 => [vec![kind | 26], (n as u32).to_be_bytes().to_vec()].concat(),
+        _ => [vec![kind | 27], n.to_be_bytes().to_vec()].concat(),
+    }
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [head(3, text.len()), text.as_bytes().to_vec()].concat()
+}
+
+fn list_of(item: &'static [u8]) -> impl Fn(usize) -> Vec<u8> + Clone {
+    move |len| {
+        let (count, items) = repeated(item, len);
+        // The one pair of items.
+        let each = if item == b"\x00\xf6" { 2 } else { 1 };
+        [head(4, each * count), items].concat()
+    }
+}
+
+fn map_of(value: &'static [u8]) -> impl Fn(usize) -> Vec<u8> + Clone {
+    move |len| {
+        let count = len / (4 + value.len());
+        let entries = (0..count).map(|n| [&text(&key(n))[..], value].concat());
+        [head(5, count), entries.collect::<Vec<_>>().concat()].concat()
+    }
+}
+
+type Payload = (&'static str, bool, Box<dyn Fn(usize) -> Vec<u8>>);
+
+/// Values of CBOR, and whether the deterministic encoding has them.
+fn cbor_payloads() -> Vec<Payload> {
+    let mut all: Vec<Payload> = Vec::new();
+    let items: [(&str, bool, &'static [u8]); 18] = [
+        ("small numbers", true, b"\x00"),
+        ("negative numbers", true, b"\x20"),
+        ("bools", true, b"\xf4"),
+        ("nulls", true, b"\xf6"),
+        ("halves", true, b"\xf9\x3c\x00"),
+        ("floats", true, b"\xfa\x3f\x80\x00\x01"),
+        ("empty texts", true, b"\x60"),
+        ("short texts", true, b"\x61a"),
+        ("empty bytes", true, b"\x40"),
+        ("empty lists", true, b"\x80"),
+        ("empty maps", true, b"\xa0"),
+        ("lists of one", true, b"\x81\x00"),
+        ("maps of one", true, b"\xa1\x60\x00"),
+        ("maps with keys that are no text", false, b"\xa1\x00\x00"),
+        ("simple values", false, b"\xe0"),
+        ("tagged values", false, b"\xc1\x00"),
+        ("texts in no pieces", false, b"\x7f\xff"),
+        ("numbers and nulls", true, b"\x00\xf6"),
+    ];
+    for (what, deterministic, item) in items {
+        all.push((what, deterministic, Box::new(list_of(item))));
+    }
+    let values: [(&str, &'static [u8]); 5] = [
+        ("a map of numbers", b"\x00"),
+        ("a map of texts", b"\x61x"),
+        ("a map of empty lists", b"\x80"),
+        ("a map of lists of one", b"\x81\x00"),
+        ("a map of maps of one", b"\xa1\x60\x00"),
+    ];
+    for (what, value) in values {
+        all.push((what, true, Box::new(map_of(value))));
+    }
+    let last_differs = |len| {
+        let mut list = list_of(b"\x00")(len);
+        *list.last_mut().unwrap() = 0xf6;
+        list
+    };
+    all.push(("numbers and at last a null", true, Box::new(last_differs)));
+    let falling = |len: usize| {
+        let count = len / 5;
+        let entries = (0..count)
+            .rev()
+            .map(|n| [&text(&key(n))[..], b"\x00"].concat());
+        [head(5, count), entries.collect::<Vec<_>>().concat()].concat()
+    };
+    all.push(("a map of falling keys", false, Box::new(falling)));
+    let deep = |len| [vec![0x81; 12], list_of(b"\x00")(len)].concat();
+    all.push(("numbers in lists in lists", true, Box::new(deep)));
+    let long = |len| text(&"\u{1}".repeat(len));
+    all.push(("one long text", true, Box::new(long)));
+    all
+}
+
+fn entry(key: &str, value: Vec<u8>) -> Vec<u8> {
+    [text(key), value].concat()
+}
+
+fn burnpack(root: &[u8]) -> Vec<u8> {
+    let mut out = b"NRUB\x01\x00".to_vec();
+    out.extend(u32::try_from(root.len()).unwrap().to_le_bytes());
+    out.extend(root);
+    out.resize(out.len().next_multiple_of(256), 0);
+    out
+}
+
+fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut root = head(5, entries.len() + 1);
+    root.extend(entry("version", text("1.2.0")));
+    root.extend(entries.concat());
+    let mut out = b"ZTEN1000".to_vec();
+    out.resize(64, 0);
+    out.extend(&root);
+    out.extend((root.len() as u64).to_le_bytes());
+    out.extend(b"ZTEN1000");
+    out
+}
+
+fn ztensor_01(entries: &[u8]) -> Vec<u8> {
+    let mut out = b"ZTEN0001".to_vec();
+    out.resize(64, 0);
+    out.extend(entries);
+    out.extend((entries.len() as u64).to_le_bytes());
+    out
+}
+
+/// The entries are in the order of their encoded keys.
+fn ztensor_2(entries: &[Vec<u8>]) -> Vec<u8> {
+    let magic = b"\x89ZT2\r\n\x1a\n";
+    let root = [head(5, entries.len()), entries.concat()].concat();
+    let mut out = magic.to_vec();
+    out.resize(4096, 0);
+    out.extend(&root);
+    out.extend(4096u64.to_le_bytes());
+    out.extend((root.len() as u64).to_le_bytes());
+    out.extend([0; 8]);
+    out.extend(2u32.to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(magic);
+    out
+}
+
+/// A map of many short keys with the same value.
+fn many(len: usize, value: &[u8]) -> Vec<u8> {
+    let count = len / (4 + value.len());
+    let entries = (0..count).map(|n| [&text(&key(n))[..], value].concat());
+    [head(5, count), entries.collect::<Vec<_>>().concat()].concat()
+}
+
+fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let all = entries.iter().map(|(key, value)| entry(key, value.clone()));
+    [head(5, entries.len()), all.collect::<Vec<_>>().concat()].concat()
+}
+
+fn cbor_formats(all: &mut Vec<Amplifier>) {
+    for (what, deterministic, make) in cbor_payloads() {
+        let make: Arc<dyn Fn(usize) -> Vec<u8>> = Arc::from(make);
+        let of = make.clone();
+        add(
+            all,
+            format!("burnpack, a key that is not known: {what}"),
+            "a.bpk",
+            move |len| {
+                let root = map(&[("tensors", head(5, 0)), ("x", of(len))]);
+                burnpack(&root)
+            },
+        );
+        let of = make.clone();
+        add(
+            all,
+            format!("zTensor 0.1, a field: {what}"),
+            "a.zt",
+            move |len| {
+                let fields = map(&[
+                    ("name", text("a")),
+                    ("offset", vec![0x18, 64]),
+                    ("size", vec![0]),
+                    ("dtype", text("float32")),
+                    ("shape", vec![0x81, 0]),
+                    ("encoding", text("raw")),
+                    ("x", of(len)),
+                ]);
+                ztensor_01(&[head(4, 1), fields].concat())
+            },
+        );
+        let of = make.clone();
+        add(
+            all,
+            format!("zTensor 1.2, an attribute: {what}"),
+            "a.zt",
+            move |len| {
+                let attributes = map(&[("x", of(len))]);
+                ztensor_1(&[
+                    entry("objects", head(5, 0)),
+                    entry("attributes", attributes),
+                ])
+            },
+        );
+        let of = make.clone();
+        if what.contains("map of") && !what.starts_with("maps") {
+            add(
+                all,
+                format!("zTensor 1.2, the attributes: {what}"),
+                "a.zt",
+                move |len| ztensor_1(&[entry("objects", head(5, 0)), entry("attributes", of(len))]),
+            );
+        }
+        let of = make;
+        if deterministic {
+            add(
+                all,
+                format!("zTensor 2, an attribute: {what}"),
+                "a.zt",
+                move |len| {
+                    let attributes = map(&[("x", of(len))]);
+                    ztensor_2(&[
+                        entry("objects", head(5, 0)),
+                        entry("attributes", attributes),
+                    ])
+                },
+            );
+        }
+    }
+    add(all, "burnpack, metadata", "a.bpk", |len| {
+        burnpack(&map(&[
+            ("tensors", head(5, 0)),
+            ("metadata", many(len, b"\x60")),
+        ]))
+    });
+    add(all, "burnpack, scalars", "a.bpk", |len| {
+        let scalar = b"\xa1\x63Int\x00";
+        burnpack(&map(&[
+            ("tensors", head(5, 0)),
+            ("scalars", many(len, scalar)),
+        ]))
+    });
+    let descriptor = || {
+        map(&[
+            ("dtype", text("U8")),
+            ("shape", vec![0x81, 0]),
+            ("data_offsets", vec![0x82, 0, 0]),
+        ])
+    };
+    add(all, "burnpack, tensors", "a.bpk", move |len| {
+        // More are refused.
+        let tensor = descriptor();
+        burnpack(&map(&[(
+            "tensors",
+            many(len.min(100_000 * (tensor.len() + 4)), &tensor),
+        )]))
+    });
+    add(all, "burnpack, shapes", "a.bpk", |len| {
+        let tensor = map(&[
+            ("dtype", text("U8")),
+            ("shape", list_of(b"\x00")(64)),
+            ("data_offsets", vec![0x82, 0, 0]),
+        ]);
+        let len = len.min(100_000 * (tensor.len() + 4));
+        burnpack(&map(&[("tensors", many(len, &tensor))]))
+    });
+    add_refused(all, "burnpack, the shape of a tensor", "a.bpk", |len| {
+        let tensor = map(&[
+            ("dtype", text("U8")),
+            ("shape", list_of(b"\x00")(len)),
+            ("data_offsets", vec![0x82, 0, 0]),
+        ]);
+        burnpack(&map(&[("tensors", map(&[("a", tensor)]))]))
+    });
+    add_refused(all, "burnpack, a scheme", "a.bpk", |len| {
+        let tensor = map(&[
+            ("dtype", map(&[("QFloat", many(len, b"\x00"))])),
+            ("shape", vec![0x81, 0]),
+            ("data_offsets", vec![0x82, 0, 0]),
+        ]);
+        burnpack(&map(&[("tensors", map(&[("a", tensor)]))]))
+    });
+    add(all, "zTensor 0.1, tensors", "a.zt", |len| {
+        let entry = |n: usize| {
+            map(&[
+                ("name", text(&key(n))),
+                ("offset", vec![0x18, 64]),
+                ("size", vec![0]),
+                ("dtype", text("int8")),
+                ("shape", vec![0x81, 0]),
+                ("encoding", text("raw")),
+            ])
+        };
+        let count = len / entry(0).len();
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        ztensor_01(&[head(4, count), entries.concat()].concat())
+    });
+    add(all, "zTensor 0.1, fields", "a.zt", |len| {
+        let fields = map(&[
+            ("name", text("a")),
+            ("offset", vec![0x18, 64]),
+            ("size", vec![0]),
+            ("dtype", text("float32")),
+            ("shape", vec![0x81, 0]),
+            ("encoding", text("raw")),
+        ]);
+        let count = len / 5;
+        let custom = (0..count).map(|n| [&text(&key(n))[..], b"\x00"].concat());
+        let custom = custom.collect::<Vec<_>>().concat();
+        ztensor_01(&[&[0x81][..], &head(5, count + 6), &fields[1..], &custom].concat())
+    });
+    let object = || {
+        let component = map(&[
+            ("dtype", text("int8")),
+            ("offset", vec![0x18, 64]),
+            ("length", vec![0]),
+        ]);
+        map(&[
+            ("shape", vec![0x81, 0]),
+            ("format", text("dense")),
+            ("components", map(&[("data", component)])),
+        ])
+    };
+    add(all, "zTensor 1.2, tensors", "a.zt", move |len| {
+        ztensor_1(&[entry("objects", many(len, &object()))])
+    });
+    add_refused(all, "zTensor 1.2, components", "a.zt", |len| {
+        let component = map(&[
+            ("dtype", text("int8")),
+            ("offset", vec![0x18, 64]),
+            ("length", vec![0]),
+        ]);
+        let object = map(&[
+            ("shape", vec![0x81, 0]),
+            ("format", text("parts")),
+            ("components", many(len, &component)),
+        ]);
+        ztensor_1(&[entry("objects", map(&[("a", object)]))])
+    });
+    add(
+        all,
+        "zTensor 1.2, tensors with attributes",
+        "a.zt",
+        move |len| {
+            let object = object();
+            let attributes = entry("attributes", map(&[("x", vec![0x60])]));
+            let object = [&head(5, 4), &object[1..], &attributes].concat();
+            ztensor_1(&[entry("objects", many(len, &object))])
+        },
+    );
+    let part = || {
+        map(&[
+            ("blob", vec![0x82, 0x19, 0x10, 0x00, 0]),
+            ("dtype", text("u8")),
+        ])
+    };
+    add(all, "zTensor 2, tensors", "a.zt", move |len| {
+        let object = map(&[
+            ("parts", map(&[("data", part())])),
+            ("shape", vec![0x81, 0]),
+            ("layout", text("dense")),
+        ]);
+        ztensor_2(&[entry("objects", many(len, &object))])
+    });
+    add_refused(all, "zTensor 2, parts", "a.zt", move |len| {
+        let object = map(&[
+            ("parts", many(len, &part())),
+            ("shape", vec![0x81, 0]),
+            ("layout", text("x")),
+        ]);
+        ztensor_2(&[entry("objects", map(&[("a", object)]))])
+    });
+    add(all, "zTensor 2, the attributes", "a.zt", |len| {
+        ztensor_2(&[
+            entry("objects", head(5, 0)),
+            entry("attributes", many(len, b"\x00")),
+        ])
+    });
+}
+
+// JSON
+
+fn json_list(item: &str, len: usize) -> String {
+    let count = (len / (item.len() + 1)).max(1);
+    let mut list = format!("{item},").repeat(count);
+    list.pop();
+    format!("[{list}]")
+}
+
+fn json_map(value: &str, len: usize) -> String {
+    let count = len / (value.len() + 7);
+    let entries: Vec<_> = (0..count)
+        .map(|n| format!("\"{}\":{value}", key(n)))
+        .collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+type JsonPayload = (&'static str, Box<dyn Fn(usize) -> String>);
+
+fn json_payloads() -> Vec<JsonPayload> {
+    let mut all: Vec<JsonPayload> = Vec::new();
+    let items = [
+        ("numbers", "0"),
+        ("floats", "1."),
+        ("floats with an exponent", "1e0"),
+        ("bools", "true"),
+        ("nulls", "null"),
+        ("long numbers", "99999999999999999999"),
+        ("empty texts", "\"\""),
+        ("escapes", "\"\\n\""),
+        ("empty lists", "[]"),
+        ("empty maps", "{}"),
+        ("lists of one", "[0]"),
+        ("maps of one", "{\"\":0}"),
+        ("numbers and texts", "0,\"\""),
+    ];
+    for (what, item) in items {
+        // A point needs a digit.
+        let item = if item == "1." { "1.5" } else { item };
+        all.push((what, Box::new(move |len| json_list(item, len))));
+    }
+    for (what, value) in [
+        ("a map of numbers", "0"),
+        ("a map of empty texts", "\"\""),
+        ("a map of texts", "\"x\""),
+        ("a map of empty lists", "[]"),
+        ("a map of lists of one", "[0]"),
+        ("a map of maps of one", "{\"\":0}"),
+    ] {
+        all.push((what, Box::new(move |len| json_map(value, len))));
+    }
+    let repeated = |len: usize| {
+        let list = json_list("\"\":0", len);
+        format!("{{{}}}", &list[1..list.len() - 1])
+    };
+    all.push(("a map of one key", Box::new(repeated)));
+    let escaped = |len: usize| format!("\"{}\"", "\\u0001".repeat(len / 6));
+    all.push(("one long text of escapes", Box::new(escaped)));
+    let deep = |len| {
+        let list = json_list("0", len);
+        format!("{}{list}{}", "[".repeat(40), "]".repeat(40))
+    };
+    all.push(("numbers in lists in lists", Box::new(deep)));
+    all
+}
+
+fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
+    let manifest = format!(
+        "{{\"manifest_ver\":1,\"timestamp\":\"\",\"magnetron_ver\":\"\",\"snapshot_ver\":\"0.3.0\",\
+         \"usr_metadata\":{usr},\"tensor_map\":{tensors}{others}}}"
+    );
+    let mut out = b"MAG!".to_vec();
+    out.extend(300u32.to_le_bytes());
+    out.extend(0u32.to_le_bytes());
+    let end = (44 + manifest.len() as u64).next_multiple_of(4096);
+    for number in [44, manifest.len() as u64, end, 0] {
+        out.extend(number.to_le_bytes());
+    }
+    out.extend(manifest.as_bytes());
+    out.resize(usize::try_from(end).unwrap(), 0);
+    out
+}
+
+fn safetensors(header: &str) -> Vec<u8> {
+    let mut header = header.to_owned();
+    while !header.len().is_multiple_of(8) {
+        header.push(' ');
+    }
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()
+}
+
+/// The entries of a map, to stand behind others.
+fn more(map: &str) -> String {
+    format!(",{}", &map[1..map.len() - 1])
+}
+
+fn json_formats(all: &mut Vec<Amplifier>) {
+    const MAG_TENSOR: &str =
+        "\"shape\":[0],\"dtype\":\"u8\",\"dtype_id\":8,\"offset\":0,\"nbytes\":0";
+    const EMPTY: &str = "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}";
+    for (what, make) in json_payloads() {
+        let make: Arc<dyn Fn(usize) -> String> = Arc::from(make);
+        let of = make.clone();
+        add(
+            all,
+            format!("mag manifest, a value: {what}"),
+            "a.mag",
+            move |len| mag_manifest(&format!("{{\"k\":{}}}", of(len)), "{}", ""),
+        );
+        let of = make.clone();
+        add(
+            all,
+            format!("mag manifest, a field of a tensor: {what}"),
+            "a.mag",
+            move |len| {
+                let tensor = format!("{{\"a\":{{{MAG_TENSOR},\"x\":{}}}}}", of(len));
+                mag_manifest("{}", &tensor, "")
+            },
+        );
+        let of = make.clone();
+        add(
+            all,
+            format!("mag manifest, a field: {what}"),
+            "a.mag",
+            move |len| mag_manifest("{}", "{}", &format!(",\"x\":{}", of(len))),
+        );
+        if what.starts_with("a map of") {
+            let of = make.clone();
+            add(
+                all,
+                format!("mag manifest, values: {what}"),
+                "a.mag",
+                move |len| mag_manifest(&of(len), "{}", ""),
+            );
+            let of = make.clone();
+            add(
+                all,
+                format!("mag manifest, fields of a tensor: {what}"),
+                "a.mag",
+                move |len| {
+                    let tensor = format!("{{\"a\":{{{MAG_TENSOR}{}}}}}", more(&of(len)));
+                    mag_manifest("{}", &tensor, "")
+                },
+            );
+            {
+                let of = make.clone();
+                add_refused(
+                    all,
+                    format!("mag manifest, fields: {what}"),
+                    "a.mag",
+                    move |len| mag_manifest("{}", "{}", &more(&of(len))),
+                );
+            }
+        }
+        let of = make;
+        add_refused(
+            all,
+            format!("safetensors index, metadata: {what}"),
+            "a.safetensors.index.json",
+            move |len| {
+                format!(
+                    "{{\"metadata\":{{\"x\":{}}},\"weight_map\":{{\"a\":\"a.safetensors\"}}}}",
+                    of(len)
+                )
+                .into_bytes()
+            },
+        );
+    }
+    add(all, "mag manifest, tensors", "a.mag", |len| {
+        mag_manifest("{}", &json_map(&format!("{{{MAG_TENSOR}}}"), len), "")
+    });
+    add(all, "mag manifest, shapes", "a.mag", |len| {
+        let tensor = MAG_TENSOR.replace("[0]", &json_list("0", 2000));
+        mag_manifest("{}", &json_map(&format!("{{{tensor}}}"), len), "")
+    });
+    add_refused(all, "mag manifest, a shape", "a.mag", |len| {
+        let sizes = json_list("0", len);
+        let tensor = MAG_TENSOR.replace("[0]", &sizes);
+        mag_manifest("{}", &format!("{{\"a\":{{{tensor}}}}}"), "")
+    });
+    add(all, "safetensors, tensors", "a.safetensors", |len| {
+        safetensors(&json_map(EMPTY, len))
+    });
+    add(all, "safetensors, metadata", "a.safetensors", |len| {
+        safetensors(&format!("{{\"__metadata__\":{}}}", json_map("\"\"", len)))
+    });
+    add(all, "safetensors, one text", "a.safetensors", |len| {
+        let text = "\\u0001".repeat(len / 6);
+        safetensors(&format!("{{\"__metadata__\":{{\"a\":\"{text}\"}}}}"))
+    });
+    add_refused(all, "safetensors, a shape", "a.safetensors", |len| {
+        let tensor = EMPTY.replace("[0]", &json_list("0", len));
+        safetensors(&format!("{{\"a\":{tensor}}}"))
+    });
+    add(all, "safetensors, shapes", "a.safetensors", |len| {
+        let tensor = EMPTY.replace("[0]", &json_list("0", 64));
+        safetensors(&json_map(&tensor, len))
+    });
+    add(all, "safetensors, a name", "a.safetensors", |len| {
+        let name = "\\u0001".repeat(len / 6);
+        safetensors(&format!("{{\"{name}\":{EMPTY}}}"))
+    });
+    add_refused(
+        all,
+        "safetensors index, tensors",
+        "a.safetensors.index.json",
+        |len| format!("{{\"weight_map\":{}}}", json_map("\"a\"", len)).into_bytes(),
+    );
+    add_refused(
+        all,
+        "safetensors index, tensors and files",
+        "a.safetensors.index.json",
+        |len| {
+            let count = len / 13;
+            let entries: Vec<_> = (0..count)
+                .map(|n| format!("\"{0}\":\"{0}\"", key(n)))
+                .collect();
+            format!("{{\"weight_map\":{{{}}}}}", entries.join(",")).into_bytes()
+        },
+    );
+}
+
+// GGUF
+
+fn gguf_file(count: usize, pairs: &[u8]) -> Vec<u8> {
+    let mut out = b"GGUF\x03\0\0\0".to_vec();
+    out.extend([0; 8]);
+    out.extend((count as u64).to_le_bytes());
+    out.extend(pairs);
+    out.resize(out.len().next_multiple_of(32), 0);
+    out
+}
+
+fn gguf_key(key: &str) -> Vec<u8> {
+    [&(key.len() as u64).to_le_bytes()[..], key.as_bytes()].concat()
+}
+
+fn gguf_array(kind: u32, count: usize) -> Vec<u8> {
+    [&kind.to_le_bytes()[..], &(count as u64).to_le_bytes()].concat()
+}
+
+fn gguf(all: &mut Vec<Amplifier>) {
+    for (kind, width) in [
+        (0, 1),
+        (1, 1),
+        (2, 2),
+        (3, 2),
+        (4, 4),
+        (5, 4),
+        (6, 4),
+        (7, 1),
+        (10, 8),
+        (11, 8),
+        (12, 8),
+    ] {
+        for fill in [0u8, 1, 0xff] {
+            if kind == 7 && fill > 1 {
+                continue;
+            }
+            add(
+                all,
+                format!("GGUF, an array of type {kind} of {fill}"),
+                "a.gguf",
+                move |len| {
+                    let count = len / width;
+                    let items = vec![fill; count * width];
+                    let pair = [
+                        gguf_key("k"),
+                        9u32.to_le_bytes().to_vec(),
+                        gguf_array(kind, count),
+                        items,
+                    ];
+                    gguf_file(1, &pair.concat())
+                },
+            );
+        }
+    }
+    let arrays: [(&str, u32, Vec<u8>); 5] = [
+        ("empty texts", 8, vec![0; 8]),
+        ("texts", 8, gguf_key("a")),
+        ("bytes", 8, [&1u64.to_le_bytes()[..], b"\xff"].concat()),
+        ("empty arrays", 9, gguf_array(0, 0)),
+        ("arrays of one", 9, [gguf_array(0, 1), vec![0]].concat()),
+    ];
+    for (what, kind, item) in arrays {
+        add(
+            all,
+            format!("GGUF, an array of {what}"),
+            "a.gguf",
+            move |len| {
+                let (count, items) = repeated(&item, len);
+                let pair = [
+                    gguf_key("k"),
+                    9u32.to_le_bytes().to_vec(),
+                    gguf_array(kind, count),
+                    items,
+                ];
+                gguf_file(1, &pair.concat())
+            },
+        );
+    }
+    let values: [(&str, Vec<u8>); 4] = [
+        ("numbers", [&0u32.to_le_bytes()[..], &[0]].concat()),
+        (
+            "texts",
+            [8u32.to_le_bytes().to_vec(), gguf_key("")].concat(),
+        ),
+        (
+            "empty arrays",
+            [9u32.to_le_bytes().to_vec(), gguf_array(0, 0)].concat(),
+        ),
+        (
+            "short arrays",
+            [9u32.to_le_bytes().to_vec(), gguf_array(0, 64), vec![0; 64]].concat(),
+        ),
+    ];
+    for (what, value) in values {
+        add(all, format!("GGUF, values: {what}"), "a.gguf", move |len| {
+            let count = len / (value.len() + 11);
+            let pairs: Vec<_> = (0..count)
+                .map(|n| [gguf_key(&key(n)), value.clone()].concat())
+                .collect();
+            gguf_file(count, &pairs.concat())
+        });
+    }
+    let long: Vec<u8> = [&9u32.to_le_bytes()[..], &gguf_array(0, 65), &[0; 65]].concat();
+    add(
+        all,
+        "GGUF, arrays that are just not loaded",
+        "a.gguf",
+        move |len| {
+            let count = len / (long.len() + 11);
+            let pairs: Vec<_> = (0..count)
+                .map(|n| [gguf_key(&key(n)), long.clone()].concat())
+                .collect();
+            gguf_file(count, &pairs.concat())
+        },
+    );
+    add(all, "GGUF, tensors", "a.gguf", |len| {
+        let count = len / 35;
+        let mut out = b"GGUF\x03\0\0\0".to_vec();
+        out.extend((count as u64).to_le_bytes());
+        out.extend([0; 8]);
+        for n in 0..count {
+            out.extend(gguf_key(&key(n)));
+            out.extend(1u32.to_le_bytes());
+            out.extend([0; 8 + 4 + 8]);
+        }
+        out.resize(out.len().next_multiple_of(32), 0);
+        out
+    });
+}
+
+// MessagePack
+
+fn primitiv_file(kind: u8, rest: &[u8]) -> Vec<u8> {
+    let head = [0xce, 0, 0, 0, 0, 0xce, 0, 0, 0, 1, 0xce, 0, 0, kind, 0];
+    [&head[..], rest].concat()
+}
+
+fn packed_text(text: &str) -> Vec<u8> {
+    [&[0xa0 | text.len() as u8][..], text.as_bytes()].concat()
+}
+
+fn primitiv(all: &mut Vec<Amplifier>) {
+    let map = |count: usize, value: &[u8]| {
+        let entries = (0..count).map(|n| [&packed_text(&key(n))[..], value].concat());
+        let head = [&[0xdf][..], &u32::try_from(count).unwrap().to_be_bytes()].concat();
+        [head, entries.collect::<Vec<_>>().concat()].concat()
+    };
+    add(all, "primitiv, whole numbers", "a.bin", move |len| {
+        let numbers = map(len / 9, &[0xce, 0, 0, 0, 0]);
+        primitiv_file(4, &[numbers, vec![0x80]].concat())
+    });
+    add(all, "primitiv, floats", "a.bin", move |len| {
+        let numbers = map(len / 9, &[0xca, 0, 0, 0, 0]);
+        primitiv_file(4, &[vec![0x80], numbers].concat())
+    });
+    const SCALAR: [u8; 12] = [0x90, 0xce, 0, 0, 0, 1, 0xc4, 4, 0, 0, 0, 0];
+    let number = |n: usize| [&[0xce][..], &u32::try_from(n).unwrap().to_be_bytes()].concat();
+    add(all, "primitiv, parameters", "a.bin", move |len| {
+        let count = len / (SCALAR.len() + 10);
+        let entry = |n: usize| [&[0x91][..], &packed_text(&key(n)), &SCALAR, &number(0)].concat();
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        primitiv_file(3, &[number(count), entries.concat()].concat())
+    });
+    add(all, "primitiv, statistics", "a.bin", move |len| {
+        let count = len / (SCALAR.len() + 4);
+        let entry = |n: usize| [&packed_text(&key(n))[..], &SCALAR].concat();
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        primitiv_file(
+            2,
+            &[&SCALAR[..], &number(count), &entries.concat()].concat(),
+        )
+    });
+    add(all, "primitiv, keys of many parts", "a.bin", move |len| {
+        let parts = 500;
+        let count = len / (SCALAR.len() + 12 + parts);
+        let entry = |n: usize| {
+            let head = u16::try_from(parts + 1).unwrap().to_be_bytes();
+            let empty = vec![0xa0; parts];
+            [
+                &[0xdc][..],
+                &head,
+                &empty,
+                &packed_text(&key(n)),
+                &SCALAR,
+                &number(0),
+            ]
+            .concat()
+        };
+        let entries: Vec<_> = (0..count).map(entry).collect();
+        primitiv_file(3, &[number(count), entries.concat()].concat())
+    });
+}
+
+// NumPy
+
+fn npy(header: &str) -> Vec<u8> {
+    let mut out = b"\x93NUMPY\x02\0".to_vec();
+    out.extend(u32::try_from(header.len()).unwrap().to_le_bytes());
+    out.extend(header.as_bytes());
+    out
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
+
+fn shape(sizes: &str) -> String {
+    format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({sizes}), }}\n")
+}
+
+fn empty_array() -> Vec<u8> {
+    npy(&shape("0,"))
+}
+
+/// A zip archive of as many members as fit, all with the same content.
+fn zip(len: usize, content: &[u8], name: impl Fn(usize) -> String) -> Vec<u8> {
+    let each = 30 + 46 + 2 * name(0).len() + content.len();
+    let count = len / each;
+    let crc = crc32(content);
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for n in 0..=count {
+        // An archive without an array is none of NumPy's.
+        let (name, content) = match n == count {
+            true => ("an array.npy".to_owned(), empty_array()),
+            false => (name(n), content.to_vec()),
+        };
+        let crc = if n == count { crc32(&content) } else { crc };
+        let size = u32::try_from(content.len()).unwrap().to_le_bytes();
+        let len = u16::try_from(name.len()).unwrap().to_le_bytes();
+        let shared = [
+            &[0; 4][..],
+            &[0, 0, 0x21, 0],
+            &crc.to_le_bytes(),
+            &size,
+            &size,
+            &len,
+            &[0, 0],
+        ]
+        .concat();
+        directory.extend([&b"PK\x01\x02\x14\0\x14\0"[..], &shared, &[0; 10]].concat());
+        directory.extend(u32::try_from(out.len()).unwrap().to_le_bytes());
+        directory.extend(name.as_bytes());
+        out.extend([&b"PK\x03\x04\x14\0"[..], &shared, name.as_bytes(), &content].concat());
+    }
+    let (at, size) = (out.len() as u64, directory.len() as u64);
+    let count = count as u64 + 1;
+    out.extend(directory);
+    let end = out.len() as u64;
+    out.extend(b"PK\x06\x06");
+    out.extend(44u64.to_le_bytes());
+    out.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for number in [count, count, size, at] {
+        out.extend(number.to_le_bytes());
+    }
+    out.extend(b"PK\x06\x07\0\0\0\0");
+    out.extend(end.to_le_bytes());
+    out.extend(1u32.to_le_bytes());
+    out.extend(b"PK\x05\x06\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0");
+    out
+}
+
+fn numpy(all: &mut Vec<Amplifier>) {
+    let shape =
+        |sizes: &str| format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({sizes}), }}\n");
+    add_refused(all, "npy, a shape", "a.npy", move |len| {
+        npy(&shape(&"0,".repeat(len / 2)))
+    });
+    add_refused(all, "npy, fields", "a.npy", |len| {
+        let fields = "('','|u1'),".repeat(len / 11);
+        npy(&format!(
+            "{{'descr': [{fields}], 'fortran_order': False, 'shape': (0,), }}\n"
+        ))
+    });
+    add_refused(all, "npy, keys", "a.npy", |len| {
+        let keys: Vec<_> = (0..len / 8).map(|n| format!("'{}':0,", key(n))).collect();
+        npy(&format!("{{{}}}\n", keys.concat()))
+    });
+    add_refused(all, "npy, lists in lists", "a.npy", |len| {
+        npy(&format!("{{'descr': {} }}\n", "[".repeat(len)))
+    });
+    add_refused(all, "npy, empty lists", "a.npy", |len| {
+        npy(&format!("{{'descr': [{}] }}\n", "[],".repeat(len / 3)))
+    });
+    add(all, "npz, arrays", "a.npz", move |len| {
+        zip(len, &empty_array(), |n| format!("{}.npy", key(n)))
+    });
+    add(all, "npz, other members", "a.npz", |len| zip(len, b"", key));
+    add(all, "npz, members of no name to speak of", "a.npz", |len| {
+        zip(len, b"", |n| format!("{}\u{1}\u{2}/", key(n)))
+    });
+    add(all, "npz, members of long names", "a.npz", |len| {
+        zip(len, b"", |n| {
+            format!("{}{}", key(n), "\u{1}".repeat(60_000))
+        })
+    });
+}
+
+// TENS
+
+fn tens(all: &mut Vec<Amplifier>) {
+    fn file(order: u32, dimension: &[u8], chunks: &[u8]) -> Vec<u8> {
+        let mut out = b"TENS".to_vec();
+        out.extend(0x0001_0000u32.to_le_bytes());
+        out.extend(b"uint");
+        for number in [1u32, 1, order, 0, 0] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(dimension.repeat(order as usize));
+        out.extend(chunks);
+        out.extend(b"DENSDATA");
+        out.extend(16u64.to_le_bytes());
+        out
+    }
+    const DIMENSION: [u8; 8] = [0, 0, 0, 0, b'a', 0, 0, 0];
+    const SPARSE: [u8; 8] = [0, 0, 0, 0, b'a', 1, 0, 0];
+    add(all, "TENS, chunks", "a.tensor", |len| {
+        let chunk = [&b"UNKNOWN!"[..], &16u64.to_le_bytes()].concat();
+        file(1, &DIMENSION, &repeated(&chunk, len).1)
+    });
+    add(all, "TENS, symmetries", "a.tensor", |len| {
+        let chunk = [&b"SYMMETRY"[..], &24u64.to_le_bytes(), b"\0\x01xa\0\0\0\0"].concat();
+        file(1, &DIMENSION, &repeated(&chunk, len).1)
+    });
+    for (what, dimension) in [("dimensions", DIMENSION), ("sparse dimensions", SPARSE)] {
+        add_refused(all, format!("TENS, {what}"), "a.tensor", move |len| {
+            file(u32::try_from(len / 8).unwrap(), &dimension, &[])
+        });
+        add_refused(
+            all,
+            format!("TENS, {what} as many as are read"),
+            "a.tensor",
+            move |_| file(1024, &dimension, &[]),
+        );
+    }
+}
+
+// mag
+
+fn mag(all: &mut Vec<Amplifier>) {
+    fn version_1(tensors: usize, values: usize, records: &[u8]) -> Vec<u8> {
+        let mut out = b"MAG!\x01\0\0\0\0\0\0\0".to_vec();
+        for number in [tensors, values, 0] {
+            out.extend(u32::try_from(number).unwrap().to_le_bytes());
+        }
+        out.extend(records);
+        out
+    }
+    let sized = |key: &str| {
+        let len = u32::try_from(key.len()).unwrap();
+        [&len.to_le_bytes()[..], key.as_bytes()].concat()
+    };
+    let spec = move |name: &str| {
+        let mut out = sized(name);
+        out.extend([0; 6 * 8]);
+        out.push(0);
+        out.extend([0; 8 + 8 + 4]);
+        out
+    };
+    add(all, "mag spec-1, values", "a.mag", move |len| {
+        let count = len / 19;
+        let records = (0..count).map(|n| [vec![0; 12], sized(&key(n))].concat());
+        let records: Vec<_> = records.chain([spec("a")]).collect();
+        version_1(1, count, &records.concat())
+    });
+    add(all, "mag spec-1, tensors", "a.mag", move |len| {
+        let count = len / 76;
+        let records: Vec<_> = (0..count).map(|n| spec(&key(n))).collect();
+        version_1(count, 0, &records.concat())
+    });
+    add(all, "mag archive-1, tensors", "a.mag", move |len| {
+        let count = len / 35;
+        let record = |n: usize| {
+            let end = 24 + 35 * count as u64;
+            let fields = [0x0100u64, 0, end, 0].map(u64::to_le_bytes).concat();
+            [&fields[..4], &fields[8..], &sized(&key(n))].concat()
+        };
+        let records: Vec<_> = (0..count).map(record).collect();
+        version_1(count, 0, &records.concat())
+    });
+    add(all, "mag snapshot, tensors", "a.mag", |len| {
+        let count = u32::try_from(len / (4 + 3 + 32)).unwrap().min(1 << 20);
+        let mut out = b"MAG!".to_vec();
+        out.extend(100u32.to_le_bytes());
+        out.extend([0; 8 + 4 + 4 + 4]);
+        out.extend(count.to_le_bytes());
+        out.extend(b"SRP!");
+        out.extend(count.to_le_bytes());
+        for n in 0..=count {
+            out.extend((4 * n).to_le_bytes());
+        }
+        for n in 0..count {
+            out.extend(format!("{n:04x}").as_bytes().iter().rev().take(4));
+        }
+        out.extend(b"MDT!DSC!");
+        for n in 0..count {
+            out.extend([1, 0, 0, 0]);
+            out.extend(n.to_le_bytes());
+            out.extend([0; 8 + 8 + 8]);
+        }
+        out.extend(b"BUF!");
+        out
+    });
+}
