@@ -355,7 +355,7 @@ fn members_that_are_left_out_are_a_loss() {
             vec!["notes.txt", "__MACOSX/._a.npy.txt"],
         ),
         ("member_without_extension.npz", vec!["notes", "short"]),
-        ("stored.npz", vec![]),
+        ("no_member_with_extension.npz", vec![]),
     ] {
         let archive = Archive::open(fixture(name)).unwrap();
         for format in ["npz", "safetensors"] {

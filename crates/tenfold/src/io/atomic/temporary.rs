@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::fault;
 use crate::prelude::*;
 
@@ -186,7 +186,7 @@ impl Claim {
                     "another process is writing {} and the files that belong to it; try again when it is done",
                     directory.join(&name).display()
                 );
-                return Err(Error::new(ErrorKind::Io, "busy", message));
+                return Err(Error::new(crate::error::ErrorKind::Io, "busy", message));
             }
             // One that was done, or cleaned up, in the moment before it was held has removed it.
             let (held, there) = (lock.metadata(), path.symlink_metadata());

@@ -199,7 +199,11 @@ pub(super) fn adapt_to(
     losses.extend(lost.map(|kept| Loss {
         tensor: None,
         what: format!("{} {:?}", kept.format, kept.name),
-        why: "what is not understood is kept where the same format has a place for it".into(),
+        why: if kept.format == spec.id {
+            "there is no place for it".into()
+        } else {
+            "what is not understood is kept where the same format has a place for it".into()
+        },
         effect: Effect::Dropped,
     }));
     losses.extend(unknown_checksums(from.manifest(), options));
