@@ -18,6 +18,6 @@ pub use slice::Slice;
 pub(crate) use slice::{Axis, Selection, Steps};
 pub(crate) use tensor::element_count;
 pub use tensor::{
-    Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo,
+    Checksum, Codec, Decode, DigestKind, Make, Over, Part, Payload, Role, SourceId, TensorInfo,
 };
 pub use tensors::Tensors;
