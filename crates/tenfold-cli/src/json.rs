@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use tenfold::format::Loss;
-use tenfold::model::{Metadata, Value};
+use tenfold::model::{List, Metadata, Value};
 use tenfold::ops::Number;
 
 use crate::output::is_unsafe;
@@ -14,17 +14,51 @@ use crate::output::is_unsafe;
 const LONG: usize = 64;
 
 /// Values of metadata with more characters are cut in listings.
-pub(crate) const LONG_VALUE: usize = 100;
+const LONG_VALUE: usize = 100;
 
 /// A value of metadata in one line, cut where it is long.
 pub(crate) fn short_value(value: &Value) -> String {
-    let mut text = Vec::new();
+    let mut text = Beginning::default();
     // Writing to memory does not fail.
     let _ = Json::new(&mut text).value(value, false);
-    let text = String::from_utf8_lossy(&text).into_owned();
-    match text.char_indices().nth(LONG_VALUE) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
+    match text.more {
+        0 => text.shown(),
+        _ => format!("{}…", text.shown()),
+    }
+}
+
+/// The beginning of a text in one line, and how much more there is of it.
+#[derive(Default)]
+pub(crate) struct Beginning {
+    bytes: Vec<u8>,
+    characters: usize,
+    /// Characters that are not in it.
+    pub(crate) more: usize,
+}
+
+impl Beginning {
+    pub(crate) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for &byte in bytes {
+            // All but the further bytes of a character of UTF-8.
+            if byte & 0xc0 != 0x80 {
+                self.characters += 1;
+                self.more += usize::from(self.characters > LONG_VALUE);
+            }
+            if self.more == 0 {
+                self.bytes.push(byte);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -201,6 +235,15 @@ impl<'a> Json<'a> {
         self.out.write_all(b"\"")
     }
 
+    /// Text of lower-case hexadecimal digits.
+    fn hex(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(b"\"")?;
+        for piece in bytes.chunks(4096) {
+            self.out.write_all(hex(piece).as_bytes())?;
+        }
+        self.out.write_all(b"\"")
+    }
+
     /// Metadata as an object. Lists of more than 64 entries are only counted unless `full`.
     pub(crate) fn metadata(&mut self, metadata: &Metadata, full: bool) -> io::Result<()> {
         self.object(|json| {
@@ -232,7 +275,7 @@ impl<'a> Json<'a> {
             Value::F64(value) => self.float(*value),
             Value::Integer(digits) => self.plain(digits),
             Value::Str(text) => self.string(text),
-            Value::Bytes(bytes) => self.object(|json| json.text("$bytes", Some(&hex(bytes)))),
+            Value::Bytes(bytes) => self.object(|json| json.key("$bytes")?.hex(bytes)),
             Value::List(items) if items.len() > LONG && !full => self.object(|json| {
                 json.number("$array", Some(items.len() as u64))?;
                 json.text("of", Some(common_kind(items)))
@@ -240,16 +283,20 @@ impl<'a> Json<'a> {
             Value::List(items) => self.array(|json| {
                 items
                     .iter()
-                    .try_for_each(|item| json.entry()?.value(item, full))
+                    .try_for_each(|item| json.entry()?.value(&item, full))
             }),
             Value::Empty(_) => self.array(|_| Ok(())),
             Value::Elsewhere(list) => self.object(|json| {
                 json.number("$array", Some(list.count))?;
                 json.text("of", Some(list.kind.name()))
             }),
-            Value::Map(entries) => self.metadata(entries, full),
+            Value::Map(entries) => self.object(|json| {
+                entries
+                    .iter()
+                    .try_for_each(|(key, value)| json.key(key)?.value(&value, full))
+            }),
             Value::Encoded { encoding, bytes } => {
-                self.object(|json| json.text(&format!("${encoding}"), Some(&hex(bytes))))
+                self.object(|json| json.key(&format!("${}", encoding.name()))?.hex(bytes))
             }
             // A kind that a later version of the library adds: at least it is visible.
             other => self.string(&format!("{other:?}")),
@@ -269,8 +316,11 @@ fn not_finite(value: f64) -> &'static str {
 }
 
 /// The kind that all items have.
-fn common_kind(items: &[Value]) -> &'static str {
-    let mut kinds = items.iter().map(kind);
+fn common_kind(items: &List) -> &'static str {
+    if let Some(kind) = items.kind() {
+        return kind.name();
+    }
+    let mut kinds = items.iter().map(|item| kind(&item));
     let first = kinds.next().unwrap_or("mixed");
     if kinds.all(|kind| kind == first) {
         first
@@ -371,10 +421,10 @@ mod tests {
 
     #[test]
     fn long_arrays_are_counted_unless_asked_for() {
-        let list = Value::List(vec![Value::U8(1); 65]);
+        let list = Value::List(vec![Value::U8(1); 65].into());
         assert_eq!(written(&list, false), "{\"$array\": 65, \"of\": \"u8\"}");
         assert!(written(&list, true).starts_with("[1, 1, "));
-        let mixed = Value::List([vec![Value::U8(1); 64], vec![Value::Null]].concat());
+        let mixed = Value::List([vec![Value::U8(1); 64], vec![Value::Null]].concat().into());
         assert_eq!(
             written(&mixed, false),
             "{\"$array\": 65, \"of\": \"mixed\"}"
@@ -385,11 +435,11 @@ mod tests {
     fn nested_values_keep_their_separators() {
         let inner: Metadata = [(
             "k".to_owned(),
-            Value::List(vec![Value::Map(Metadata::new())]),
+            Value::List(vec![Value::from(Metadata::new())].into()),
         )]
         .into_iter()
         .collect();
-        let outer = Value::List(vec![Value::Map(inner), Value::Bytes(vec![0, 255].into())]);
+        let outer = Value::List(vec![Value::from(inner), Value::Bytes(vec![0, 255].into())].into());
         assert_eq!(
             written(&outer, false),
             "[{\"k\": [{}]}, {\"$bytes\": \"00ff\"}]"

@@ -1,7 +1,12 @@
 //! Descriptions of cc4s that stand for much: opened, or refused, in memory that is in proportion to what was read.
 
 // A test may panic and print.
-#![allow(clippy::indexing_slicing, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
 
 mod support;
 
@@ -10,6 +15,7 @@ use std::sync::Arc;
 
 use support::memory::{Counting, on_this_thread};
 use support::{Beside, InMemory};
+use tenfold::model::Value;
 use tenfold::{Archive, Bytes, OpenOptions};
 
 #[global_allocator]
@@ -170,6 +176,24 @@ fn sets(len: usize) {
         repeated(&piece, len)
     );
     open(&yaml, &[], "set of tensors of many dimensions");
+}
+
+/// Long lists of numbers are read, as they were before.
+#[test]
+fn a_long_list_of_numbers_is_metadata() {
+    let count = 1 << 19;
+    let more = format!("metaData: {{a: [{}]}}\n", "1,".repeat(count));
+    let elements = [("T.elements", vec![0; 8])];
+    let archive = open(&described("[{length: 1}]", &more), &elements, "numbers").unwrap();
+    let tensor = archive.tensors().next().unwrap();
+    let Some(Value::Map(map)) = tensor.info().metadata.get("metaData") else {
+        panic!("no metaData");
+    };
+    let Some(Value::List(list)) = map.get("a") else {
+        panic!("no list");
+    };
+    assert_eq!(list.len(), count);
+    assert!(list.iter().all(|value| value == Value::I64(1)));
 }
 
 #[test]

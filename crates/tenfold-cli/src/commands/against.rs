@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tenfold::model::{Metadata, Value};
+use tenfold::model::{List, Map, Value};
 use tenfold::ops::{self, Expected};
 
 use crate::failure::{Failure, Result};
@@ -117,10 +117,10 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
     let value = ops::parse_value("json", text).map_err(|error| error.message().to_owned())?;
     let documents = match value {
         Value::List(documents) => documents,
-        document => vec![document],
+        document => vec![document].into(),
     };
     let mut files = Vec::new();
-    for document in &documents {
+    for document in documents.iter() {
         let Value::Map(document) = document else {
             return Err("an object is expected for every file".into());
         };
@@ -134,22 +134,22 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
             return Err("a document names no file".into());
         };
         let mut expected = Expected::default();
-        expected.content = sum_of(document, "content")?;
-        expected.tensors = tensors_of(document)?;
-        files.push((Clean(path).to_string(), expected));
+        expected.content = sum_of(&document, "content")?;
+        expected.tensors = tensors_of(&document)?;
+        files.push((Clean(&path).to_string(), expected));
     }
     Ok(files)
 }
 
-fn tensors_of(document: &Metadata) -> std::result::Result<Tensors, String> {
+fn tensors_of(document: &Map) -> std::result::Result<Tensors, String> {
     let tensors = match document.get("tensors") {
-        Some(Value::List(tensors)) => tensors.as_slice(),
-        Some(Value::Empty(_)) => &[],
+        Some(Value::List(tensors)) => tensors,
+        Some(Value::Empty(_)) => List::new(),
         _ => return Err("a document has no tensors".into()),
     };
     let tensors = tensors.iter().map(|tensor| match tensor {
         Value::Map(tensor) => match tensor.get("name") {
-            Some(Value::Str(name)) => Ok((name.clone(), sum_of(tensor, "sha256")?)),
+            Some(Value::Str(name)) => Ok((name, sum_of(&tensor, "sha256")?)),
             _ => Err("a tensor has no name".into()),
         },
         _ => Err("an object is expected for every tensor".into()),
@@ -157,10 +157,10 @@ fn tensors_of(document: &Metadata) -> std::result::Result<Tensors, String> {
     tensors.collect()
 }
 
-fn sum_of(map: &Metadata, key: &str) -> std::result::Result<Option<[u8; 32]>, String> {
+fn sum_of(map: &Map, key: &str) -> std::result::Result<Option<[u8; 32]>, String> {
     match map.get(key) {
         Some(Value::Null) => Ok(None),
-        Some(Value::Str(text)) => match sha256(text) {
+        Some(Value::Str(text)) => match sha256(&text) {
             Some(sum) => Ok(Some(sum)),
             None => Err(format!("{text:?} is no SHA-256")),
         },

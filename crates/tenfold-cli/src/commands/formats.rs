@@ -218,8 +218,8 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
         Value::Integer("123456789012345678901234567890".into()),
         Value::Str("text".into()),
         Value::Bytes(vec![1].into()),
-        Value::List(vec![Value::Str("text".into())]),
-        Value::Map(Metadata::new()),
+        Value::List(vec![Value::Str("text".into())].into()),
+        Value::from(Metadata::new()),
     ];
     examples
         .iter()

@@ -13,7 +13,7 @@ use crate::commands::{
     Names, for_each_file, format_name, json_for_each_file, len_bytes, open, refuse_nothing,
 };
 use crate::failure::{Exit, Failure, Result};
-use crate::json::{Json, LONG_VALUE};
+use crate::json::{Beginning, Json};
 use crate::output::{BOLD, Clean, DIM, Out, Table, count, show_name, show_path, size};
 
 pub(crate) fn run(args: &InspectArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -266,17 +266,19 @@ fn note(info: &TensorInfo) -> String {
 
 fn write_metadata(metadata: &Metadata, full: bool, out: &mut Out<'_>) -> io::Result<()> {
     for (key, value) in metadata.iter() {
-        let mut text = Vec::new();
-        Json::new(&mut text).value(value, full)?;
-        let text = String::from_utf8_lossy(&text);
         write!(out, "  {} = ", Clean(key))?;
-        match text.char_indices().nth(LONG_VALUE) {
-            Some((cut, _)) if !full => {
-                let shown = text.get(..cut).unwrap_or_default();
-                let rest = text.chars().count() - LONG_VALUE;
+        if full {
+            Json::new(out).value(value, full)?;
+            writeln!(out)?;
+            continue;
+        }
+        let mut text = Beginning::default();
+        Json::new(&mut text).value(value, full)?;
+        match (text.shown(), text.more) {
+            (shown, 0) => writeln!(out, "{shown}")?,
+            (shown, rest) => {
                 writeln!(out, "{shown}… ({rest} more characters; --full shows all)")?;
             }
-            _ => writeln!(out, "{text}")?,
         }
     }
     Ok(())

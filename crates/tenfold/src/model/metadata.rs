@@ -1,12 +1,11 @@
 //! Metadata: named values in file order, with the widths that the file gave them.
 
-use alloc::borrow::Cow;
 use core::fmt;
 
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::model::SourceId;
+use crate::model::{List, Map, SourceId};
 use crate::prelude::*;
 
 /// One value of metadata. Widths are kept, so that typed formats survive a round trip.
@@ -30,16 +29,16 @@ pub enum Value {
     Integer(String),
     Str(String),
     Bytes(Bytes),
-    List(Vec<Value>),
+    List(List),
     /// A list without entries, in a format where it says what they would be.
     Empty(ValueKind),
     /// A long list that was not loaded.
-    Elsewhere(Elsewhere),
-    Map(Metadata),
+    Elsewhere(Box<Elsewhere>),
+    Map(Map),
     /// A value that has no form here (a CBOR tag, a map with keys that are not text), as it is encoded in the file.
     Encoded {
-        /// The encoding: `cbor`.
-        encoding: &'static str,
+        /// The encoding.
+        encoding: Encoding,
         /// The whole encoded value.
         bytes: Bytes,
     },
@@ -121,6 +120,41 @@ impl Value {
             Value::Bool(value) => Some(*value),
             _ => None,
         }
+    }
+}
+
+/// How a value that has no form of its own is encoded.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// CBOR, RFC 8949.
+    Cbor,
+}
+
+impl Encoding {
+    /// The name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::Cbor => "cbor",
+        }
+    }
+}
+
+impl From<List> for Value {
+    fn from(list: List) -> Self {
+        Value::List(list)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
+        Value::Map(map)
+    }
+}
+
+impl From<Metadata> for Value {
+    fn from(metadata: Metadata) -> Self {
+        Value::Map(metadata.into())
     }
 }
 
@@ -212,7 +246,7 @@ impl PartialEq for Elsewhere {
 /// Turns the bytes of a long list into its entries.
 pub trait Load: fmt::Debug + Send + Sync {
     /// The entries that `bytes`, which are those of the list's range, stand for.
-    fn load(&self, list: &Elsewhere, bytes: &Bytes) -> Result<Vec<Value>>;
+    fn load(&self, list: &Elsewhere, bytes: &Bytes) -> Result<List>;
 }
 
 /// Named values in file order.
@@ -221,10 +255,83 @@ pub struct Metadata(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
-    /// Borrowed where it is a word of the program's own: most tensors of a file have the same few.
-    key: Cow<'static, str>,
+    key: Key,
     value: Value,
-    is_fact: bool,
+}
+
+/// Bytes of a key that need no memory of their own.
+const SHORT: usize = 21;
+
+/// A key and whether its value is a fact. Files with a million short keys exist to be hostile, and most tensors have the
+/// same few words of the program's own: neither asks for memory.
+#[derive(Clone)]
+enum Key {
+    Word {
+        is_fact: bool,
+        text: &'static str,
+    },
+    Short {
+        is_fact: bool,
+        len: u8,
+        text: [u8; SHORT],
+    },
+    Long {
+        is_fact: bool,
+        text: Box<str>,
+    },
+}
+
+impl Key {
+    fn new(key: &str, is_fact: bool) -> Self {
+        let mut text = [0; SHORT];
+        match (u8::try_from(key.len()), text.get_mut(..key.len())) {
+            (Ok(len), Some(short)) => {
+                short.copy_from_slice(key.as_bytes());
+                Key::Short { is_fact, len, text }
+            }
+            _ => Key::Long {
+                is_fact,
+                text: key.into(),
+            },
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Key::Word { text, .. } => text,
+            Key::Short { len, text, .. } => {
+                let text = text.get(..usize::from(*len)).unwrap_or_default();
+                core::str::from_utf8(text).unwrap_or_default()
+            }
+            Key::Long { text, .. } => text,
+        }
+    }
+
+    fn is(&self, key: &str) -> bool {
+        match self {
+            Key::Word { text, .. } => *text == key,
+            Key::Short { len, text, .. } => text.get(..usize::from(*len)) == Some(key.as_bytes()),
+            Key::Long { text, .. } => **text == *key,
+        }
+    }
+
+    fn is_fact(&self) -> bool {
+        let (Key::Word { is_fact, .. } | Key::Short { is_fact, .. } | Key::Long { is_fact, .. }) =
+            self;
+        *is_fact
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str() && self.is_fact() == other.is_fact()
+    }
 }
 
 impl Metadata {
@@ -238,42 +345,42 @@ impl Metadata {
     #[cfg(feature = "burnpack")]
     pub(crate) fn one(key: &'static str, value: Value) -> Self {
         Self(vec![Entry {
-            key: Cow::Borrowed(key),
+            key: Key::Word {
+                is_fact: false,
+                text: key,
+            },
             value,
-            is_fact: false,
         }])
     }
 
     /// Adds a value at the end. The caller makes sure that the key is new.
-    pub fn push(&mut self, key: impl Into<String>, value: Value) {
-        self.add(Cow::Owned(key.into()), value, false);
+    pub fn push(&mut self, key: impl AsRef<str>, value: Value) {
+        self.add(Key::new(key.as_ref(), false), value);
     }
 
     /// Adds a value that type, layout or place say already, in the file's own words: shown, and never carried to another
     /// file, which has words of its own for it.
-    pub fn push_fact(&mut self, key: impl Into<String>, value: Value) {
-        self.add(Cow::Owned(key.into()), value, true);
+    pub fn push_fact(&mut self, key: impl AsRef<str>, value: Value) {
+        self.add(Key::new(key.as_ref(), true), value);
     }
 
-    fn add(&mut self, key: Cow<'static, str>, value: Value, is_fact: bool) {
-        self.0.push(Entry {
-            key,
-            value,
-            is_fact,
-        });
+    fn add(&mut self, key: Key, value: Value) {
+        self.0.push(Entry { key, value });
     }
 
     /// The value of a key. Costs a walk over the entries.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0
             .iter()
-            .find(|entry| entry.key == key)
+            .find(|entry| entry.key.is(key))
             .map(|entry| &entry.value)
     }
 
     /// Keys and values in file order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.0.iter().map(|entry| (&*entry.key, &entry.value))
+        self.0
+            .iter()
+            .map(|entry| (entry.key.as_str(), &entry.value))
     }
 
     /// The number of values.
@@ -288,12 +395,12 @@ impl Metadata {
 
     /// Whether a key is a fact, see [`push_fact`](Self::push_fact). Costs a walk over the entries.
     pub fn is_fact(&self, key: &str) -> bool {
-        (self.0.iter()).any(|entry| entry.key == key && entry.is_fact)
+        (self.0.iter()).any(|entry| entry.key.is(key) && entry.key.is_fact())
     }
 
     /// Gives a key a value, in its place or at the end. Costs a walk over the entries.
     pub fn set(&mut self, key: &str, value: Value) {
-        match self.0.iter_mut().find(|entry| entry.key == key) {
+        match self.0.iter_mut().find(|entry| entry.key.is(key)) {
             Some(entry) => entry.value = value,
             None => self.push(key, value),
         }
@@ -301,22 +408,22 @@ impl Metadata {
 
     /// Removes a key; its value, if it was there. Costs a walk over the entries.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        let place = self.0.iter().position(|entry| entry.key == key)?;
+        let place = self.0.iter().position(|entry| entry.key.is(key))?;
         Some(self.0.remove(place).value)
     }
 
     /// The same keys with other values; facts stay facts.
     pub(crate) fn try_map(&self, mut map: impl FnMut(&Value) -> Result<Value>) -> Result<Self> {
-        let mut mapped = Self::new();
+        let mut mapped = Self(Vec::with_capacity(self.0.len()));
         for entry in &self.0 {
-            mapped.add(entry.key.clone(), map(&entry.value)?, entry.is_fact);
+            mapped.add(entry.key.clone(), map(&entry.value)?);
         }
         Ok(mapped)
     }
 
     /// Keys, values and whether they are facts, in file order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
-        (self.0.iter()).map(|entry| (&*entry.key, &entry.value, entry.is_fact))
+        (self.0.iter()).map(|entry| (entry.key.as_str(), &entry.value, entry.key.is_fact()))
     }
 
     /// The value at a place.
@@ -334,20 +441,28 @@ impl Metadata {
     /// Keeps the entries that `keep` turns into something. Facts are not among them.
     pub(crate) fn filter_map(&self, mut keep: impl FnMut(&str, &Value) -> Option<Value>) -> Self {
         (self.0.iter())
-            .filter(|entry| !entry.is_fact)
-            .filter_map(|entry| Some((entry.key.to_string(), keep(&entry.key, &entry.value)?)))
+            .filter(|entry| !entry.key.is_fact())
+            .filter_map(|entry| {
+                let key = entry.key.as_str();
+                Some((key, keep(key, &entry.value)?))
+            })
             .collect()
     }
 }
 
-impl FromIterator<(String, Value)> for Metadata {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
+impl<K: AsRef<str>> FromIterator<(K, Value)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(key, value)| Entry {
-            key: Cow::Owned(key),
+            key: Key::new(key.as_ref(), false),
             value,
-            is_fact: false,
         });
         Self(entries.collect())
+    }
+}
+
+impl From<&Map> for Metadata {
+    fn from(map: &Map) -> Self {
+        map.iter().collect()
     }
 }
 
@@ -369,6 +484,22 @@ mod tests {
         let keys: Vec<_> = mapped.iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["a", "f", "c"]);
         assert!(mapped.is_fact("f") && !mapped.is_fact("a"));
+    }
+
+    #[test]
+    fn keys_of_any_length_are_kept() {
+        let mut metadata = Metadata::new();
+        for len in 0..64 {
+            metadata.push("é".repeat(len), Value::U64(len as u64));
+        }
+        for len in 0..64 {
+            let key = "é".repeat(len);
+            assert_eq!(metadata.get(&key), Some(&Value::U64(len as u64)));
+        }
+        let keys: Vec<_> = metadata.iter().map(|(key, _)| key.len()).collect();
+        assert_eq!(keys, (0..128).step_by(2).collect::<Vec<_>>());
+        #[cfg(target_pointer_width = "64")]
+        assert_eq!(size_of::<Entry>(), 64);
     }
 
     #[test]

@@ -263,5 +263,11 @@ impl Combined {
 
 /// Equal, also where numbers are not equal to themselves.
 fn same(a: &Value, b: &Value) -> bool {
-    a == b || format!("{a:?}") == format!("{b:?}")
+    match (a, b) {
+        (Value::List(a), Value::List(b)) => a == b || a.is_same(b),
+        (Value::Map(a), Value::Map(b)) => a == b || a.is_same(b),
+        (Value::F32(a), Value::F32(b)) => a == b || a.is_nan() && b.is_nan(),
+        (Value::F64(a), Value::F64(b)) => a == b || a.is_nan() && b.is_nan(),
+        _ => a == b,
+    }
 }

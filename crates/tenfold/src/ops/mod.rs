@@ -42,7 +42,7 @@ pub use metadata::{Edit, edit_metadata};
 #[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
 pub use metadata::{
     VALUE_TYPES, metadata_from_json, metadata_to_json, parse_value, parse_value_like, value_like,
-    value_type,
+    value_type, write_metadata_json,
 };
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;

@@ -343,7 +343,7 @@ fn all_spellings_of_quantization_mean_the_same() {
     let size = map(&[
         (
             "storage",
-            Value::List([4, 8, 1, 1, 1].map(Value::U64).to_vec()),
+            Value::List([4, 8, 1, 1, 1].map(Value::U64).to_vec().into()),
         ),
         ("len", Value::U64(2)),
     ]);
@@ -501,10 +501,10 @@ fn scalars_keep_their_kinds() {
     let Some(Value::Map(scalars)) = archive.metadata().get("burn.scalars") else {
         panic!("no scalars");
     };
-    assert_eq!(scalars.get("max"), Some(&Value::U64(u64::MAX)));
-    assert_eq!(scalars.get("neg"), Some(&Value::I64(i64::MIN)));
-    assert_eq!(scalars.get("half"), Some(&Value::F64(1.5)));
-    assert_eq!(scalars.get("flag"), Some(&Value::Bool(true)));
+    assert_eq!(scalars.get("max"), Some(Value::U64(u64::MAX)));
+    assert_eq!(scalars.get("neg"), Some(Value::I64(i64::MIN)));
+    assert_eq!(scalars.get("half"), Some(Value::F64(1.5)));
+    assert_eq!(scalars.get("flag"), Some(Value::Bool(true)));
     for (kind, value) in [
         (&b"\x63Int"[..], &b"\x1b\x80\0\0\0\0\0\0\0"[..]),
         (b"\x64UInt", b"\x20"),
@@ -529,7 +529,7 @@ fn metadata_of_other_kinds_becomes_text_or_is_dropped() {
     builder.metadata().push("epoch", Value::U8(3));
     builder.metadata().push("done", Value::Bool(true));
     let scalars: Metadata = [("lr".to_owned(), Value::F32(0.5))].into_iter().collect();
-    builder.metadata().push("burn.scalars", Value::Map(scalars));
+    builder.metadata().push("burn.scalars", scalars.into());
     let archive = builder.finish();
     let registry = Registry::standard();
     let mut options = ConvertOptions::default();
@@ -547,7 +547,7 @@ fn metadata_of_other_kinds_becomes_text_or_is_dropped() {
     let Some(Value::Map(scalars)) = again.metadata().get("burn.scalars") else {
         panic!("no scalars");
     };
-    assert_eq!(scalars.get("lr"), Some(&Value::F64(0.5)));
+    assert_eq!(scalars.get("lr"), Some(Value::F64(0.5)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use tenfold::format::{Effect, Registry, Severity};
 use tenfold::io::{Limits, MemoryOutput};
-use tenfold::model::{DType, Layout, Metadata, Value};
+use tenfold::model::{DType, Layout, Value};
 use tenfold::ops::{self, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
 
@@ -228,11 +228,11 @@ fn settings_of_an_optimizer_are_typed_metadata() {
     };
     assert_eq!(
         map("uint_configs").get("Optimizer.epoch"),
-        Some(&Value::U32(u32::MAX))
+        Some(Value::U32(u32::MAX))
     );
     assert_eq!(
         map("float_configs").get("Adam.beta1"),
-        Some(&Value::F32(0.8))
+        Some(Value::F32(0.8))
     );
     let again = rewrite(&optimizer, &[]);
     let float_configs = match again.metadata().get("float_configs") {
@@ -272,10 +272,9 @@ fn a_set_of_tensors_becomes_a_model_sorted_by_the_parts_of_its_keys() {
         .cloned();
     assert_eq!(
         key,
-        Some(Value::List(vec![
-            Value::Str("layer10".into()),
-            Value::Str("w".into())
-        ]))
+        Some(Value::List(
+            vec![Value::Str("layer10".into()), Value::Str("w".into())].into()
+        ))
     );
 }
 
@@ -371,7 +370,7 @@ fn kinds_that_do_not_fit_are_refused_or_not_chosen() {
 fn shapes_and_optimizers_come_from_metadata_of_any_width() {
     let mut builder = ArchiveBuilder::new();
     let dims = vec![Value::I64(2), Value::U64(5)];
-    builder.metadata().push("dims", Value::List(dims));
+    builder.metadata().push("dims", Value::List(dims.into()));
     builder.metadata().push("batch", Value::U8(6));
     let shape = builder.finish();
     let expected = fs::read(valid("shape_batched")).unwrap();
@@ -379,7 +378,7 @@ fn shapes_and_optimizers_come_from_metadata_of_any_width() {
     assert_eq!(write(&shape, &[("kind", "shape")]).unwrap(), expected);
 
     let mut builder = ArchiveBuilder::new();
-    let map = |value| Value::Map([("x".to_owned(), value)].into_iter().collect::<Metadata>());
+    let map = |value| Value::Map([("x".to_owned(), value)].into_iter().collect());
     builder.metadata().push("uint_configs", map(Value::U64(3)));
     builder
         .metadata()

@@ -398,14 +398,14 @@ fn what_has_no_place_is_refused_or_becomes_text() {
         assert_eq!(error.kind(), ErrorKind::Lossy, "{name}");
     }
     let mut builder = build("a", DType::U8, &[1], 1);
-    let nested: Metadata = [("b".to_owned(), Value::List(vec![Value::Null]))]
+    let nested: Metadata = [("b".to_owned(), Value::List(vec![Value::Null].into()))]
         .into_iter()
         .collect();
     for (key, value) in [
         ("int", Value::I64(-3)),
         ("float", Value::F64(0.5)),
         ("bool", Value::Bool(true)),
-        ("map", Value::Map(nested)),
+        ("map", nested.into()),
         ("text", Value::Str("é\n".into())),
     ] {
         builder.metadata().push(key, value);

@@ -33,7 +33,7 @@ pub fn is_expected(value: &Value, expected: &Json) -> bool {
         Json::Array(expected) => match value {
             Value::List(items) => {
                 items.len() == expected.len()
-                    && items.iter().zip(expected).all(|(a, b)| is_expected(a, b))
+                    && items.iter().zip(expected).all(|(a, b)| is_expected(&a, b))
             }
             Value::Empty(_) => expected.is_empty(),
             _ => false,
@@ -43,7 +43,7 @@ pub fn is_expected(value: &Value, expected: &Json) -> bool {
                 entries.len() == expected.len()
                     && entries.iter().all(|(key, value)| {
                         let known = expected.get(key);
-                        known.is_some_and(|known| is_expected(value, known))
+                        known.is_some_and(|known| is_expected(&value, known))
                     })
             }
             Value::Bytes(bytes) | Value::Encoded { bytes, .. } => {
@@ -77,9 +77,11 @@ pub fn is_kept(before: &Value, after: &Value) -> bool {
     };
     match (before, after) {
         (Value::List(a), Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_kept(a, b))
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| is_kept(&a, &b))
         }
-        (Value::Map(a), Value::Map(b)) => a.len() == b.len() && are_kept(a, b).is_ok(),
+        (Value::Map(a), Value::Map(b)) => {
+            a.len() == b.len() && are_kept(&a.into(), &b.into()).is_ok()
+        }
         (Value::Empty(_), Value::List(b)) => b.is_empty(),
         _ => match (float(before), float(after)) {
             (Some(a), Some(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),

@@ -115,9 +115,10 @@ fn write_json(
 
 fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
     let (_, metadata) = read(&args.file, &args.reading, args.tensor.as_deref())?;
-    let text = ops::metadata_to_json(&metadata)?;
     let Some(path) = &args.output else {
-        out.write_all(text.as_bytes())?;
+        ops::write_metadata_json(&metadata, &mut |piece| -> Result<()> {
+            Ok(out.write_all(piece.as_bytes())?)
+        })?;
         return Ok(Exit::Done);
     };
     if same_file::is_same_file(&args.file, path).unwrap_or(false) {
@@ -126,9 +127,9 @@ fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
     }
     let mut output = AtomicOutput::file(path)?.force(args.force);
     let name = output.main_name().to_owned();
-    output
-        .create(&name, Some(text.len() as u64))?
-        .write(text.as_bytes())?;
+    let mut file = output.create(&name, None)?;
+    ops::write_metadata_json(&metadata, &mut |piece| file.write(piece.as_bytes()))?;
+    drop(file);
     Box::new(output).commit()?;
     Ok(Exit::Done)
 }

@@ -33,7 +33,7 @@ pub use codec::Burnpack;
 pub use scheme::{Block, Mode, Scale, Scheme, Store, ValueType};
 
 use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
-use crate::model::{DType, Layout, Metadata, TensorInfo, Value};
+use crate::model::{DType, Layout, Map, TensorInfo, Value};
 use crate::prelude::*;
 use scheme::Arrangement;
 
@@ -188,12 +188,12 @@ fn as_text(value: &Value) -> Fit {
 }
 
 /// Scalars are numbers of up to 64 bits, true or false. Their widths are not kept: Burn has one of each kind.
-fn scalars_fit(scalars: &Metadata) -> Fit {
+fn scalars_fit(scalars: &Map) -> Fit {
     let fits = |value: &Value| match value {
         Value::Bool(_) | Value::F32(_) | Value::F64(_) => true,
         value => value.as_u64().is_some() || value.as_i64().is_some(),
     };
-    match !scalars.is_empty() && scalars.iter().all(|(_, value)| fits(value)) {
+    match !scalars.is_empty() && scalars.iter().all(|(_, value)| fits(&value)) {
         true => Fit::Exact,
         false => Fit::No,
     }

@@ -5,7 +5,7 @@ use alloc::borrow::Cow;
 use super::{BOOL_STORES, FLEX32, MAGIC, MAX_TENSORS, NUMBERS, Scheme};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Metadata, Value};
+use crate::model::{DType, Map, Metadata, Packer, Value};
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key, Rules};
 
@@ -89,7 +89,7 @@ pub struct Root {
     /// What the file says about itself: text.
     pub metadata: Metadata,
     /// Named numbers; `None` where the key is not there.
-    pub scalars: Option<Metadata>,
+    pub scalars: Option<Map>,
 }
 
 /// A tensor of the map.
@@ -165,19 +165,26 @@ impl Root {
                     tensors.take(Descriptor::parse(cbor, name)?)
                 })
             }
-            Key::Field(1) => cbor.map("metadata", |cbor, key| {
-                let value = cbor.text(&format!("metadata {key:?}"))?;
-                root.metadata.push(key, Value::Str(value.into_owned()));
-                Ok(())
-            }),
-            Key::Field(_) => {
-                let mut scalars = Metadata::new();
-                cbor.map("scalars", |cbor, key| {
-                    let value = parse_scalar(cbor, &key)?;
-                    scalars.push(key, value);
+            Key::Field(1) => {
+                let mut metadata = Packer::map();
+                cbor.map("metadata", |cbor, key| {
+                    let value = cbor.text(&format!("metadata {key:?}"))?;
+                    metadata.key(&key);
+                    metadata.str(&value);
                     Ok(())
                 })?;
-                root.scalars = Some(scalars);
+                root.metadata = Metadata::from(&metadata.into_map());
+                Ok(())
+            }
+            Key::Field(_) => {
+                let mut scalars = Packer::map();
+                cbor.map("scalars", |cbor, key| {
+                    let value = parse_scalar(cbor, &key)?;
+                    scalars.key(&key);
+                    scalars.value(&value);
+                    Ok(())
+                })?;
+                root.scalars = Some(scalars.into_map());
                 Ok(())
             }
             Key::Other(_) => cbor.skip(),
@@ -193,8 +200,9 @@ impl Root {
     pub fn encode(&self) -> Vec<u8> {
         let mut tensors: Vec<_> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
-        let metadata = sorted(&self.metadata);
-        let scalars = self.scalars.as_ref().map(sorted).unwrap_or_default();
+        let metadata = sorted(self.metadata.iter());
+        let scalars = self.scalars.as_ref().map(|scalars| sorted(scalars.iter()));
+        let scalars = scalars.unwrap_or_default();
         let mut cbor = Encoder::new();
         cbor.map(1 + usize::from(!metadata.is_empty()) + usize::from(!scalars.is_empty()));
         cbor.text("tensors").map(tensors.len());
@@ -212,7 +220,8 @@ impl Root {
             cbor.text("scalars").map(scalars.len());
         }
         for (key, value) in scalars {
-            cbor.text(key).map(1).text(scalar_kind(value)).value(value);
+            let kind = scalar_kind(&value);
+            cbor.text(key).map(1).text(kind).value(&value);
         }
         cbor.into_bytes()
     }
@@ -314,12 +323,12 @@ impl StoredType {
                     Self::BoolStore(known)
                 }
                 "QFloat" => {
-                    let mut scheme = Metadata::new();
+                    let mut scheme = Packer::map();
                     cbor.open_map("the quantization scheme", |cbor, key| {
-                        scheme.push(key, cbor.value()?);
-                        Ok(())
+                        scheme.key(&key);
+                        cbor.pack(&mut scheme)
                     })?;
-                    let scheme = Scheme::from_value(&Value::Map(scheme));
+                    let scheme = Scheme::from_value(&scheme.into_map().into());
                     Self::Quantized(Box::new(scheme.map_err(|message| {
                         Error::malformed("burnpack.quant", message).at(at..cbor.pos())
                     })?))
@@ -450,8 +459,8 @@ fn scalar_kind(value: &Value) -> &'static str {
     }
 }
 
-fn sorted(metadata: &Metadata) -> Vec<(&str, &Value)> {
-    let mut entries: Vec<_> = metadata.iter().collect();
+fn sorted<'m, V>(entries: impl Iterator<Item = (&'m str, V)>) -> Vec<(&'m str, V)> {
+    let mut entries: Vec<_> = entries.collect();
     entries.sort_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
     entries
 }

@@ -158,8 +158,8 @@ impl Store {
 
     fn from_value(value: &Value, older: bool) -> Result<Self, String> {
         match single(value) {
-            Some(("PackedNative", axis)) => Ok(Store::PackedNative(number(axis, "store")?)),
-            Some(("PackedU32", axis)) => Ok(Store::PackedU32(number(axis, "store")?)),
+            Some(("PackedNative", axis)) => Ok(Store::PackedNative(number(&axis, "store")?)),
+            Some(("PackedU32", axis)) => Ok(Store::PackedU32(number(&axis, "store")?)),
             Some((other, _)) => Err(unknown("store", other, "PackedNative, PackedU32")),
             None => match text(value, "store")? {
                 "Native" => Ok(Store::Native),
@@ -186,6 +186,7 @@ impl Scheme {
         let Value::Map(scheme) = value else {
             return Err("a quantization scheme that is not a map".into());
         };
+        let scheme = Metadata::from(scheme);
         // Newer readers pass over these two keys, and take the tensor for something else.
         let older = scheme.get("level").is_some() || scheme.get("param").is_some();
         let field = |key: &str| {
@@ -270,8 +271,9 @@ impl Scheme {
 /// The scales of `level` and `param`.
 fn older_scales(level: &Value, param: Scale) -> Result<(Option<Scale>, Option<Block>), String> {
     match single(level) {
-        Some(("Block", size)) => Ok((None, Some(Block::new(size, param)?))),
+        Some(("Block", size)) => Ok((None, Some(Block::new(&size, param)?))),
         Some(("BlockTensor", Value::Map(both))) => {
+            let both = Metadata::from(&both);
             let field = |key: &str| {
                 both.get(key)
                     .ok_or_else(|| format!("a quantization level without {key:?}"))
@@ -299,6 +301,7 @@ fn newer_scales(
     let block = match block {
         None | Some(Value::Null) => None,
         Some(Value::Map(block)) => {
+            let block = Metadata::from(block);
             let field = |key: &str| {
                 block
                     .get(key)
@@ -360,11 +363,11 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let entries = entries
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value));
-    Value::Map(entries.collect::<Metadata>())
+    Value::Map(entries.collect())
 }
 
 /// The only entry of a map.
-fn single(value: &Value) -> Option<(&str, &Value)> {
+fn single(value: &Value) -> Option<(&str, Value)> {
     match value {
         Value::Map(map) if map.len() == 1 => map.iter().next(),
         _ => None,

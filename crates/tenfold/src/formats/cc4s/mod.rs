@@ -38,7 +38,7 @@ mod yaml;
 pub use codec::Cc4s;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
-use crate::model::{DType, Layout, Metadata, Value};
+use crate::model::{DType, Layout, List, Value};
 use crate::prelude::*;
 
 /// The row of the table of formats.
@@ -140,12 +140,17 @@ fn normal(value: &Value) -> Option<Value> {
         Value::Null | Value::Bool(_) | Value::F64(_) | Value::Integer(_) | Value::Str(_) => {
             value.clone()
         }
-        Value::List(items) => Value::List(items.iter().map(normal).collect::<Option<_>>()?),
-        Value::Empty(_) => Value::List(Vec::new()),
+        Value::List(items) => Value::List(
+            items
+                .iter()
+                .map(|item| normal(&item))
+                .collect::<Option<_>>()?,
+        ),
+        Value::Empty(_) => Value::List(List::new()),
         Value::Map(entries) => {
             let entries = entries.iter();
-            let held = entries.map(|(key, value)| Some((key.to_owned(), normal(value)?)));
-            Value::Map(held.collect::<Option<Metadata>>()?)
+            let held = entries.map(|(key, value)| Some((key.to_owned(), normal(&value)?)));
+            Value::Map(held.collect::<Option<_>>()?)
         }
         _ => match value.as_i64() {
             Some(number) => Value::I64(number),

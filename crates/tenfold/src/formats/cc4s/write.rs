@@ -118,9 +118,9 @@ fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> Fil
 /// The map of a Tensor, its keys in alphabetical order as cc4s has them.
 fn describe(out: &mut String, tensor: &TensorInfo, as_text: bool, indent: usize) {
     let mut map = Metadata::new();
-    let kinds = match tensor.metadata.get("dimensions") {
-        Some(Value::List(kinds)) => kinds.as_slice(),
-        _ => &[],
+    let kinds: Vec<_> = match tensor.metadata.get("dimensions") {
+        Some(Value::List(kinds)) => kinds.iter().collect(),
+        _ => Vec::new(),
     };
     let mut dimensions = Vec::with_capacity(tensor.shape.len());
     for (place, &length) in tensor.shape.iter().enumerate() {
@@ -129,10 +129,10 @@ fn describe(out: &mut String, tensor: &TensorInfo, as_text: bool, indent: usize)
         if let Some(kind @ Value::Str(_)) = kinds.get(place) {
             dimension.push("type", kind.clone());
         }
-        dimensions.push(Value::Map(dimension));
+        dimensions.push(Value::from(dimension));
     }
     let named = |name: &str| Value::Str(name.to_owned());
-    map.push("dimensions", Value::List(dimensions));
+    map.push("dimensions", Value::List(dimensions.into()));
     let kind = if as_text {
         "TextFile"
     } else {
@@ -151,7 +151,7 @@ fn describe(out: &mut String, tensor: &TensorInfo, as_text: bool, indent: usize)
     let unit = tensor.metadata.get("unit").cloned();
     map.push("unit", unit.unwrap_or(Value::I64(1)));
     map.push("version", Value::Integer(VERSION.to_owned()));
-    block(out, &Value::Map(map), indent);
+    block(out, &map.into(), indent);
 }
 
 /// A map or list in lines of its own.
@@ -161,13 +161,13 @@ fn block(out: &mut String, value: &Value, indent: usize) {
         Value::Map(entries) => {
             for (key, value) in entries.iter() {
                 let _ = write!(out, "{pad}{}:", word(key));
-                after(out, value, indent);
+                after(out, &value, indent);
             }
         }
         Value::List(items) => {
-            for item in items {
+            for item in items.iter() {
                 let _ = write!(out, "{pad}-");
-                after(out, item, indent);
+                after(out, &item, indent);
             }
         }
         _ => {}

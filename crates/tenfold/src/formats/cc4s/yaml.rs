@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::events::{Events, MAX_BYTES, Tag};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
-use crate::model::{Metadata, Value};
+use crate::model::{Packer, Value};
 use crate::prelude::*;
 
 /// A file that is one YAML document.
@@ -129,11 +129,13 @@ impl<'y> Node<'y> {
         self.scalar()?.as_i64()
     }
 
-    /// The value as metadata. Refused where that would be out of proportion to the file, as lists of very short values of
-    /// different kinds are.
+    /// The value as metadata. Refused where that would be out of proportion to the file, as lists of maps of nothing are.
     pub(super) fn value(self) -> Result<Value> {
-        self.take(self.memory())?;
-        Ok(self.build())
+        // While it is packed it grows by doubling.
+        self.take(self.packed_len().saturating_mul(3))?;
+        let mut packer = Packer::new();
+        self.pack(&mut packer);
+        Ok(packer.finish())
     }
 
     /// Refuses what would take more memory than is in proportion to the file.
@@ -150,47 +152,43 @@ impl<'y> Node<'y> {
         Ok(())
     }
 
-    /// Bytes that the value takes in memory, at most and without itself.
-    fn memory(self) -> u64 {
-        // A key is a string, and its value has a mark.
-        const ENTRY: usize = size_of::<Value>() + size_of::<String>() + size_of::<usize>();
+    /// Bytes of the value when it is packed, at most.
+    fn packed_len(self) -> u64 {
+        // A kind, a length, a number of entries.
+        const HEAD: u64 = 4;
+        const REAL: u64 = 9;
         if let Some(text) = self.text() {
-            return text.len() as u64;
+            let is_real = text.starts_with(['+', '-', '.']) || text.contains(['.', 'e', 'E']);
+            return text.len() as u64 + if is_real { REAL } else { HEAD };
         }
-        match self.entries() {
-            Some(entries) => {
-                // A map that is collected has room for some.
-                let count = match entries.size_hint().0 {
-                    0 => 0,
-                    count => count.max(4),
-                };
-                let inside = entries.map(|(key, node)| key.len() as u64 + node.memory());
-                (count * ENTRY) as u64 + inside.sum::<u64>()
-            }
-            None => {
-                let items = self.children();
-                let own = items.size_hint().0 * size_of::<Value>();
-                own as u64 + items.map(Node::memory).sum::<u64>()
-            }
-        }
+        let inside: u64 = match self.entries() {
+            Some(entries) => entries
+                .map(|(key, node)| key.len() as u64 + HEAD + node.packed_len())
+                .sum(),
+            None => self.children().map(Node::packed_len).sum(),
+        };
+        inside + HEAD
     }
 
-    fn build(self) -> Value {
+    fn pack(self, packer: &mut Packer) {
         if let Some(value) = self.scalar() {
-            return value;
+            packer.value(&value);
+            return;
         }
         match self.entries() {
             Some(entries) => {
-                let entries = entries.map(|(key, node)| (key.to_owned(), node.build()));
-                Value::Map(entries.collect::<Metadata>())
+                packer.open_map();
+                for (key, node) in entries {
+                    packer.key(key);
+                    node.pack(packer);
+                }
             }
             None => {
-                // What is collected has room for more.
-                let mut items = Vec::with_capacity(self.children().size_hint().0);
-                items.extend(self.children().map(Node::build));
-                Value::List(items)
+                packer.open_list();
+                self.children().for_each(|item| item.pack(packer));
             }
         }
+        packer.close();
     }
 }
 

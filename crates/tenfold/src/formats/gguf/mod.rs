@@ -35,7 +35,7 @@ mod write;
 pub use codec::Gguf;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
-use crate::model::{Layout, TensorInfo, Value, ValueKind};
+use crate::model::{Layout, List, TensorInfo, Value, ValueKind};
 use crate::prelude::*;
 
 /// The line of the table.
@@ -147,16 +147,18 @@ fn value_fits(key: &str, value: &Value) -> Fit {
 }
 
 /// Whether all items have one type that an array can have.
-fn is_array(items: &[Value]) -> bool {
-    let alike = |pair: &[Value]| match pair {
-        [a, b] => is_string(a) && is_string(b) || discriminant(a) == discriminant(b),
-        _ => true,
+fn is_array(items: &List) -> bool {
+    let Some(first) = items.first() else {
+        return true;
+    };
+    let alike = |item: &Value| {
+        is_string(&first) && is_string(item) || discriminant(&first) == discriminant(item)
     };
     let plain = |item: &Value| match item {
         Value::Bytes(bytes) => core::str::from_utf8(bytes).is_err(),
         item => is_string(item) || is_number(item),
     };
-    items.iter().all(plain) && items.windows(2).all(alike)
+    items.iter().all(|item| plain(&item) && alike(&item))
 }
 
 fn discriminant(value: &Value) -> core::mem::Discriminant<Value> {

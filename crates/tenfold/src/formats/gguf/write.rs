@@ -186,9 +186,9 @@ fn put(value: &Value, out: &mut Vec<u8>) -> Option<()> {
             put_len(0, out);
         }
         Value::List(items) => {
-            put_kind(kind(items.first()?)?, out);
+            put_kind(kind(&items.first()?)?, out);
             put_len(items.len(), out);
-            items.iter().try_for_each(|item| put(item, out))?;
+            items.iter().try_for_each(|item| put(&item, out))?;
         }
         _ => return None,
     }

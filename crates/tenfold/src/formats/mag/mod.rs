@@ -263,8 +263,8 @@ fn json_value(_: &str, value: &Value) -> Fit {
         match value {
             Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
             Value::List(_) | Value::Map(_) if levels == 0 => false,
-            Value::List(items) => items.iter().all(|item| fits(item, levels - 1)),
-            Value::Map(entries) => entries.iter().all(|(_, item)| fits(item, levels - 1)),
+            Value::List(items) => items.iter().all(|item| fits(&item, levels - 1)),
+            Value::Map(entries) => entries.iter().all(|(_, item)| fits(&item, levels - 1)),
             _ => true,
         }
     }

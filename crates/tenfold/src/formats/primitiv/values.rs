@@ -57,7 +57,9 @@ impl DataType {
 /// The dimensions of a Shape.
 pub(super) fn dims(value: &Value) -> Option<Vec<u32>> {
     match value {
-        Value::List(items) if items.len() <= MAX_DEPTH => items.iter().map(positive).collect(),
+        Value::List(items) if items.len() <= MAX_DEPTH => {
+            items.iter().map(|item| positive(&item)).collect()
+        }
         _ => None,
     }
 }
@@ -83,7 +85,7 @@ fn configs<T>(value: &Value, convert: fn(&Value) -> Option<T>) -> Option<Vec<(&s
     };
     let mut configs: Vec<_> = entries
         .iter()
-        .map(|(key, value)| Some((key, convert(value)?)))
+        .map(|(key, value)| Some((key, convert(&value)?)))
         .collect::<Option<_>>()?;
     configs.sort_by_key(|&(key, _)| key);
     // A file with the same name twice is refused by readers.
@@ -112,7 +114,6 @@ fn float(value: &Value) -> Option<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Metadata;
 
     #[test]
     fn the_table_follows_the_enum() {
@@ -131,7 +132,7 @@ mod tests {
             let entries = values
                 .iter()
                 .map(|(key, value)| ((*key).to_owned(), value.clone()));
-            Value::Map(entries.collect::<Metadata>())
+            Value::Map(entries.collect())
         };
         let two = map(&[("b", Value::U64(1)), ("a", Value::I64(2))]);
         assert_eq!(uints(&two), Some(vec![("a", 2), ("b", 1)]));

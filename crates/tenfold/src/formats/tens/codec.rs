@@ -174,7 +174,9 @@ impl File {
         tensor.metadata = self.metadata(if is_table { "index-value" } else { "dense" });
         self.describe_symmetries(&mut tensor, &claims)?;
         if !unknown.is_empty() {
-            tensor.metadata.push("unknown_chunks", Value::List(unknown));
+            tensor
+                .metadata
+                .push("unknown_chunks", Value::List(unknown.into()));
         }
         manifest.tensors.push(tensor);
         Ok(manifest)
@@ -363,7 +365,7 @@ impl File {
         let sparse = (0..).zip(&self.dimensions).filter(is_sparse);
         let sparse: Vec<_> = sparse.map(|(place, _)| Value::U64(place)).collect();
         if !sparse.is_empty() && self.header.version != VERSION_09 {
-            metadata.push(SPARSE_DIMENSIONS, Value::List(sparse));
+            metadata.push(SPARSE_DIMENSIONS, Value::List(sparse.into()));
         }
         metadata
     }

@@ -78,7 +78,7 @@ impl Claim {
         value.push("operation", Value::Str(to_text(&self.code)));
         value.push("map", Value::Str(to_text(&self.map)));
         value.push("packed", Value::Bool(self.packed));
-        Value::Map(value)
+        value.into()
     }
 
     fn from_value(value: &Value) -> Option<Self> {
@@ -192,7 +192,7 @@ pub(super) fn claims(tensor: &TensorInfo) -> Vec<Claim> {
 
 fn claims_of(value: &Value) -> Option<Vec<Claim>> {
     match value {
-        Value::List(items) => items.iter().map(Claim::from_value).collect(),
+        Value::List(items) => items.iter().map(|item| Claim::from_value(&item)).collect(),
         _ => None,
     }
 }
@@ -205,7 +205,7 @@ pub(super) fn sparse_dimensions(tensor: &TensorInfo) -> Vec<u64> {
 
 fn dimensions_of(value: &Value) -> Option<Vec<u64>> {
     match value {
-        Value::List(items) => items.iter().map(Value::as_u64).collect(),
+        Value::List(items) => items.as_u64s(),
         _ => None,
     }
 }

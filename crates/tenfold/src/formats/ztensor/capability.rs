@@ -148,11 +148,12 @@ fn attribute(key: &str, value: &Value, depth: usize) -> Fit {
 fn is_held(value: &Value, depth: usize, deterministic: bool) -> bool {
     let inner = |value: &Value| depth > 0 && is_held(value, depth - 1, deterministic);
     match value {
-        Value::List(items) => items.iter().all(inner),
-        Value::Map(map) => map.iter().all(|(_, value)| inner(value)),
+        Value::List(items) => items.iter().all(|item| inner(&item)),
+        Value::Map(map) => map.iter().all(|(_, value)| inner(&value)),
         #[cfg(feature = "ztensor")]
         Value::Encoded { encoding, bytes } => {
-            *encoding == "cbor" && super::read::is_cbor(bytes, depth, deterministic)
+            *encoding == crate::model::Encoding::Cbor
+                && super::read::is_cbor(bytes, depth, deterministic)
         }
         #[cfg(not(feature = "ztensor"))]
         Value::Encoded { .. } => false,
@@ -174,24 +175,23 @@ fn with_text(value: &Value, fits: fn(&str) -> bool) -> Option<Value> {
     match value {
         Value::Integer(digits) if !fits(digits) => Some(Value::Str(digits.clone())),
         Value::List(items) => {
-            let new: Vec<_> = items.iter().map(|item| with_text(item, fits)).collect();
-            let changed = new.iter().any(Option::is_some);
-            let items = items.iter().zip(new);
-            changed.then(|| {
-                Value::List(
-                    items
-                        .map(|(old, new)| new.unwrap_or_else(|| old.clone()))
-                        .collect(),
-                )
-            })
+            let mut changed = false;
+            let new = items.iter().map(|item| {
+                let new = with_text(&item, fits);
+                changed |= new.is_some();
+                new.unwrap_or(item)
+            });
+            let new = new.collect();
+            changed.then_some(Value::List(new))
         }
         Value::Map(map) => {
             let mut changed = false;
-            let new = map.filter_map(|_, value| {
-                let new = with_text(value, fits);
+            let new = map.iter().map(|(key, value)| {
+                let new = with_text(&value, fits);
                 changed |= new.is_some();
-                Some(new.unwrap_or_else(|| value.clone()))
+                (key, new.unwrap_or(value))
             });
+            let new = new.collect();
             changed.then_some(Value::Map(new))
         }
         _ => None,

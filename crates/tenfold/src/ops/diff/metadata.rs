@@ -78,7 +78,7 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::F32(a), Value::F32(b)) => a == b || a.is_nan() && b.is_nan(),
         (Value::F64(a), Value::F64(b)) => a == b || a.is_nan() && b.is_nan(),
         (Value::List(a), Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same(&a, &b))
         }
         (Value::List(list), Value::Empty(_)) | (Value::Empty(_), Value::List(list)) => {
             list.is_empty()
@@ -86,7 +86,7 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::Empty(_), Value::Empty(_)) => true,
         (Value::Map(a), Value::Map(b)) => {
             let mut changes = Vec::new();
-            maps(None, a, b, |_| true, &mut changes);
+            maps(None, &a.into(), &b.into(), |_| true, &mut changes);
             changes.is_empty()
         }
         _ if a == b => true,

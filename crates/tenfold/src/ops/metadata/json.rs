@@ -4,9 +4,11 @@
 //! them. What has another type is an object with one key: `{"$u32": 7}`, `{"$f32": [0.5, "NaN"]}`, `{"$bytes": "00ff"}`,
 //! `{"$cbor": "d8…"}`; a map whose only key begins with `$` is `{"$map": …}`.
 
-use super::typed::{self, common, kind_of};
+use core::fmt::Write;
+
+use super::typed::{self, kind_of};
 use crate::error::{Error, Result};
-use crate::model::{Metadata, Value, ValueKind};
+use crate::model::{Encoding, List, Map, Metadata, Value, ValueKind};
 use crate::prelude::*;
 use crate::wire::json::{self, Json, Rules};
 
@@ -24,22 +26,55 @@ const RULES: Rules = Rules {
 ///
 /// Lists that are not loaded, see [`Archive::load_metadata`](crate::Archive::load_metadata), are an error.
 pub fn metadata_to_json(metadata: &Metadata) -> Result<String> {
-    let mut out = String::from("{");
-    let entries = metadata.entries().filter(|(_, _, is_fact)| !is_fact);
-    for (index, (key, value, _)) in entries.enumerate() {
-        out.push_str(if index == 0 { "\n  " } else { ",\n  " });
-        json::encode_str(key, &mut out);
-        out.push_str(": ");
+    let mut text = String::new();
+    write_metadata_json::<Error>(metadata, &mut |piece| {
+        text.push_str(piece);
+        Ok(())
+    })?;
+    Ok(text)
+}
+
+/// The same in pieces, for text that may be long.
+pub fn write_metadata_json<E: From<Error>>(
+    metadata: &Metadata,
+    write: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut out = Pieces {
+        text: String::from("{"),
+        write,
+    };
+    let mut any = false;
+    for (key, value, _) in metadata.entries().filter(|(_, _, is_fact)| !is_fact) {
+        out.text.push_str(if any { ",\n  " } else { "\n  " });
+        any = true;
+        json::encode_str(key, &mut out.text);
+        out.text.push_str(": ");
         put(value, &mut out)?;
     }
-    out.push_str(if out.len() > 1 { "\n}\n" } else { "}\n" });
-    Ok(out)
+    out.text.push_str(if any { "\n}\n" } else { "}\n" });
+    (out.write)(&out.text)
+}
+
+/// Text that is passed on as it grows long.
+struct Pieces<'w, E> {
+    text: String,
+    write: &'w mut dyn FnMut(&str) -> Result<(), E>,
+}
+
+impl<E> Pieces<'_, E> {
+    fn pass_on(&mut self) -> Result<(), E> {
+        if self.text.len() > 1 << 13 {
+            (self.write)(&self.text)?;
+            self.text.clear();
+        }
+        Ok(())
+    }
 }
 
 /// Keys and values from JSON: an object, with types as [`metadata_to_json`] writes them where there are any.
 pub fn metadata_from_json(text: &str) -> Result<Metadata> {
     match raw(text)? {
-        Value::Map(entries) => entries.try_map(|value| typed(value.clone())),
+        Value::Map(entries) => Metadata::from(&entries).try_map(|value| typed(value.clone())),
         _ => Err(Error::argument(
             "a JSON object of keys and values is expected",
         )),
@@ -74,14 +109,14 @@ fn raw(text: &str) -> Result<Value> {
 fn typed(value: Value) -> Result<Value> {
     match value {
         Value::List(items) => items
-            .into_iter()
+            .iter()
             .map(typed)
             .collect::<Result<_>>()
             .map(Value::List),
         Value::Map(entries) => {
             let mut only = entries.iter();
             match (only.next(), only.next()) {
-                (Some((key, inner)), None) if key.starts_with('$') => said(key, inner),
+                (Some((key, inner)), None) if key.starts_with('$') => said(key, &inner),
                 _ => map(&entries),
             }
         }
@@ -89,10 +124,10 @@ fn typed(value: Value) -> Result<Value> {
     }
 }
 
-fn map(entries: &Metadata) -> Result<Value> {
-    entries
-        .try_map(|value| typed(value.clone()))
-        .map(Value::Map)
+fn map(entries: &Map) -> Result<Value> {
+    let entries = entries.iter();
+    let entries = entries.map(|(key, value)| Ok((key, typed(value)?)));
+    entries.collect::<Result<_>>().map(Value::Map)
 }
 
 /// `{"$KEY": inner}`
@@ -107,7 +142,7 @@ fn said(key: &str, inner: &Value) -> Result<Value> {
     match (name, inner) {
         ("bytes", Value::Str(hex)) => typed::unhex(hex).map(Value::Bytes),
         ("cbor", Value::Str(hex)) => Ok(Value::Encoded {
-            encoding: "cbor",
+            encoding: Encoding::Cbor,
             bytes: typed::unhex(hex)?,
         }),
         ("map", Value::Map(entries)) => map(entries),
@@ -120,44 +155,48 @@ fn said(key: &str, inner: &Value) -> Result<Value> {
     }
 }
 
-fn put(value: &Value, out: &mut String) -> Result<()> {
+fn put<E: From<Error>>(value: &Value, out: &mut Pieces<'_, E>) -> Result<(), E> {
+    let text = &mut out.text;
     match value {
         Value::Null | Value::Bool(_) | Value::I64(_) | Value::Integer(_) | Value::Str(_) => {
-            json::encode(value, out)?;
+            json::encode(value, text)?;
         }
-        Value::F64(number) if number.is_finite() => json::encode(value, out)?,
-        Value::U64(number) if i64::try_from(*number).is_err() => json::encode(value, out)?,
-        Value::Bytes(bytes) => put_typed("bytes", out, |out| put_hex(bytes, out)),
-        Value::Encoded { encoding, bytes } => put_typed(encoding, out, |out| put_hex(bytes, out)),
-        Value::Empty(ValueKind::List) => out.push_str("[]"),
-        Value::Empty(kind) => put_typed(kind.name(), out, |out| out.push_str("[]")),
+        Value::F64(number) if number.is_finite() => json::encode(value, text)?,
+        Value::U64(number) if i64::try_from(*number).is_err() => json::encode(value, text)?,
+        Value::Bytes(bytes) => put_typed("bytes", text, |out| put_hex(bytes, out)),
+        Value::Encoded { encoding, bytes } => {
+            put_typed(encoding.name(), text, |out| put_hex(bytes, out));
+        }
+        Value::Empty(ValueKind::List) => text.push_str("[]"),
+        Value::Empty(kind) => put_typed(kind.name(), text, |out| out.push_str("[]")),
         Value::Map(entries) => put_map(entries, out)?,
         Value::List(items) => put_list(items, out)?,
-        Value::Elsewhere(_) => return Err(Error::argument("a list that is not loaded")),
+        Value::Elsewhere(_) => return Err(Error::argument("a list that is not loaded").into()),
         number => match number.kind() {
-            Some(kind) => put_typed(kind.name(), out, |out| put_number(number, out)),
-            None => return Err(Error::argument(format!("JSON cannot hold {number:?}"))),
+            Some(kind) => put_typed(kind.name(), text, |out| put_number(number, out)),
+            None => return Err(Error::argument(format!("JSON cannot hold {number:?}")).into()),
         },
     }
-    Ok(())
+    out.pass_on()
 }
 
-fn put_map(entries: &Metadata, out: &mut String) -> Result<()> {
+fn put_map<E: From<Error>>(entries: &Map, out: &mut Pieces<'_, E>) -> Result<(), E> {
     let mut keys = entries.iter().map(|(key, _)| key);
     let looks_typed = entries.len() == 1 && keys.next().is_some_and(|key| key.starts_with('$'));
-    out.push_str(if looks_typed { "{\"$map\": {" } else { "{" });
+    out.text
+        .push_str(if looks_typed { "{\"$map\": {" } else { "{" });
     for (index, (key, value)) in entries.iter().enumerate() {
-        out.push_str(if index == 0 { "" } else { ", " });
-        json::encode_str(key, out);
-        out.push_str(": ");
-        put(value, out)?;
+        out.text.push_str(if index == 0 { "" } else { ", " });
+        json::encode_str(key, &mut out.text);
+        out.text.push_str(": ");
+        put(&value, out)?;
     }
-    out.push_str(if looks_typed { "}}" } else { "}" });
+    out.text.push_str(if looks_typed { "}}" } else { "}" });
     Ok(())
 }
 
-fn put_list(items: &[Value], out: &mut String) -> Result<()> {
-    let plain = |item: &Value| match item {
+fn put_list<E: From<Error>>(items: &List, out: &mut Pieces<'_, E>) -> Result<(), E> {
+    let plain = |item: Value| match item {
         Value::F64(number) => number.is_finite(),
         item => matches!(
             item.kind(),
@@ -165,22 +204,22 @@ fn put_list(items: &[Value], out: &mut String) -> Result<()> {
         ),
     };
     // Its type is said once.
-    if let Some(kind) = common(items).filter(|_| !items.iter().all(plain)) {
-        put_typed(kind.name(), out, |out| {
-            for (index, item) in items.iter().enumerate() {
-                out.push_str(if index == 0 { "[" } else { ", " });
-                put_number(item, out);
-            }
-            out.push(']');
-        });
+    if let Some(kind) = items.kind().filter(|_| !items.iter().all(plain)) {
+        out.text.push_str(&format!("{{\"${}\": [", kind.name()));
+        for (index, item) in items.iter().enumerate() {
+            out.text.push_str(if index == 0 { "" } else { ", " });
+            put_number(&item, &mut out.text);
+            out.pass_on()?;
+        }
+        out.text.push_str("]}");
         return Ok(());
     }
-    out.push('[');
+    out.text.push('[');
     for (index, item) in items.iter().enumerate() {
-        out.push_str(if index == 0 { "" } else { ", " });
-        put(item, out)?;
+        out.text.push_str(if index == 0 { "" } else { ", " });
+        put(&item, out)?;
     }
-    out.push(']');
+    out.text.push(']');
     Ok(())
 }
 
@@ -208,8 +247,12 @@ fn put_number(value: &Value, out: &mut String) {
 }
 
 fn put_hex(bytes: &[u8], out: &mut String) {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    json::encode_str(&digits, out);
+    out.push('"');
+    for byte in bytes {
+        // Writing into memory does not fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+    out.push('"');
 }
 
 #[cfg(test)]
@@ -246,20 +289,26 @@ mod tests {
             Value::Str("\u{0}\"é".into()),
             Value::Bytes(vec![0, 255].into()),
             Value::Encoded {
-                encoding: "cbor",
+                encoding: Encoding::Cbor,
                 bytes: vec![0xc0].into(),
             },
-            Value::List(vec![]),
+            Value::List(vec![].into()),
             Value::Empty(ValueKind::U16),
             Value::Empty(ValueKind::Str),
-            Value::List(vec![Value::F32(1.5), Value::F32(-2.0)]),
-            Value::List(vec![Value::U8(1), Value::U16(2), Value::Null]),
-            Value::List(vec![Value::Bool(false), Value::Bool(true)]),
-            Value::List(vec![Value::List(vec![Value::U8(1)]), Value::List(vec![])]),
+            Value::List(vec![Value::F32(1.5), Value::F32(-2.0)].into()),
+            Value::List(vec![Value::U8(1), Value::U16(2), Value::Null].into()),
+            Value::List(vec![Value::Bool(false), Value::Bool(true)].into()),
+            Value::List(
+                vec![
+                    Value::List(vec![Value::U8(1)].into()),
+                    Value::List(List::new()),
+                ]
+                .into(),
+            ),
             map("a", Value::U8(1)),
             map("$u8", Value::U8(1)),
             map("$u8", Value::Str("x".into())),
-            Value::Map(Metadata::new()),
+            Value::Map(Map::new()),
         ] {
             let text = metadata_to_json(&entry(value.clone())).unwrap();
             let back = metadata_from_json(&text).unwrap();
@@ -269,7 +318,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_finite_come_back() {
-        let nan = Value::List(vec![Value::F32(f32::NAN), Value::F32(1.0)]);
+        let nan = Value::List(vec![Value::F32(f32::NAN), Value::F32(1.0)].into());
         let text = metadata_to_json(&entry(nan.clone())).unwrap();
         assert_eq!(text, "{\n  \"k\": {\"$f32\": [\"NaN\", 1.0]}\n}\n");
         let back = metadata_from_json(&text).unwrap();

@@ -6,7 +6,7 @@ mod json;
 mod typed;
 
 #[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
-pub use json::{metadata_from_json, metadata_to_json};
+pub use json::{metadata_from_json, metadata_to_json, write_metadata_json};
 #[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
 pub use typed::{VALUE_TYPES, parse_value, parse_value_like, value_like, value_type};
 

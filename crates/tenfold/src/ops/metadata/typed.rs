@@ -36,7 +36,7 @@ pub const VALUE_TYPES: &[(&str, &str)] = &[
 /// use tenfold::model::Value;
 /// use tenfold::ops::parse_value;
 /// assert_eq!(parse_value("u32", "7")?, Value::U32(7));
-/// assert_eq!(parse_value("u8[]", "[1, 2]")?, Value::List(vec![Value::U8(1), Value::U8(2)]));
+/// assert_eq!(parse_value("u8[]", "[1, 2]")?, Value::List(vec![Value::U8(1), Value::U8(2)].into()));
 /// assert!(parse_value("u8", "256").is_err());
 /// # Ok::<(), tenfold::Error>(())
 /// ```
@@ -74,7 +74,7 @@ pub fn value_type(value: &Value) -> String {
         Value::Integer(_) | Value::Map(_) | Value::Encoded { .. } => "json".into(),
         Value::Empty(kind) => of(*kind),
         Value::Elsewhere(list) => of(list.kind),
-        Value::List(items) => common(items).map_or("json".into(), of),
+        Value::List(items) => items.kind().map_or("json".into(), of),
         value => value
             .kind()
             .map_or("json".into(), |kind| kind.name().into()),
@@ -86,13 +86,15 @@ pub fn value_type(value: &Value) -> String {
 /// A number that does not fit is an error; a value of another kind stays as it is.
 pub fn value_like(like: &Value, value: Value) -> Result<Value> {
     let of = match like {
-        Value::List(items) => common(items),
+        Value::List(items) => items.kind(),
         Value::Empty(kind) => Some(*kind),
         Value::Elsewhere(list) => Some(list.kind),
         _ => None,
     };
     match (of, like.kind(), &value) {
-        (Some(of), _, Value::List(items)) if is_numeric(of) && items.iter().all(is_plain) => {
+        (Some(of), _, Value::List(items))
+            if is_numeric(of) && items.iter().all(|item| is_plain(&item)) =>
+        {
             list(value, of)
         }
         (_, Some(like), _) if is_numeric(like) && is_plain(&value) => number(like, &value),
@@ -107,12 +109,6 @@ fn is_plain(value: &Value) -> bool {
 
 fn is_numeric(kind: ValueKind) -> bool {
     !matches!(kind, ValueKind::Bool | ValueKind::Str | ValueKind::List)
-}
-
-/// The kind that all items have.
-pub(super) fn common(items: &[Value]) -> Option<ValueKind> {
-    let first = items.first()?.kind()?;
-    (items.iter().all(|item| item.kind() == Some(first))).then_some(first)
 }
 
 /// The kind with this name.
@@ -145,8 +141,8 @@ pub(super) fn list(value: Value, of: ValueKind) -> Result<Value> {
     if items.is_empty() {
         return Ok(Value::Empty(of));
     }
-    let item = |item: &Value| match (of, item) {
-        (ValueKind::Bool, Value::Bool(_)) | (ValueKind::Str, Value::Str(_)) => Ok(item.clone()),
+    let item = |item: Value| match (of, &item) {
+        (ValueKind::Bool, Value::Bool(_)) | (ValueKind::Str, Value::Str(_)) => Ok(item),
         (of, item) => number(of, item),
     };
     items

@@ -75,14 +75,14 @@ impl Encoder {
             Value::Bytes(bytes) => self.put(|inner| inner.bytes(bytes).map(drop)),
             Value::List(items) => {
                 self.array(items.len());
-                for item in items {
-                    self.value(item);
+                for item in items.iter() {
+                    self.value(&item);
                 }
                 self
             }
             // What is not loaded is refused before anything is encoded.
             Value::Empty(_) | Value::Elsewhere(_) => self.array(0),
-            Value::Map(entries) => self.entries(entries),
+            Value::Map(map) => self.entries(&map.into()),
             Value::Encoded { bytes, .. } => {
                 self.inner.writer_mut().extend_from_slice(bytes);
                 self

@@ -1,6 +1,10 @@
 //! The entries of maps: no key twice, and in order where the encoding is deterministic.
 
 use alloc::borrow::Cow;
+use core::hash::BuildHasher;
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Decoder;
 use super::head::Kind;
@@ -48,7 +52,7 @@ impl<'b> Decoder<'b> {
             if self.deterministic {
                 previous = Some(self.check_order(previous, from)?);
             } else if let Some(key) = &key {
-                self.check_new(key.clone(), first_key, &mut known, at)?;
+                self.check_new(key, from, first_key, &mut known)?;
             }
             each(self, at, key)?;
         }
@@ -75,56 +79,105 @@ impl<'b> Decoder<'b> {
         Ok(this)
     }
 
+    /// Refuses a key that is not new; it begins at `from` and has been read.
     pub(super) fn check_new(
         &mut self,
-        key: Cow<'b, str>,
+        key: &str,
+        from: usize,
         first_key: usize,
-        known: &mut KnownKeys<'b>,
-        at: u64,
+        known: &mut KnownKeys,
     ) -> Result<()> {
+        let input = self.inner.input();
         let keys = self.keys.get(first_key..).unwrap_or_default();
         let order = &mut known.order;
-        if matches!(order, KeyOrder::Rising) && keys.last().is_some_and(|last| **last >= *key) {
+        let is_less = |&last: &usize| *text_at(input, last) < *key;
+        if matches!(order, KeyOrder::Rising) && !keys.last().is_none_or(is_less) {
             *order = KeyOrder::Few;
         }
         if matches!(order, KeyOrder::Few) && keys.len() >= FEW_KEYS {
-            let keys = keys.iter().cloned();
-            *order = KeyOrder::Many(keys.map(|key| (key, ())).collect());
+            *order = KeyOrder::Many(KeyTable::new(input, keys));
+            self.keys.truncate(first_key);
         }
-        let mark = mark(&key);
+        let keys = self.keys.get(first_key..).unwrap_or_default();
+        let mark = mark(key);
         let is_new = match order {
             KeyOrder::Rising => true,
-            KeyOrder::Few => known.marks & mark == 0 || !keys.contains(&key),
-            KeyOrder::Many(table) => table.insert(key.clone(), ()).is_none(),
+            KeyOrder::Few => {
+                known.marks & mark == 0 || !keys.iter().any(|&at| text_at(input, at) == key)
+            }
+            KeyOrder::Many(table) => table.insert(input, key, from),
         };
         known.marks |= mark;
         if !is_new {
-            return Err(self.duplicate(&key, at));
+            return Err(self.duplicate(key, self.base + from as u64));
         }
         if !matches!(order, KeyOrder::Many(_)) {
-            self.keys.push(key);
+            self.keys.push(from);
         }
         Ok(())
     }
 }
 
+/// The text that begins at a place where it was read before.
+fn text_at(input: &[u8], at: usize) -> Cow<'_, str> {
+    let mut decoder = minicbor::Decoder::new(input);
+    decoder.set_position(at);
+    if let Ok(text) = decoder.str() {
+        return Cow::Borrowed(text);
+    }
+    decoder.set_position(at);
+    let pieces = decoder.str_iter().map(|pieces| pieces.flatten().collect());
+    Cow::Owned(pieces.unwrap_or_default())
+}
+
 /// The keys of a map so far.
 #[derive(Default)]
-pub(super) struct KnownKeys<'b> {
+pub(super) struct KnownKeys {
     /// A bit for each, by [`mark`]: most new keys are found to be new by it.
     marks: u64,
     /// How others are found to be new.
-    order: KeyOrder<'b>,
+    order: KeyOrder,
 }
 
 #[derive(Default)]
-enum KeyOrder<'b> {
+enum KeyOrder {
     /// Each was greater than the one before it.
     #[default]
     Rising,
     /// One by one.
     Few,
-    Many(LookupMap<Cow<'b, str>, ()>),
+    Many(KeyTable),
+}
+
+/// Where keys are, found by what they are: a file may have millions of three bytes.
+#[derive(Default)]
+struct KeyTable {
+    hasher: DefaultHashBuilder,
+    places: HashTable<usize>,
+}
+
+impl KeyTable {
+    fn new(input: &[u8], keys: &[usize]) -> Self {
+        let mut table = Self::default();
+        for &at in keys {
+            table.insert(input, &text_at(input, at), at);
+        }
+        table
+    }
+
+    /// Adds a key, and says whether it is new.
+    fn insert(&mut self, input: &[u8], key: &str, at: usize) -> bool {
+        let Self { hasher, places } = self;
+        let is_it = |&at: &usize| text_at(input, at) == key;
+        let hash = |&at: &usize| hasher.hash_one(&*text_at(input, at));
+        match places.entry(hasher.hash_one(key), is_it, hash) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(at);
+                true
+            }
+        }
+    }
 }
 
 /// A bit that is the same for equal keys, and seldom for the different keys of a map.

@@ -34,6 +34,7 @@ impl<'b> Decoder<'b> {
         let mut seen = 0u64;
         let mut next = 0;
         while self.more(&mut left) {
+            let from = self.inner.position();
             let at = self.pos();
             let key = match fields.get(next) {
                 Some(field) if self.take_key(field) => Key::Field(next),
@@ -52,7 +53,7 @@ impl<'b> Decoder<'b> {
                     next = place + 1;
                 }
                 Key::Other(_) if self.lenient => {}
-                Key::Other(key) => self.check_new(key.clone(), first_key, &mut others, at)?,
+                Key::Other(key) => self.check_new(key, from, first_key, &mut others)?,
             }
             entry(self, key)?;
         }

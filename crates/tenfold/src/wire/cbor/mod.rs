@@ -50,8 +50,8 @@ pub(crate) struct Decoder<'b> {
     lenient: bool,
     max_depth: usize,
     depth: usize,
-    /// The keys of the maps that are being read, innermost last.
-    keys: Vec<Cow<'b, str>>,
+    /// Where the keys are of the maps that are being read, innermost last.
+    keys: Vec<usize>,
 }
 
 impl<'b> Decoder<'b> {

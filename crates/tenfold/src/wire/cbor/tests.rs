@@ -62,7 +62,7 @@ fn any_legal_form_is_read() {
     );
     assert_eq!(
         read("9f 01 f6 ff").unwrap(),
-        Value::List(vec![Value::U64(1), Value::Null])
+        Value::List(vec![Value::U64(1), Value::Null].into())
     );
     assert_eq!(read("f9 3e00").unwrap(), Value::F32(1.5));
     assert_eq!(read("fb 3ff8000000000000").unwrap(), Value::F64(1.5));
@@ -112,7 +112,7 @@ fn what_has_no_form_stays_encoded() {
         assert_eq!(
             value,
             Value::Encoded {
-                encoding: "cbor",
+                encoding: crate::model::Encoding::Cbor,
                 bytes: hex(text).into()
             },
             "{text}"
@@ -276,7 +276,7 @@ fn values_are_written_in_their_shortest_form() {
         (Value::F64(5.960_464_477_539_063e-8), "f9 0001"),
         (Value::Bytes(Bytes::from_static(&[1])), "41 01"),
         (
-            Value::List(vec![Value::Null, Value::Bool(false)]),
+            Value::List(vec![Value::Null, Value::Bool(false)].into()),
             "82 f6 f4",
         ),
     ] {
@@ -287,11 +287,11 @@ fn values_are_written_in_their_shortest_form() {
         .map(|(key, n)| (key.to_owned(), Value::U64(n)))
         .collect();
     assert_eq!(
-        written(&Value::Map(map.clone())),
+        written(&map.clone().into()),
         hex("a3 61 61 03 61 62 02 62 6161 01")
     );
     let mut keeping = Encoder::new();
-    keeping.value(&Value::Map(map));
+    keeping.value(&map.into());
     assert_eq!(keeping.into_bytes(), hex("a3 62 6161 01 61 62 02 61 61 03"));
 }
 

@@ -5,28 +5,89 @@ use bytes::Bytes;
 use super::head::Kind;
 use super::{Decoder, STRAY_BREAK};
 use crate::error::{Error, Result};
-use crate::model::{Metadata, Value};
+use crate::model::{Encoding, Metadata, Packer, Value};
 use crate::prelude::*;
 
 impl Decoder<'_> {
     /// Any item as a value. What has no form there is kept as it is encoded.
     pub(crate) fn value(&mut self) -> Result<Value> {
         self.pass_tags()?;
+        match self.head()? {
+            Kind::Array | Kind::Map => {
+                let mut packer = Packer::new();
+                self.pack(&mut packer)?;
+                Ok(packer.finish())
+            }
+            kind => self.scalar(kind),
+        }
+    }
+
+    /// A map with text keys only as metadata, each of whose keys, which are behind their places, `check` may refuse.
+    pub(crate) fn metadata(
+        &mut self,
+        field: &str,
+        mut check: impl FnMut(&str, u64) -> Result<()>,
+    ) -> Result<Metadata> {
+        let mut packer = Packer::map();
+        self.map(field, |cbor, key| {
+            check(&key, cbor.pos())?;
+            packer.key(&key);
+            cbor.pack(&mut packer)
+        })?;
+        Ok(Metadata::from(&packer.into_map()))
+    }
+
+    /// Any item, put behind what is packed already.
+    pub(crate) fn pack(&mut self, packer: &mut Packer) -> Result<()> {
+        self.pass_tags()?;
         let from = self.inner.position();
-        Ok(match self.head()? {
+        match self.head()? {
+            Kind::Array => {
+                packer.open_list();
+                self.array("", |cbor| cbor.pack(packer))?;
+                packer.close();
+            }
+            Kind::Map => {
+                packer.open_map();
+                match self.pack_entries(packer)? {
+                    true => packer.close(),
+                    false => {
+                        packer.abandon();
+                        packer.value(&self.encoded(from));
+                    }
+                }
+            }
+            Kind::Text => packer.str(&self.text_item()?),
+            kind => packer.value(&self.scalar(kind)?),
+        }
+        Ok(())
+    }
+
+    /// The entries of a map, as far as their keys are text: whether they all are.
+    fn pack_entries(&mut self, packer: &mut Packer) -> Result<bool> {
+        let mut all_text = true;
+        let len = self.map_len("")?;
+        self.entries(len, &mut |cbor, _, key| {
+            all_text &= key.is_some();
+            match key {
+                Some(key) if all_text => {
+                    packer.key(&key);
+                    cbor.pack(packer)
+                }
+                _ => cbor.skip(),
+            }
+        })?;
+        Ok(all_text)
+    }
+
+    /// An item that is neither an array nor a map, and whose head has been found to be permitted.
+    fn scalar(&mut self, kind: Kind) -> Result<Value> {
+        let from = self.inner.position();
+        Ok(match kind {
             Kind::Unsigned => Value::U64(self.run(|inner| inner.u64())?),
             Kind::Negative => integer(self.run(|inner| inner.int())?.into()),
             Kind::Bytes => Value::Bytes(self.bytes_item()?),
             Kind::Text => Value::Str(self.text_item()?.into_owned()),
-            Kind::Array => {
-                let mut items = Vec::new();
-                self.array("", |cbor| {
-                    items.push(cbor.value()?);
-                    Ok(())
-                })?;
-                Value::List(items)
-            }
-            Kind::Map => self.map_value(from)?,
             Kind::Tag => self.tagged(from)?,
             Kind::Bool => Value::Bool(self.run(|inner| inner.bool())?),
             Kind::Null => {
@@ -38,38 +99,24 @@ impl Decoder<'_> {
                 self.simple()?;
                 self.encoded(from)
             }
-            Kind::Break => return Err(self.syntax(STRAY_BREAK)),
-        })
-    }
-
-    fn map_value(&mut self, from: usize) -> Result<Value> {
-        let mut map = Metadata::new();
-        let mut all_text = true;
-        let len = self.map_len("")?;
-        self.entries(len, &mut |cbor, _, key| {
-            let value = cbor.value()?;
-            match key {
-                Some(key) => map.push(key, value),
-                None => all_text = false,
-            }
-            Ok(())
-        })?;
-        Ok(if all_text {
-            Value::Map(map)
-        } else {
-            self.encoded(from)
+            Kind::Break | Kind::Array | Kind::Map => return Err(self.syntax(STRAY_BREAK)),
         })
     }
 
     fn tagged(&mut self, from: usize) -> Result<Value> {
         let tag = self.run(|inner| inner.tag())?.as_u64();
         self.depth += 1;
-        let value = self.value()?;
-        self.depth -= 1;
-        let number = match (&value, tag) {
-            (Value::Bytes(bytes), 2 | 3) => bignum(bytes, tag == 3),
-            _ => None,
+        let number = match (self.peek().and_then(Kind::of), tag) {
+            (Some(Kind::Bytes), 2 | 3) => {
+                self.head()?;
+                bignum(&self.bytes_item()?, tag == 3)
+            }
+            _ => {
+                self.skip()?;
+                None
+            }
         };
+        self.depth -= 1;
         Ok(number.unwrap_or_else(|| self.encoded(from)))
     }
 
@@ -103,7 +150,7 @@ impl Decoder<'_> {
             .get(from..self.inner.position())
             .unwrap_or_default();
         Value::Encoded {
-            encoding: "cbor",
+            encoding: Encoding::Cbor,
             bytes: Bytes::copy_from_slice(bytes),
         }
     }

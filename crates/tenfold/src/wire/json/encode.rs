@@ -20,7 +20,7 @@ pub(crate) fn encode(value: &Value, out: &mut String) -> Result<()> {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 separate(index, out);
-                encode(item, out)?;
+                encode(&item, out)?;
             }
             out.push(']');
         }
@@ -30,7 +30,7 @@ pub(crate) fn encode(value: &Value, out: &mut String) -> Result<()> {
                 separate(index, out);
                 encode_str(key, out);
                 out.push(':');
-                encode(value, out)?;
+                encode(&value, out)?;
             }
             out.push('}');
         }
@@ -139,6 +139,6 @@ mod tests {
     #[test]
     fn bytes_have_no_form() {
         let bytes = Value::Bytes(bytes::Bytes::from_static(b"x"));
-        assert!(encode(&Value::List(vec![bytes]), &mut String::new()).is_err());
+        assert!(encode(&Value::List(vec![bytes].into()), &mut String::new()).is_err());
     }
 }

@@ -2,130 +2,74 @@
 
 use super::{Json, Kind, Number};
 use crate::error::Result;
-use crate::model::{Metadata, Value};
+use crate::model::{Packer, Value};
 use crate::prelude::*;
 
 /// What is told of a key that an object has more than once: the key, and where it is in the file.
 pub(crate) type Repeated<'f> = &'f mut dyn FnMut(&str, u64) -> Result<()>;
 
-/// A container that is not read to its end.
-enum Building {
-    List(Vec<Value>),
-    Map {
-        entries: Vec<(String, Value)>,
-        places: Vec<u64>,
-        key: String,
-    },
-}
-
 impl Json<'_> {
     /// The next value, whatever it is. Of a repeated key the last value is kept, in the place of the first, after
     /// `repeated` has been told.
     pub(crate) fn value(&mut self, repeated: Repeated<'_>) -> Result<Value> {
-        let mut building: Vec<Building> = Vec::new();
+        let mut packer = Packer::new();
+        self.pack(&mut packer, repeated)?;
+        Ok(packer.finish())
+    }
+
+    /// The next value, put behind what is packed already.
+    pub(crate) fn pack(&mut self, packer: &mut Packer, repeated: Repeated<'_>) -> Result<()> {
+        // Where the keys are of the objects that are not read to their end, innermost last; none for lists.
+        let mut open: Vec<Option<Vec<u64>>> = Vec::new();
         loop {
-            let mut done = match self.kind()? {
+            match self.kind()? {
                 Kind::Object => {
                     self.object("")?;
-                    building.push(Building::Map {
-                        entries: Vec::new(),
-                        places: Vec::new(),
-                        key: String::new(),
-                    });
-                    None
+                    packer.open_map();
+                    open.push(Some(Vec::new()));
                 }
                 Kind::List => {
                     self.list("")?;
-                    building.push(Building::List(Vec::new()));
-                    None
+                    packer.open_list();
+                    open.push(None);
                 }
-                Kind::Str => Some(Value::Str(self.quoted()?.into_owned())),
-                Kind::Number => Some(self.number()?.into()),
-                Kind::Bool | Kind::Null => Some(self.literal()?.map_or(Value::Null, Value::Bool)),
-            };
-            // Puts the value where it belongs, and closes what ends behind it.
+                Kind::Str => packer.str(&self.quoted()?),
+                Kind::Number => packer.value(&self.number()?.into()),
+                Kind::Bool | Kind::Null => {
+                    packer.value(&self.literal()?.map_or(Value::Null, Value::Bool));
+                }
+            }
+            // Closes what ends behind the value.
             loop {
-                let Some(mut inner) = building.pop() else {
-                    return Ok(done.unwrap_or(Value::Null));
+                let Some(inner) = open.last_mut() else {
+                    return Ok(());
                 };
-                if self.proceed(&mut inner, done.take())? {
-                    building.push(inner);
+                if self.proceed(inner.as_mut(), packer)? {
                     break;
                 }
-                done = Some(inner.finish(repeated)?);
-            }
-        }
-    }
-
-    /// Adds a value to a container, and moves to its next entry if there is one.
-    fn proceed(&mut self, inner: &mut Building, done: Option<Value>) -> Result<bool> {
-        match inner {
-            Building::List(items) => {
-                items.extend(done);
-                self.item()
-            }
-            Building::Map {
-                entries,
-                places,
-                key,
-            } => {
-                if let Some(value) = done {
-                    entries.push((core::mem::take(key), value));
+                if let Some(places) = inner {
+                    packer.last_wins(&mut |key, place| {
+                        repeated(key, places.get(place).copied().unwrap_or_default())
+                    })?;
                 }
-                let Some(next) = self.key()? else {
-                    return Ok(false);
-                };
-                places.push(self.key_at());
-                *key = next.into_owned();
-                Ok(true)
+                packer.close();
+                open.pop();
             }
         }
     }
-}
 
-impl Building {
-    fn finish(self, repeated: Repeated<'_>) -> Result<Value> {
-        match self {
-            Building::List(items) => Ok(Value::List(items)),
-            Building::Map {
-                entries, places, ..
-            } => {
-                let entries = last_wins(entries, &places, repeated)?;
-                Ok(Value::Map(entries.into_iter().collect::<Metadata>()))
-            }
-        }
+    /// Moves to the next entry of a container, if there is one.
+    fn proceed(&mut self, places: Option<&mut Vec<u64>>, packer: &mut Packer) -> Result<bool> {
+        let Some(places) = places else {
+            return self.item();
+        };
+        let Some(key) = self.key()? else {
+            return Ok(false);
+        };
+        packer.key(&key);
+        places.push(self.key_at());
+        Ok(true)
     }
-}
-
-/// Leaves one entry of every key: the last value in the first place.
-fn last_wins(
-    entries: Vec<(String, Value)>,
-    places: &[u64],
-    repeated: Repeated<'_>,
-) -> Result<Vec<(String, Value)>> {
-    let mut first: LookupMap<&str, usize> = LookupMap::new();
-    let mut moves = Vec::new();
-    for (index, ((key, _), at)) in entries.iter().zip(places).enumerate() {
-        match first.get(key.as_str()) {
-            Some(&to) => {
-                repeated(key, *at)?;
-                moves.push((index, to));
-            }
-            None => drop(first.insert(key, index)),
-        }
-    }
-    drop(first);
-    if moves.is_empty() {
-        return Ok(entries);
-    }
-    let mut slots: Vec<Option<(String, Value)>> = entries.into_iter().map(Some).collect();
-    for (from, to) in moves {
-        let later = slots.get_mut(from).and_then(Option::take);
-        if let Some(slot) = slots.get_mut(to) {
-            *slot = later;
-        }
-    }
-    Ok(slots.into_iter().flatten().collect())
 }
 
 impl From<Number<'_>> for Value {
@@ -176,7 +120,7 @@ mod tests {
         assert_eq!(read("Infinity"), Value::F64(f64::INFINITY));
         assert_eq!(
             read("[-Infinity]"),
-            Value::List(vec![Value::F64(f64::NEG_INFINITY)])
+            Value::List(vec![Value::F64(f64::NEG_INFINITY)].into())
         );
     }
 
@@ -201,7 +145,7 @@ mod tests {
             ("b", Value::I64(3)),
             (
                 "a",
-                Value::List(vec![Value::Null, Value::Bool(true), map(vec![])]),
+                Value::List(vec![Value::Null, Value::Bool(true), map(vec![])].into()),
             ),
             ("c", Value::Str(String::new())),
         ]);

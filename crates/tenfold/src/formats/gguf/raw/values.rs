@@ -6,7 +6,7 @@ use super::{Dialect, Fields, TRUNCATED};
 use crate::error::{Error, Result};
 use crate::formats::gguf::ALIGNMENT;
 use crate::io::Reader;
-use crate::model::{Elsewhere, Load, Metadata, SourceId, Value, ValueKind};
+use crate::model::{Elsewhere, List, Load, Metadata, Packer, SourceId, Value, ValueKind};
 use crate::prelude::*;
 
 /// Arrays in arrays, at most.
@@ -133,7 +133,7 @@ impl Fields<'_> {
         if long {
             let loader = Arc::new(self.dialect);
             let list = Elsewhere::new(kind.1, count, id, range, loader);
-            return Ok(Value::Elsewhere(list));
+            return Ok(Value::Elsewhere(Box::new(list)));
         }
         let mut again = Fields {
             r: Reader::over(self.source, range, TRUNCATED),
@@ -206,22 +206,27 @@ impl Fields<'_> {
     }
 
     /// The entries of an array that was walked before.
-    fn items(&mut self, kind: (u32, ValueKind, u64), count: u64) -> Result<Vec<Value>> {
-        let mut items = Vec::new();
+    fn items(&mut self, kind: (u32, ValueKind, u64), count: u64) -> Result<List> {
+        let mut packer = Packer::list();
+        self.pack(kind, count, &mut packer)?;
+        Ok(packer.into_list())
+    }
+
+    fn pack(&mut self, kind: (u32, ValueKind, u64), count: u64, packer: &mut Packer) -> Result<()> {
         for _ in 0..count {
-            let item = match kind.0 {
-                ARRAY => {
-                    let (kind, count) = self.array_head()?;
-                    match count {
-                        0 => Value::Empty(kind.1),
-                        _ => Value::List(self.items(kind, count)?),
+            match kind.0 {
+                ARRAY => match self.array_head()? {
+                    (kind, 0) => packer.value(&Value::Empty(kind.1)),
+                    (kind, count) => {
+                        packer.open_list();
+                        self.pack(kind, count, packer)?;
+                        packer.close();
                     }
-                }
-                _ => self.value(kind)?,
-            };
-            items.push(item);
+                },
+                _ => packer.value(&self.value(kind)?),
+            }
         }
-        Ok(items)
+        Ok(())
     }
 
     /// A value that is no array.
@@ -260,7 +265,7 @@ impl Fields<'_> {
 }
 
 impl Load for Dialect {
-    fn load(&self, list: &Elsewhere, bytes: &Bytes) -> Result<Vec<Value>> {
+    fn load(&self, list: &Elsewhere, bytes: &Bytes) -> Result<List> {
         let row = KINDS.iter().find(|(_, kind, _)| *kind == list.kind);
         let kind = row.copied().ok_or_else(|| {
             Error::argument(format!("GGUF has no arrays of {}", list.kind.name()))

@@ -10,7 +10,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::format::{Context, Segment};
 use crate::io::Reader;
-use crate::model::{Endian, Kept, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::model::{Endian, Kept, Manifest, Map, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manifest> {
@@ -182,7 +182,7 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
             nbytes,
             others: match tensor.metadata.get(OTHER_FIELDS) {
                 Some(Value::Map(others)) => others.clone(),
-                _ => Metadata::new(),
+                _ => Map::new(),
             },
             at: 0,
         });

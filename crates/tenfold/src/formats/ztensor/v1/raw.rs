@@ -66,12 +66,7 @@ impl Frame {
 
 /// Named values.
 pub(super) fn attributes(cbor: &mut Decoder<'_>) -> Result<Metadata> {
-    let mut metadata = Metadata::new();
-    cbor.map("attributes", |cbor, key| {
-        metadata.push(key, cbor.value()?);
-        Ok(())
-    })?;
-    Ok(metadata)
+    cbor.metadata("attributes", |_, _| Ok(()))
 }
 
 pub(super) struct Object<'b> {

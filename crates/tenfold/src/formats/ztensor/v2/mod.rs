@@ -227,11 +227,5 @@ fn named(what: &str, name: &str, at: u64) -> Result<()> {
 
 /// Named values.
 fn attributes(cbor: &mut Decoder<'_>) -> Result<Metadata> {
-    let mut metadata = Metadata::new();
-    cbor.map("attributes", |cbor, key| {
-        named("an attribute", &key, cbor.pos())?;
-        metadata.push(key, cbor.value()?);
-        Ok(())
-    })?;
-    Ok(metadata)
+    cbor.metadata("attributes", |key, at| named("an attribute", key, at))
 }

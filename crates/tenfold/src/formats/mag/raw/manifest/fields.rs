@@ -1,35 +1,39 @@
 //! Fields of the objects of a manifest, known or not.
 
 use crate::error::{Error, Result};
-use crate::model::Value;
+use crate::model::{Map, Packer};
 use crate::prelude::*;
 use crate::wire::json::{Json, Repeated};
 
 /// Fields that are not known. Of one that is repeated the last value counts.
 #[derive(Default)]
 pub(super) struct Others {
-    pub(super) fields: Vec<(String, Value)>,
-    places: LookupMap<String, usize>,
+    packer: Option<Packer>,
+    places: Vec<u64>,
 }
 
 impl Others {
     pub(super) fn read(
         &mut self,
-        key: String,
+        key: &str,
         json: &mut Json<'_>,
         repeated: Repeated<'_>,
     ) -> Result<()> {
-        let at = json.key_at();
-        let value = json.value(repeated)?;
-        let place = *(self.places.entry(key.clone())).or_insert(self.fields.len());
-        match self.fields.get_mut(place) {
-            Some((_, earlier)) => {
-                repeated(&key, at)?;
-                *earlier = value;
-            }
-            None => self.fields.push((key, value)),
-        }
-        Ok(())
+        self.places.push(json.key_at());
+        let packer = self.packer.get_or_insert_with(Packer::map);
+        packer.key(key);
+        json.pack(packer, repeated)
+    }
+
+    pub(super) fn finish(self, repeated: Repeated<'_>) -> Result<Map> {
+        let Some(mut packer) = self.packer else {
+            return Ok(Map::new());
+        };
+        let places = &self.places;
+        packer.last_wins(&mut |key, place| {
+            repeated(key, places.get(place).copied().unwrap_or_default())
+        })?;
+        Ok(packer.into_map())
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::{ENTRY_FIELDS, shape, tables};
 use super::{Version, dtype, dtype_number};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Metadata, Value};
+use crate::model::{DType, Map, Metadata, Value};
 use crate::prelude::*;
 use crate::wire::json::{self, Json, Kind, Repeated, Rules};
 
@@ -135,7 +135,7 @@ pub struct Entry {
     /// Bytes of the data.
     pub nbytes: u64,
     /// Other fields.
-    pub others: Metadata,
+    pub others: Map,
     /// Where the entry begins in the file.
     pub at: u64,
 }
@@ -190,7 +190,7 @@ impl Manifest {
         json::encode_str(&iso_8601(timestamp), &mut out);
         // No reader looks at it, but it must be there: the release whose layout this is.
         out.push_str(",\"magnetron_ver\":\"0.2.2\",\"snapshot_ver\":\"0.3.0\",\"usr_metadata\":");
-        json::encode(&Value::Map(self.usr_metadata.clone()), &mut out)?;
+        json::encode(&self.usr_metadata.clone().into(), &mut out)?;
         out.push_str(",\"tensor_map\":{");
         for (index, entry) in self.tensor_map.iter().enumerate() {
             if index > 0 {
@@ -209,7 +209,7 @@ fn usr_metadata(json: &mut Json<'_>, repeated: Repeated<'_>) -> Result<Metadata>
         json.object("usr_metadata")?;
     }
     match json.value(repeated)? {
-        Value::Map(entries) => Ok(entries),
+        Value::Map(entries) => Ok(Metadata::from(&entries)),
         _ => Ok(Metadata::new()),
     }
 }
@@ -237,7 +237,7 @@ impl Entry {
             dtype: DType::UNKNOWN,
             offset: 0,
             nbytes: 0,
-            others: Metadata::new(),
+            others: Map::new(),
             at,
         };
         let mut seen = Fields::new(&ENTRY_FIELDS);
@@ -254,10 +254,10 @@ impl Entry {
                 Some("offset") => entry.offset = number(json, "offset", "mag.bounds")?,
                 Some("nbytes") => entry.nbytes = number(json, "nbytes", "mag.length")?,
                 Some(_) => json.skip()?,
-                None => others.read(key.into_owned(), json, repeated)?,
+                None => others.read(&key, json, repeated)?,
             }
         }
-        entry.others = others.fields.into_iter().collect();
+        entry.others = others.finish(repeated)?;
         seen.complete("an entry of tensor_map")
             .and_then(|()| entry.check())
             .map_err(|error| error.at(at..at + 1))?;
@@ -302,7 +302,7 @@ impl Entry {
             out.push(',');
             json::encode_str(key, out);
             out.push(':');
-            json::encode(value, out)?;
+            json::encode(&value, out)?;
         }
         out.push('}');
         Ok(())
