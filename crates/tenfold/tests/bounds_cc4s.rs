@@ -2,6 +2,7 @@
 
 // A test may panic and print.
 #![allow(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
@@ -83,7 +84,7 @@ fn repeated(piece: &str, len: usize) -> String {
 
 /// Everything that is like a list, repeated.
 fn amplifiers(len: usize) {
-    let elements = ("T.elements", vec![0; 8]);
+    let elements = [("T.elements", vec![0; 8])];
     let one = "[{length: 1}]";
     let pieces = [
         "1,",
@@ -123,7 +124,7 @@ fn amplifiers(len: usize) {
             };
             open(
                 &yaml,
-                &[elements.clone()],
+                &elements,
                 &format!("{key}: [{}", piece.escape_debug()),
             );
         }
@@ -136,19 +137,19 @@ fn amplifiers(len: usize) {
                 "dimensions" => described(&map, ""),
                 _ => described(one, &format!("{key}: {map}\n")),
             };
-            open(&yaml, &[elements.clone()], &format!("{key}: {{{piece}"));
+            open(&yaml, &elements, &format!("{key}: {{{piece}"));
         }
         let keys = repeated(piece, len);
         let yaml = format!(
             "{{type: Tensor, version: 100, {keys} scalarType: Real64, dimensions: [], \
             elements: {{type: IeeeBinaryFile}}, unit: 1}}"
         );
-        open(&yaml, &[elements.clone()], &format!("keys {piece}"));
+        open(&yaml, &elements, &format!("keys {piece}"));
         let yaml = format!("type: TensorSet\ncomponents: {map}\n");
         open(&yaml, &[], &format!("components {piece}"));
     }
     let block = described(one, &format!("metaData:\n{}", repeated("- \n", len)));
-    open(&block, &[elements], "a block of nothing");
+    open(&block, &elements, "a block of nothing");
 }
 
 /// Sets of as many tensors as there is room for, which are sound, or are not in many ways.

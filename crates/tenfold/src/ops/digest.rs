@@ -22,6 +22,9 @@ pub struct Digests {
 }
 
 /// Computes the digests of an archive on `threads` threads; 0 is one for every core.
+///
+/// Sparse tensors are hashed with their zeros, which takes time that a small file can ask for: of those that together take
+/// more than [`dense_bytes`](crate::io::Limits::dense_bytes), the ones beyond it have an error.
 pub fn digest(archive: &Archive, threads: usize) -> Digests {
     let options = ExecuteOptions {
         threads,

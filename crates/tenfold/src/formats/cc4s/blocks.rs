@@ -262,7 +262,7 @@ impl Blocks {
     pub(super) fn count(&self) -> Result<u64> {
         self.check_work()?;
         let mut total = 0u64;
-        self.each(&mut |_, sizes| {
+        self.each(|_, sizes| {
             total = total.checked_add(product(sizes)?)?;
             Some(())
         })
@@ -309,7 +309,7 @@ impl Blocks {
 
     /// Every block in the order of the file, with how many indices it has of each dimension: one combination for each
     /// condition, the first condition fastest.
-    fn each(&self, put: &mut dyn FnMut(&[usize], &[u64]) -> Option<()>) -> Option<()> {
+    fn each(&self, mut put: impl FnMut(&[usize], &[u64]) -> Option<()>) -> Option<()> {
         let mut selected = vec![0usize; self.nonzeros.len()];
         if self.nonzeros.iter().any(|nonzeros| nonzeros.count == 0) {
             return Some(());
@@ -372,7 +372,7 @@ impl Blocks {
         let column = usize::try_from(nnz.checked_mul(8)?).ok()?;
         let mut columns: Vec<_> = out.chunks_exact_mut(column.max(8)).collect();
         let mut from = 0usize;
-        self.each(&mut |selected, sizes| {
+        self.each(|selected, sizes| {
             let len = usize::try_from(product(sizes)?.checked_mul(8)?).ok()?;
             let place = from..from.checked_add(len)?;
             from = place.end;

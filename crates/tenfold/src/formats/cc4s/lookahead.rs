@@ -32,8 +32,9 @@ impl<'t> Watched<'t> {
     #[inline]
     fn read(&mut self, character: char) {
         let tokens = match character {
-            // Itself, the scalar behind it, and the beginning or end of a map of one entry.
-            ',' | ':' | '[' | ']' | '{' | '}' | '?' => 3,
+            // Itself, what makes a map of one entry of it, and the scalar behind it.
+            ':' | '?' => 4,
+            ',' | '[' | ']' | '{' | '}' => 2,
             '"' | '\'' | '&' | '*' | '!' => 1,
             _ => 0,
         };
