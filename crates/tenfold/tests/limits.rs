@@ -12,9 +12,10 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use support::{Kind, cases, handled};
+use support::{InMemory, Kind, cases, file_name, handled, options_for, profiles, write_to_memory};
 use tenfold::io::Limits;
-use tenfold::{Error, ErrorKind, OpenOptions};
+use tenfold::model::{DType, Layout, Part, Payload, Role, TensorInfo};
+use tenfold::{ArchiveBuilder, Error, ErrorKind, OpenOptions, ops};
 
 /// Whether it is refused for a limit; then by its name, and with the way to raise it.
 fn is_limit(error: &Error, name: &str, title: &str) -> bool {
@@ -99,6 +100,52 @@ fn sparse_and_compressed_tensors_are_limited_when_they_are_read() {
         }
         assert!(formats.len() >= least, "{name}: {formats:?}");
     }
+}
+
+/// A file with tensors of one entry each, that are as many bytes densely.
+fn sparse_file(lengths: &[u64]) -> Option<InMemory> {
+    let mut builder = ArchiveBuilder::new();
+    for (n, &len) in lengths.iter().enumerate() {
+        let layout = Layout::Coo { nnz: 1 };
+        let mut info = TensorInfo::new(format!("t{n}"), DType::U8, vec![len], layout);
+        let part = |role, dtype, bytes: &'static [u8]| {
+            Part::new(role, dtype, Payload::Inline(bytes.into()))
+        };
+        info.parts = vec![
+            part(Role::Values, DType::U8, &[7]),
+            part(Role::Coords, DType::U64, &[0; 8]),
+        ];
+        builder.push_info(info).unwrap();
+    }
+    let mut sparse = profiles().into_iter();
+    let (entry, profile) =
+        sparse.find(|(_, profile)| (profile.can.layout)(&Layout::Coo { nnz: 1 }))?;
+    let files = write_to_memory(&builder.finish(), &entry, &options_for(profile)).unwrap();
+    Some(InMemory::written(files, &file_name(&entry)))
+}
+
+/// Each of them may be expanded, but not all of them.
+#[test]
+fn the_sparse_tensors_of_a_file_are_digested_up_to_a_limit_for_all_of_them() {
+    let Some(file) = sparse_file(&[600, 500, 400, 2000, 1]) else {
+        return;
+    };
+    let archive = file.open_with(&with("dense_bytes", 1000)).unwrap();
+    for threads in [1, 3] {
+        let digests = ops::digest(&archive, threads);
+        assert_eq!(digests.content, None);
+        let refused: Vec<_> = (digests.tensors.iter())
+            .filter(|(name, sum)| {
+                let error = sum.as_ref().err();
+                error.is_some_and(|error| is_limit(error, "dense_bytes", name))
+            })
+            .map(|(name, _)| name.as_str())
+            .collect();
+        // What still fits behind those that do not is digested.
+        assert_eq!(refused, ["t1", "t3", "t4"]);
+    }
+    let digests = ops::digest(&file.open_with(&with("dense_bytes", 3501)).unwrap(), 0);
+    assert!(digests.content.is_some());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use support::{InMemory, Kind, cases, file_name, options_for, profiles, write_to_memory};
 use tenfold::format::Compression;
-use tenfold::model::DType;
+use tenfold::model::{DType, Layout, Part, Payload, Role, TensorInfo};
 use tenfold::ops::{self, ChangeKind, DiffOptions, StatsOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes};
 
@@ -164,4 +164,109 @@ fn every_fixture_equals_itself_and_has_figures() {
         }
     }
     assert!(tensors > 100);
+}
+
+/// A sparse tensor of one dimension.
+fn sparse(name: &str, dtype: DType, elements: u64, entries: &[(u64, Vec<u8>)]) -> TensorInfo {
+    let nnz = entries.len() as u64;
+    let values = entries.iter().flat_map(|(_, value)| value.clone());
+    let coords = entries.iter().flat_map(|(place, _)| place.to_le_bytes());
+    let mut info = TensorInfo::new(name, dtype, vec![elements], Layout::Coo { nnz });
+    info.parts = vec![
+        Part::new(Role::Values, dtype, Payload::Inline(values.collect())),
+        Part::new(Role::Coords, DType::U64, Payload::Inline(coords.collect())),
+    ];
+    info
+}
+
+/// Entries far apart and close together, in the first block and in the last, and some that are 0 or not finite.
+#[test]
+fn zeros_of_a_sparse_tensor_are_counted_as_if_they_were_stored() {
+    let (block, chunk) = (4096, 32 * 4096);
+    let places = [
+        0,
+        1,
+        7,
+        block,
+        5 * block - 1,
+        chunk + 3,
+        9 * chunk - 1,
+        40 * chunk + 100,
+    ];
+    let floats = [
+        0.1f32,
+        -0.0,
+        f32::NAN,
+        1e-40,
+        -3.5,
+        f32::INFINITY,
+        0.3,
+        7.25,
+    ];
+    let (mut stored, mut listed) = (ArchiveBuilder::new(), ArchiveBuilder::new());
+    for (name, elements) in [
+        ("many", 40 * chunk + 101),
+        ("whole", 10 * chunk),
+        ("few", 9),
+        ("one chunk", chunk),
+        ("zeros", 17 * chunk + 5),
+    ] {
+        for dtype in [DType::F32, DType::F64, DType::U8, DType::I64, DType::C64] {
+            let value = |float: f32| match dtype {
+                DType::F32 => float.to_le_bytes().to_vec(),
+                DType::F64 => f64::from(float).to_le_bytes().to_vec(),
+                DType::U8 => vec![float.to_le_bytes()[2]],
+                DType::I64 => i64::from(float.to_bits()).to_le_bytes().to_vec(),
+                _ => [float, -float]
+                    .iter()
+                    .flat_map(|f| f.to_le_bytes())
+                    .collect(),
+            };
+            let pairs = places.iter().zip(floats);
+            let entries: Vec<_> = (pairs.map(|(&place, float)| (place, value(float))))
+                .filter(|(place, _)| *place < elements && name != "zeros")
+                .collect();
+            let name = format!("{name} {dtype}");
+            let info = sparse(&name, dtype, elements, &entries);
+            let width = dtype.width().unwrap();
+            let mut bytes = vec![0; usize::try_from(elements).unwrap() * width];
+            for (place, value) in &entries {
+                let at = usize::try_from(*place).unwrap() * width;
+                bytes[at..at + width].copy_from_slice(value);
+            }
+            listed.push_info(info).unwrap();
+            stored
+                .push(name, dtype, &[elements], Bytes::from(bytes))
+                .unwrap();
+        }
+    }
+    let expected = figures(&stored.finish(), 2);
+    let listed = listed.finish();
+    for threads in [1, 3] {
+        assert_eq!(figures(&listed, threads), expected, "{threads} threads");
+    }
+}
+
+/// 256 GiB of zeros, which would take minutes.
+#[test]
+fn a_sparse_bomb_is_counted_without_being_expanded() {
+    let elements = 16 << 30;
+    let mut builder = ArchiveBuilder::new();
+    for n in 0..16 {
+        let entries = [(n << 29, vec![2])];
+        let info = sparse(&n.to_string(), DType::U8, elements, &entries);
+        builder.push_info(info).unwrap();
+    }
+    let (found, total) = figures(&builder.finish(), 2);
+    for stats in found {
+        assert_eq!((stats.numbers, stats.zeros), (elements, elements - 1));
+        assert_eq!(stats.mean, Some(2.0 / elements as f64));
+        assert_eq!(stats.max, Some(ops::Number::Signed(2)));
+        let counts = stats.histogram.unwrap().counts;
+        assert_eq!((counts[0], counts[8]), (elements - 1, 1));
+    }
+    assert_eq!(
+        (total.elements, total.zeros),
+        (16 * elements, 16 * (elements - 1))
+    );
 }

@@ -135,7 +135,9 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
         };
         let mut expected = Expected::default();
         // What another version of the digest says of the content cannot be compared, only the tensors.
-        let version = document.get("content_version").and_then(|value| value.as_u64());
+        let version = document
+            .get("content_version")
+            .and_then(|value| value.as_u64());
         if version.is_none_or(|version| version == u64::from(ops::CONTENT_VERSION)) {
             expected.content = sum_of(&document, "content")?;
         }

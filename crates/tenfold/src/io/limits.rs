@@ -21,7 +21,8 @@ pub struct Limits {
     /// Bytes of a sparse or compressed tensor that must be in memory at once to be decoded: 4 GiB, or 512 MiB on a machine
     /// of 32 bits.
     pub tensor_memory: u64,
-    /// Bytes that a sparse tensor may take when it is written out densely.
+    /// Bytes that a sparse tensor may take when it is written out densely, and that all sparse tensors of a file may take
+    /// when they are digested.
     pub dense_bytes: u64,
 }
 

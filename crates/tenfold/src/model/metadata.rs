@@ -518,8 +518,8 @@ mod tests {
             (Value::Bool(true), "true"),
             (Value::Str("a\\\n".into()), "\"a\\\\\\n\""),
             (Value::Integer("-123".into()), "-123"),
-            (Value::List(vec![Value::Null]), "a list"),
-            (Value::Map(Metadata::new()), "a map"),
+            (Value::List(vec![Value::Null].into()), "a list"),
+            (Value::Map(Map::default()), "a map"),
         ] {
             assert_eq!(value.in_words(), shown);
         }

@@ -23,6 +23,7 @@ pub use slice::Slice;
 pub(crate) use slice::{Axis, Selection, Steps};
 pub(crate) use tensor::element_count;
 pub use tensor::{
-    Checksum, Codec, Decode, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo, Unknown,
+    Checksum, Codec, Decode, DigestKind, Make, Over, Part, Payload, Role, SourceId, TensorInfo,
+    Unknown,
 };
 pub use tensors::Tensors;

@@ -243,6 +243,21 @@ pub struct Unknown {
     pub checksum: Option<String>,
 }
 
+/// Makes the bytes of a part that is not stored, see [`Payload::Lazy`].
+pub trait Make: fmt::Debug + Send + Sync {
+    /// All of the bytes, the same each time.
+    fn make(&self) -> Result<Bytes>;
+}
+
+impl PartialEq for dyn Make {
+    /// The very same, not only one that makes equal bytes.
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::addr_eq(self, other)
+    }
+}
+
+impl Eq for dyn Make {}
+
 /// Where the bytes of a part are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -267,6 +282,13 @@ pub enum Payload {
     },
     /// In memory: decoded while the file was parsed.
     Inline(Bytes),
+    /// In no file: made from what the file says when it is read, because it may be much longer than that.
+    Lazy {
+        /// How many bytes there are.
+        len: u64,
+        /// Makes them.
+        maker: Arc<dyn Make>,
+    },
     /// Nowhere in this form: made from the tensor as it is stored, while it is written.
     Derived {
         /// How many bytes will be made.
@@ -287,7 +309,9 @@ impl Payload {
     pub fn len(&self) -> u64 {
         match self {
             Payload::Raw { range, .. } => range.end.saturating_sub(range.start),
-            Payload::Encoded { len, .. } | Payload::Derived { len } => *len,
+            Payload::Encoded { len, .. } | Payload::Lazy { len, .. } | Payload::Derived { len } => {
+                *len
+            }
             Payload::Inline(bytes) => bytes.len() as u64,
         }
     }
@@ -303,7 +327,7 @@ impl Payload {
             Payload::Raw { source, range } | Payload::Encoded { source, range, .. } => {
                 Some((*source, range.clone()))
             }
-            Payload::Inline(_) | Payload::Derived { .. } => None,
+            Payload::Inline(_) | Payload::Lazy { .. } | Payload::Derived { .. } => None,
         }
     }
 }

@@ -42,6 +42,20 @@ impl Cut {
         Self { per_piece, chunks }
     }
 
+    /// The same for one view that is mostly zeros, of which many chunks are done together.
+    pub(super) fn sparse(view: &View<'_>, chunk: u64) -> Self {
+        Self {
+            per_piece: Some(16),
+            chunks: view.len().div_ceil(chunk.max(1)),
+        }
+    }
+
+    /// The chunks of a piece.
+    pub(super) fn range(&self, piece: u64) -> Range<u64> {
+        let first = self.first_chunk(piece);
+        first..(first + self.per_piece.unwrap_or(self.chunks)).min(self.chunks)
+    }
+
     pub(super) fn pieces(&self) -> u64 {
         match self.per_piece {
             Some(n) => self.chunks.div_ceil(n),

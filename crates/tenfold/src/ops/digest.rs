@@ -28,6 +28,9 @@ pub struct Digests {
 }
 
 /// Computes the digests of an archive on `threads` threads; 0 is one for every core.
+///
+/// Sparse tensors are hashed with their zeros, which takes time that a small file can ask for: of those that together take
+/// more than [`dense_bytes`](crate::io::Limits::dense_bytes), the ones beyond it have an error.
 pub fn digest(archive: &Archive, threads: usize) -> Digests {
     let options = ExecuteOptions {
         threads,
@@ -40,10 +43,12 @@ pub fn digest(archive: &Archive, threads: usize) -> Digests {
 pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Digests {
     let archive = archive.with_threads(options.threads);
     let tensors: Vec<_> = archive.tensors().collect();
+    let beyond = beyond_limit(&archive);
     let sums = parallel::map(tensors.len(), options.threads, |index| {
-        match tensors.get(index) {
-            Some(tensor) => tensor_digest(tensor, &options.control),
-            None => Err(Error::argument("no such tensor")),
+        match (tensors.get(index), beyond.get(index)) {
+            (Some(tensor), Some(Some(error))) => Err(tensor.blame(error.clone())),
+            (Some(tensor), _) => tensor_digest(tensor, &options.control),
+            (None, _) => Err(Error::argument("no such tensor")),
         }
     });
     let content = content(&tensors, &sums);
@@ -52,6 +57,38 @@ pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Dig
         content,
         tensors: names.zip(sums).collect(),
     }
+}
+
+/// For each tensor why it is not expanded, if it is sparse and the ones before it take all that sparse tensors may: one by
+/// one they could be small enough, and together ask for any number of zeros.
+fn beyond_limit(archive: &Archive) -> Vec<Option<Error>> {
+    let limit = archive.limits().dense_bytes;
+    let mut taken = 0u64;
+    let refuse = |tensor: Tensor<'_>| {
+        let info = tensor.info();
+        if !matches!(
+            info.layout,
+            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
+        ) {
+            return None;
+        }
+        // One that is too large by itself is refused when it is read.
+        let len = info.dense_len().filter(|&len| len <= limit)?;
+        match taken.checked_add(len).filter(|&all| all <= limit) {
+            Some(all) => {
+                taken = all;
+                None
+            }
+            None => {
+                let message = format!(
+                    "it takes {len} bytes densely and the sparse tensors before it {taken}, the limit (dense_bytes) for \
+                     all of them is {limit}"
+                );
+                Some(Error::limit("dense", message).raised_by("dense_bytes"))
+            }
+        }
+    };
+    archive.tensors().map(refuse).collect()
 }
 
 fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {

@@ -37,6 +37,16 @@ impl<'a> Data<'a> {
                 })
             }
             Payload::Inline(bytes) => Ok(Input::Memory(bytes.clone())),
+            Payload::Lazy { len, maker } => {
+                let bytes = maker.make()?;
+                match bytes.len() as u64 == *len {
+                    true => Ok(Input::Memory(bytes)),
+                    false => {
+                        let message = format!("{} bytes were made, not {len}", bytes.len());
+                        Err(Error::argument(message))
+                    }
+                }
+            }
             Payload::Derived { .. } => {
                 Err(Error::argument("data that is not stored cannot be read"))
             }

@@ -1,11 +1,16 @@
 //! Block-sparse tensors: which elements are stored, in the order of the file.
 
+use core::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
 use super::codec::Dimension;
-use super::yaml::Node;
+use super::yaml::{Items, Node, Yaml};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Context;
-use crate::io::Limits;
-use crate::model::SourceId;
+use crate::io::{Limits, zeros};
+use crate::model::{Make, SourceId};
 use crate::prelude::*;
 
 /// Indices that are looked at to find the stored ones, at most: a small file could ask for any number.
@@ -17,25 +22,48 @@ pub(super) struct Conditions(Vec<Condition>);
 struct Condition {
     /// Dimension and name of the property.
     properties: Vec<(usize, String)>,
-    /// The combinations of values that are stored.
-    tuples: Vec<Vec<i64>>,
+    nonzeros: Tuples,
+}
+
+/// The combinations of values that are stored, one behind the other.
+struct Tuples {
+    values: Vec<i64>,
+    count: usize,
+}
+
+impl Tuples {
+    fn get(&self, place: usize) -> &[i64] {
+        let arity = self.values.len() / self.count.max(1);
+        let values = self.values.get(place * arity..(place + 1) * arity);
+        values.unwrap_or_default()
+    }
+
+    /// The first that is there before.
+    fn first_repeated(&self) -> Option<usize> {
+        let mut order: Vec<usize> = (0..self.count).collect();
+        order.sort_unstable_by_key(|&place| (self.get(place), place));
+        let pairs = order.windows(2).filter_map(|pair| match pair {
+            [a, b] if self.get(*a) == self.get(*b) => Some(*b),
+            _ => None,
+        });
+        pairs.min()
+    }
 }
 
 impl Conditions {
     /// `None` for a tensor of which everything is stored.
-    pub(super) fn parse(tensor: &Node, rank: usize) -> Result<Option<Self>> {
+    pub(super) fn parse(tensor: Node<'_>, rank: usize) -> Result<Option<Self>> {
         let Some(node) = tensor.get("nonZeroCondition") else {
             return Ok(None);
         };
         let Some(all) = node.get("all") else {
-            return match node.entries() {
-                Some([]) => Ok(None),
+            return match node.entries().map(|mut entries| entries.next()) {
+                Some(None) => Ok(None),
                 _ => Err(bad(node, "a nonZeroCondition other than `all`")),
             };
         };
         let items = all.items().ok_or_else(|| bad(all, "`all` is not a list"))?;
         let conditions: Vec<_> = items
-            .into_iter()
             .map(|item| Condition::parse(item, rank))
             .collect::<Result<_>>()?;
         Ok((!conditions.is_empty()).then_some(Self(conditions)))
@@ -43,13 +71,13 @@ impl Conditions {
 
     /// Finds the properties in the files beside the tensor.
     pub(super) fn resolve(self, cx: &mut Context<'_>, dimensions: &[Dimension]) -> Result<Blocks> {
-        let mut resolved = Vec::with_capacity(self.0.len());
-        // Each file is read once, and each list is held once, however many conditions name it.
-        let mut files: LookupMap<String, Node> = LookupMap::default();
-        let mut lists: LookupMap<(usize, String), Arc<[i64]>> = LookupMap::default();
-        for condition in self.0 {
-            let mut values = Vec::with_capacity(condition.properties.len());
-            for (place, property) in condition.properties {
+        // Each file is read once, and each list is held once, however many dimensions and conditions name it.
+        let mut files: LookupMap<String, Yaml> = LookupMap::default();
+        let mut lists: LookupMap<(String, String), List> = LookupMap::default();
+        let mut filters = Vec::new();
+        let mut nonzeros = Vec::new();
+        for (number, condition) in self.0.into_iter().enumerate() {
+            for (slot, (place, property)) in condition.properties.into_iter().enumerate() {
                 let dimension = dimensions.get(place);
                 let kind = dimension.and_then(|dimension| dimension.kind.as_deref());
                 let (Some(dimension), Some(kind)) = (dimension, kind) else {
@@ -57,41 +85,45 @@ impl Conditions {
                         format!("dimension {place} has no type, so that {property:?} is not known");
                     return Err(Error::malformed("cc4s.properties", message));
                 };
-                if let Some(list) = lists.get(&(place, property.clone())) {
-                    values.push((place, list.clone()));
-                    continue;
-                }
                 if !files.contains_key(kind) {
                     files.insert(kind.to_owned(), load(cx, kind)?);
                 }
-                let list = match files.get(kind) {
-                    Some(file) => list_of(file, kind, &property, dimension.length)?,
-                    None => Arc::default(),
-                };
-                lists.insert((place, property), list.clone());
-                values.push((place, list));
+                let key = (kind.to_owned(), property);
+                if let (None, Some(file)) = (lists.get(&key), files.get(kind)) {
+                    let list = List::new(file.root(), kind, &key.1)?;
+                    lists.insert(key.clone(), list);
+                }
+                let list = lists.get(&key).cloned().unwrap_or_default();
+                filters.push(Filter {
+                    dimension: place,
+                    values: list.of_dimension(&key, dimension.length)?,
+                    condition: number,
+                    slot,
+                });
             }
-            resolved.push((values, condition.tuples));
+            nonzeros.push(condition.nonzeros);
         }
+        filters.sort_by_key(|filter| filter.dimension);
         Ok(Blocks {
             lengths: dimensions
                 .iter()
                 .map(|dimension| dimension.length)
                 .collect(),
-            conditions: resolved,
+            filters,
+            nonzeros,
         })
     }
 }
 
 impl Condition {
-    fn parse(node: &Node, rank: usize) -> Result<Self> {
+    fn parse(node: Node<'_>, rank: usize) -> Result<Self> {
         let list = |key: &str| {
             let found = node.get(key).and_then(Node::items);
             found.ok_or_else(|| bad(node, format!("a condition without a list of {key}")))
         };
         let mut properties = Vec::new();
         for item in list("properties")? {
-            let place = item.get("dimension").and_then(|n| n.value().as_u64());
+            let place = item.get("dimension").and_then(Node::integer);
             let place = place.and_then(|n| usize::try_from(n).ok());
             let place = place.filter(|&place| place < rank);
             let name = item.get("property").and_then(Node::text);
@@ -101,32 +133,43 @@ impl Condition {
             };
             properties.push((place, name.to_owned()));
         }
-        let mut tuples = Vec::new();
-        let mut known = LookupMap::new();
-        for item in list("nonZeros")? {
-            let values = item.items().unwrap_or_default();
-            let values: Option<Vec<i64>> = values.iter().map(|n| n.value().as_i64()).collect();
-            let values = values.filter(|values| values.len() == properties.len());
-            let Some(values) = values else {
-                let message = format!("{} whole numbers are expected", properties.len());
-                return Err(bad(item, message));
-            };
-            // Twice the same block would give elements two values.
-            if known.insert(values.clone(), ()).is_some() {
-                return Err(bad(item, "the same combination twice"));
-            }
-            tuples.push(values);
+        let arity = properties.len();
+        let items = list("nonZeros")?;
+        let mut nonzeros = Tuples {
+            values: Vec::new(),
+            count: 0,
+        };
+        let is_short = |item: &Node<'_>| item.items().map_or(0, Items::count) != arity;
+        let expected = || format!("{arity} whole numbers are expected");
+        if let Some(item) = items.clone().find(is_short) {
+            return Err(bad(item, expected()));
         }
-        Ok(Self { properties, tuples })
+        nonzeros.count = items.clone().count();
+        // As many as were counted in the file: growing would take three times as much in between.
+        nonzeros.values.reserve_exact(nonzeros.count * arity);
+        for item in items.clone() {
+            for value in item.items().into_iter().flatten() {
+                let value = value.integer().ok_or_else(|| bad(item, expected()))?;
+                nonzeros.values.push(value);
+            }
+        }
+        // Twice the same block would give elements two values.
+        if let Some(item) = nonzeros.first_repeated().and_then(|n| items.clone().nth(n)) {
+            return Err(bad(item, "the same combination twice"));
+        }
+        Ok(Self {
+            properties,
+            nonzeros,
+        })
     }
 }
 
-fn bad(node: &Node, message: impl Into<String>) -> Error {
+fn bad(node: Node<'_>, message: impl Into<String>) -> Error {
     node.error("cc4s.nonzero", message)
 }
 
 /// The file with the properties of dimensions of this type.
-fn load(cx: &mut Context<'_>, kind: &str) -> Result<Node> {
+fn load(cx: &mut Context<'_>, kind: &str) -> Result<Yaml> {
     let name = format!("{kind}.yaml");
     let id = cx.sibling(&name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
@@ -138,43 +181,80 @@ fn load(cx: &mut Context<'_>, kind: &str) -> Result<Node> {
     })?;
     let source = cx.open(id).filter(|_| id != SourceId::MAIN);
     let source = source.ok_or_else(|| wrong(format!("{name:?} is the tensor itself")))?;
-    Node::read(&*source, cx.limits()).map_err(|error| error.in_file(id, &name))
-}
-
-/// The property of every index of a dimension of this type.
-fn list_of(root: &Node, kind: &str, property: &str, length: u64) -> Result<Arc<[i64]>> {
-    let name = format!("{kind}.yaml");
-    let list = root
-        .get("propertyIndices")
-        .and_then(|all| all.get(property));
-    let Some(items) = list.and_then(Node::items) else {
-        return Err(wrong(format!(
-            "{name} has no list propertyIndices.{property}"
-        )));
-    };
-    if (items.len() as u64) < length {
-        let found = items.len();
-        let message =
-            format!("{name} has {property} for {found} indices, the dimension has {length}");
-        return Err(wrong(message));
-    }
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    let values = items.iter().take(length).map(|item| item.value().as_i64());
-    let values: Option<Arc<[i64]>> = values.collect();
-    values.ok_or_else(|| wrong(format!("{name}: {property} is not a list of whole numbers")))
+    Yaml::read(&*source, cx.limits()).map_err(|error| error.in_file(id, &name))
 }
 
 fn wrong(message: String) -> Error {
     Error::malformed("cc4s.properties", message)
 }
 
-/// The properties of the indices of one dimension.
-type Property = (usize, Arc<[i64]>);
+/// A property of all indices of a type of dimensions.
+#[derive(Clone, Default)]
+struct List {
+    /// The whole numbers that it begins with.
+    values: Arc<Vec<i64>>,
+    /// How many items it has, whole numbers or not.
+    items: usize,
+}
+
+impl List {
+    fn new(root: Node<'_>, kind: &str, property: &str) -> Result<Self> {
+        let list = root
+            .get("propertyIndices")
+            .and_then(|all| all.get(property));
+        let Some(items) = list.and_then(Node::items) else {
+            let message = format!("{kind}.yaml has no list propertyIndices.{property}");
+            return Err(wrong(message));
+        };
+        let count = items.clone().count();
+        // As many as were counted in the file: growing would take three times as much in between.
+        let mut values = Vec::with_capacity(count);
+        values.extend(items.map_while(Node::integer));
+        Ok(Self {
+            values: Arc::new(values),
+            items: count,
+        })
+    }
+
+    /// The property of every index of a dimension of this length.
+    fn of_dimension(
+        self,
+        (kind, property): &(String, String),
+        length: u64,
+    ) -> Result<Arc<Vec<i64>>> {
+        if (self.items as u64) < length {
+            let found = self.items;
+            let message = format!(
+                "{kind}.yaml has {property} for {found} indices, the dimension has {length}"
+            );
+            return Err(wrong(message));
+        }
+        match self.values.len() as u64 >= length {
+            true => Ok(self.values),
+            false => {
+                let message = format!("{kind}.yaml: {property} is not a list of whole numbers");
+                Err(wrong(message))
+            }
+        }
+    }
+}
+
+/// Which indices of a dimension are stored: those whose value is that of the selected combination of a condition.
+struct Filter {
+    dimension: usize,
+    values: Arc<Vec<i64>>,
+    condition: usize,
+    /// The place in the combination.
+    slot: usize,
+}
 
 /// The conditions with the values of all properties.
 pub(super) struct Blocks {
     lengths: Vec<u64>,
-    conditions: Vec<(Vec<Property>, Vec<Vec<i64>>)>,
+    /// By dimension.
+    filters: Vec<Filter>,
+    /// The combinations of each condition.
+    nonzeros: Vec<Tuples>,
 }
 
 impl Blocks {
@@ -182,12 +262,8 @@ impl Blocks {
     pub(super) fn count(&self) -> Result<u64> {
         self.check_work()?;
         let mut total = 0u64;
-        self.each(&mut |block| {
-            let mut size = 1u64;
-            for dimension in block {
-                size = size.checked_mul(dimension.len())?;
-            }
-            total = total.checked_add(size)?;
+        self.each(|_, sizes| {
+            total = total.checked_add(product(sizes)?)?;
             Some(())
         })
         .ok_or_else(|| {
@@ -199,46 +275,29 @@ impl Blocks {
         Ok(total)
     }
 
-    /// The indices of the `nnz` stored elements: all of the first dimension, then all of the second, and so on.
-    pub(super) fn coords(&self, nnz: u64, limits: &Limits) -> Result<Vec<u8>> {
-        let too_large = || {
+    /// The indices of the `nnz` stored elements, to be made when they are read: how many bytes they are, and how.
+    pub(super) fn coords(self, nnz: u64, limits: &Limits) -> Result<(u64, Arc<dyn Make>)> {
+        let len = nnz.checked_mul(8 * self.lengths.len() as u64);
+        let Some(len) = len.filter(|&len| len <= limits.tensor_memory) else {
             let message =
                 format!("the indices of {nnz} elements are more than may be in memory at once");
-            Error::limit("cc4s.nonzero", message).raised_by("tensor_memory")
+            return Err(Error::limit("cc4s.nonzero", message).raised_by("tensor_memory"));
         };
-        let bytes = nnz.checked_mul(8 * self.lengths.len() as u64);
-        let bytes = bytes.filter(|&bytes| bytes <= limits.tensor_memory);
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = bytes.ok_or_else(too_large)?;
-        let mut columns = vec![Vec::new(); self.lengths.len()];
-        for column in &mut columns {
-            column.reserve_exact(bytes / self.lengths.len().max(1));
-        }
-        self.each(&mut |block| {
-            let size: u64 = block.iter().map(Indices::len).product();
-            let mut fast = 1u64;
-            for (dimension, column) in block.iter().zip(&mut columns) {
-                let len = dimension.len();
-                for n in 0..size {
-                    column.extend_from_slice(&dimension.get(n / fast % len)?.to_le_bytes());
-                }
-                fast *= len;
-            }
-            Some(())
-        })
-        .ok_or_else(too_large)?;
-        Ok(columns.concat())
+        let coords = Coords {
+            blocks: self,
+            nnz,
+            len,
+            made: Mutex::new(None),
+        };
+        Ok((len, Arc::new(coords)))
     }
 
     fn check_work(&self) -> Result<()> {
-        let blocks = self.conditions.iter().try_fold(1u64, |all, (_, tuples)| {
-            all.checked_mul(tuples.len() as u64)
-        });
-        let indices = self
-            .conditions
-            .iter()
-            .flat_map(|(properties, _)| properties);
-        let indices: u64 = indices.map(|(_, values)| values.len() as u64 + 1).sum();
+        let blocks = (self.nonzeros.iter())
+            .try_fold(1u64, |all, nonzeros| all.checked_mul(nonzeros.count as u64));
+        let length = |filter: &Filter| self.lengths.get(filter.dimension).copied().unwrap_or(0);
+        let indices = self.filters.iter().map(|filter| length(filter) + 1);
+        let indices = indices.fold(self.lengths.len() as u64, u64::saturating_add);
         match blocks.and_then(|blocks| blocks.checked_mul(indices.max(1))) {
             Some(work) if work <= MAX_WORK => Ok(()),
             _ => {
@@ -248,22 +307,25 @@ impl Blocks {
         }
     }
 
-    /// Every block in the order of the file: one combination for each condition, the first condition fastest.
-    fn each(&self, put: &mut dyn FnMut(&[Indices]) -> Option<()>) -> Option<()> {
-        let counts: Vec<usize> = self
-            .conditions
-            .iter()
-            .map(|(_, tuples)| tuples.len())
-            .collect();
-        let mut selected = vec![0usize; counts.len()];
-        if counts.contains(&0) {
+    /// Every block in the order of the file, with how many indices it has of each dimension: one combination for each
+    /// condition, the first condition fastest.
+    fn each(&self, mut put: impl FnMut(&[usize], &[u64]) -> Option<()>) -> Option<()> {
+        let mut selected = vec![0usize; self.nonzeros.len()];
+        if self.nonzeros.iter().any(|nonzeros| nonzeros.count == 0) {
             return Some(());
         }
+        let mut sizes = self.lengths.clone();
         loop {
-            put(&self.block(&selected))?;
-            let mut places = selected.iter_mut().zip(&counts);
-            let moved = places.any(|(place, &count)| {
-                *place = (*place + 1) % count;
+            for filters in self.by_dimension() {
+                let size = filters.first().and_then(|f| sizes.get_mut(f.dimension));
+                if let Some(size) = size {
+                    *size = self.indices(filters, &selected).count() as u64;
+                }
+            }
+            put(&selected, &sizes)?;
+            let mut places = selected.iter_mut().zip(&self.nonzeros);
+            let moved = places.any(|(place, nonzeros)| {
+                *place = (*place + 1) % nonzeros.count;
                 *place != 0
             });
             if !moved {
@@ -272,49 +334,111 @@ impl Blocks {
         }
     }
 
-    /// The indices of each dimension that have every selected value.
-    fn block(&self, selected: &[usize]) -> Vec<Indices> {
-        let mut block: Vec<_> = self.lengths.iter().map(|&len| Indices::All(len)).collect();
-        for ((properties, tuples), &place) in self.conditions.iter().zip(selected) {
-            let wanted = tuples.get(place).into_iter().flatten();
-            for ((dimension, values), &wanted) in properties.iter().zip(wanted) {
-                if let Some(indices) = block.get_mut(*dimension) {
-                    indices.keep(values, wanted);
-                }
+    /// The filters of each dimension that has any.
+    fn by_dimension(&self) -> impl Iterator<Item = &[Filter]> {
+        (self.filters).chunk_by(|a, b| a.dimension == b.dimension)
+    }
+
+    /// The indices of a dimension that pass its filters, ascending.
+    fn indices<'b>(
+        &'b self,
+        filters: &'b [Filter],
+        selected: &[usize],
+    ) -> impl Iterator<Item = u64> {
+        let wanted = |filter: &Filter| {
+            let place = selected.get(filter.condition).copied().unwrap_or(0);
+            let nonzeros = self.nonzeros.get(filter.condition);
+            nonzeros.and_then(|nonzeros| nonzeros.get(place).get(filter.slot).copied())
+        };
+        let of = |filter: &'b Filter| (filter.values.as_slice(), wanted(filter));
+        let length = filters.first().and_then(|f| self.lengths.get(f.dimension));
+        let (values, first) = filters.first().map_or((&[][..], None), of);
+        let others: Vec<_> = filters.iter().skip(1).map(of).collect();
+        let passes = move |n: u64| {
+            others.iter().all(|(values, wanted)| {
+                let value = usize::try_from(n).ok().and_then(|n| values.get(n));
+                value.copied() == *wanted
+            })
+        };
+        (0..length.copied().unwrap_or(0))
+            .zip(values)
+            .filter(move |(_, value)| Some(**value) == first)
+            .map(|(n, _)| n)
+            .filter(move |&n| passes(n))
+    }
+
+    /// The indices of all stored elements: all of the first dimension, then all of the second, and so on.
+    fn write_coords(&self, nnz: u64, out: &mut [u8]) -> Option<()> {
+        let column = usize::try_from(nnz.checked_mul(8)?).ok()?;
+        let mut columns: Vec<_> = out.chunks_exact_mut(column.max(8)).collect();
+        let mut from = 0usize;
+        self.each(|selected, sizes| {
+            let len = usize::try_from(product(sizes)?.checked_mul(8)?).ok()?;
+            let place = from..from.checked_add(len)?;
+            from = place.end;
+            if place.is_empty() {
+                return Some(());
             }
-        }
-        block
+            let mut filtered = self.by_dimension().peekable();
+            let mut fast = 1u64;
+            for (dimension, (column, &size)) in columns.iter_mut().zip(sizes).enumerate() {
+                let filters = filtered.next_if(|filters| {
+                    let first = filters.first();
+                    first.is_some_and(|filter| filter.dimension == dimension)
+                });
+                let kept: Option<Vec<u64>> =
+                    filters.map(|filters| self.indices(filters, selected).collect());
+                let out = column.get_mut(place.clone())?.as_chunks_mut::<8>().0;
+                for (n, out) in (0u64..).zip(out) {
+                    let n = n / fast % size;
+                    let index = match &kept {
+                        None => n,
+                        Some(kept) => *kept.get(usize::try_from(n).ok()?)?,
+                    };
+                    *out = index.to_le_bytes();
+                }
+                fast = fast.checked_mul(size)?;
+            }
+            Some(())
+        })
     }
 }
 
-/// Indices of one dimension, ascending.
-enum Indices {
-    All(u64),
-    Some(Vec<u64>),
+/// How many elements a block of these sizes has.
+fn product(sizes: &[u64]) -> Option<u64> {
+    if sizes.contains(&0) {
+        return Some(0);
+    }
+    sizes
+        .iter()
+        .try_fold(1u64, |all, &size| all.checked_mul(size))
 }
 
-impl Indices {
-    fn len(&self) -> u64 {
-        match self {
-            Indices::All(len) => *len,
-            Indices::Some(list) => list.len() as u64,
-        }
-    }
+/// The indices of the stored elements. They may be very much longer than what the file says of them, so that they are made
+/// when somebody reads them, and then kept.
+struct Coords {
+    blocks: Blocks,
+    nnz: u64,
+    len: u64,
+    made: Mutex<Option<Bytes>>,
+}
 
-    fn get(&self, n: u64) -> Option<u64> {
-        match self {
-            Indices::All(_) => Some(n),
-            Indices::Some(list) => list.get(usize::try_from(n).ok()?).copied(),
+impl Make for Coords {
+    fn make(&self) -> Result<Bytes> {
+        // Held while they are made, because others want the same.
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = &*made {
+            return Ok(bytes.clone());
         }
+        let mut out = zeros(self.len)?;
+        let written = self.blocks.write_coords(self.nnz, &mut out);
+        written.ok_or_else(|| Error::argument("blocks of other sizes than were counted"))?;
+        Ok(made.insert(out.into()).clone())
     }
+}
 
-    /// Keeps those whose value is the wanted one.
-    fn keep(&mut self, values: &[i64], wanted: i64) {
-        let with_value = (0u64..).zip(values).filter(|(_, value)| **value == wanted);
-        let matching = with_value.map(|(index, _)| index);
-        *self = Indices::Some(match &*self {
-            Indices::All(_) => matching.collect(),
-            Indices::Some(list) => matching.filter(|n| list.binary_search(n).is_ok()).collect(),
-        });
+impl fmt::Debug for Coords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Coords({} elements)", self.nnz)
     }
 }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::blocks::Conditions;
-use super::yaml::Node;
+use super::yaml::{Node, Yaml};
 use super::{SPEC, VERSION, elements, scalar_type, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
+use crate::format::{Arranged, Confidence, Context, Finding, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
     DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
@@ -16,6 +16,10 @@ use crate::prelude::*;
 
 /// Bytes at the beginning in which a file must show what it is.
 const HEAD: u64 = 64 << 10;
+/// Bytes of memory that a component takes beside its metadata, at most, sound or not.
+const COMPONENT: u64 = 1536;
+/// Keys that are not known and are named; more are counted.
+const NAMED: usize = 64;
 /// Keys of a Tensor that are understood.
 const KEYS: &[&str] = &[
     "version",
@@ -49,24 +53,25 @@ impl Format for Cc4s {
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
-        let root = Node::read(cx.source(), cx.limits())?;
+        let yaml = Yaml::read(cx.source(), cx.limits())?;
+        let root = yaml.root();
         let mut manifest = Manifest::new(VERSION);
         manifest.region(0..cx.source().len(), "header");
         let kind = root.get("type").and_then(Node::text);
         match kind {
             Some("Tensor") => {
-                check_version(&root, None)?;
+                check_version(root, None)?;
                 let (name, stem) = (cx.tensor_name(), cx.stem());
-                let mut tensor = tensor(cx, &root, &name, stem).map_err(|e| e.in_tensor(&name))?;
+                let mut tensor = tensor(cx, root, &name, stem).map_err(|e| e.in_tensor(&name))?;
                 tensor.unnamed = true;
                 manifest.tensors.push(tensor);
             }
-            Some("TensorSet") => manifest.tensors = components(cx, &root)?.into(),
+            Some("TensorSet") => manifest.tensors = components(cx, root)?.into(),
             _ => {
                 // The version comes first: in another one, types may have other names.
-                check_version(&root, None)?;
+                check_version(root, None)?;
                 let message = "the type is neither Tensor nor TensorSet";
-                let place = root.get("type").unwrap_or(&root);
+                let place = root.get("type").unwrap_or(root);
                 return Err(place.error("cc4s.type", message));
             }
         }
@@ -110,7 +115,7 @@ fn likeness(head: &[u8]) -> Confidence {
 }
 
 /// The version of a tensor's map, or else that of the set around it.
-fn check_version(node: &Node, around: Option<&Node>) -> Result<()> {
+fn check_version(node: Node<'_>, around: Option<Node<'_>>) -> Result<()> {
     let version = node.get("version").or_else(|| around?.get("version"));
     let Some(version) = version else {
         let message = format!("there is no version; {VERSION} is expected");
@@ -131,7 +136,7 @@ fn check_version(node: &Node, around: Option<&Node>) -> Result<()> {
 }
 
 /// The tensors of a set. One that is not sound loses only itself.
-fn components(cx: &mut Context<'_>, root: &Node) -> Result<Vec<TensorInfo>> {
+fn components(cx: &mut Context<'_>, root: Node<'_>) -> Result<Vec<TensorInfo>> {
     if root.get("version").is_some() {
         check_version(root, None)?;
     }
@@ -140,7 +145,9 @@ fn components(cx: &mut Context<'_>, root: &Node) -> Result<Vec<TensorInfo>> {
         return Err(root.error("cc4s.components", message));
     };
     let stem = cx.stem();
-    let mut tensors = Vec::with_capacity(entries.len());
+    let count = entries.size_hint().0;
+    root.take(COMPONENT.saturating_mul(count as u64))?;
+    let mut tensors = Vec::with_capacity(count);
     let mut first = None;
     for (name, node) in entries {
         let described = component(cx, root, node, name, stem, &mut first);
@@ -155,8 +162,8 @@ fn components(cx: &mut Context<'_>, root: &Node) -> Result<Vec<TensorInfo>> {
 
 fn component<'n>(
     cx: &mut Context<'_>,
-    root: &Node,
-    node: &'n Node,
+    root: Node<'_>,
+    node: Node<'n>,
     name: &str,
     stem: &str,
     first: &mut Option<&'n str>,
@@ -184,7 +191,7 @@ pub(super) struct Dimension {
 }
 
 /// A tensor whose elements are in `base.elements`. What is wrong with these is its defect.
-fn tensor(cx: &mut Context<'_>, node: &Node, name: &str, base: &str) -> Result<TensorInfo> {
+fn tensor(cx: &mut Context<'_>, node: Node<'_>, name: &str, base: &str) -> Result<TensorInfo> {
     let dtype = element_type(node)?;
     let dimensions = dimensions(node, cx.limits().rank)?;
     let shape: Vec<u64> = dimensions
@@ -229,7 +236,7 @@ fn tensor(cx: &mut Context<'_>, node: &Node, name: &str, base: &str) -> Result<T
     Ok(tensor)
 }
 
-fn element_type(node: &Node) -> Result<DType> {
+fn element_type(node: Node<'_>) -> Result<DType> {
     let Some(found) = node.get("scalarType") else {
         return Err(node.error("cc4s.scalar-type", "there is no scalarType"));
     };
@@ -246,7 +253,7 @@ fn element_type(node: &Node) -> Result<DType> {
     }
 }
 
-fn dimensions(node: &Node, most: usize) -> Result<Vec<Dimension>> {
+fn dimensions(node: Node<'_>, most: usize) -> Result<Vec<Dimension>> {
     let Some(list) = node.get("dimensions") else {
         return Err(node.error("cc4s.dimensions", "there are no dimensions"));
     };
@@ -254,19 +261,20 @@ fn dimensions(node: &Node, most: usize) -> Result<Vec<Dimension>> {
         let message = "the dimensions are neither a list nor a map with the keys 0, 1, ...";
         return Err(list.error("cc4s.dimensions", message));
     };
-    if items.len() > most {
-        let message = format!("{} dimensions, at most {most} are read", items.len());
-        let error = Error::limit("cc4s.dimensions", message).at(list.at..list.at + 1);
+    let count = items.clone().count();
+    if count > most {
+        let message = format!("{count} dimensions, at most {most} are read");
+        let error = Error::limit("cc4s.dimensions", message).at(list.at()..list.at() + 1);
         return Err(error.raised_by("rank"));
     }
-    items.into_iter().map(dimension).collect()
+    items.map(dimension).collect()
 }
 
-fn dimension(item: &Node) -> Result<Dimension> {
+fn dimension(item: Node<'_>) -> Result<Dimension> {
     let Some(length) = item.get("length") else {
         return Err(item.error("cc4s.length", "a dimension without a length"));
     };
-    let Some(number) = length.value().as_u64() else {
+    let Some(number) = length.scalar().and_then(|value| value.as_u64()) else {
         let found = length.text().unwrap_or_default();
         let message = format!("length {found:?}, a whole number of 0 or more is expected");
         return Err(length.error("cc4s.length", message));
@@ -290,7 +298,7 @@ fn dimension(item: &Node) -> Result<Dimension> {
 /// What the file says beyond type and shape.
 fn metadata(
     cx: &mut Context<'_>,
-    node: &Node,
+    node: Node<'_>,
     dtype: DType,
     dimensions: &[Dimension],
 ) -> Result<Metadata> {
@@ -300,8 +308,8 @@ fn metadata(
     let kinds = dimensions.iter().map(|dimension| &dimension.kind);
     let kinds = kinds.map(|kind| kind.clone().map_or(Value::Null, Value::Str));
     metadata.push("dimensions", Value::List(kinds.collect()));
-    match node.get("unit").map(|unit| (unit, unit.value())) {
-        Some((_, value)) if value.as_f64().is_some() => metadata.push("unit", value),
+    match node.get("unit").map(|unit| (unit, unit.scalar())) {
+        Some((_, Some(value))) if value.as_f64().is_some() => metadata.push("unit", value),
         Some((unit, _)) => return Err(unit.error("cc4s.unit", "the unit is not a number")),
         None => {
             let message =
@@ -310,13 +318,19 @@ fn metadata(
         }
     }
     if let Some(more) = node.get("metaData") {
-        metadata.push("metaData", more.value());
+        metadata.push("metaData", more.value()?);
     }
-    for (key, value) in node.entries().unwrap_or_default() {
-        if !KEYS.contains(&key.as_str()) {
-            let message = format!("the key {key:?} is not known and not kept");
-            cx.warn("cc4s.key", value.at..value.at + 1, message)?;
-        }
+    let entries = node.entries().into_iter().flatten();
+    let mut unknown = entries.filter(|(key, _)| !KEYS.contains(key));
+    for (key, value) in unknown.by_ref().take(NAMED) {
+        let message = format!("the key {key:?} is not known and not kept");
+        node.take((size_of::<Finding>() + 2 * message.len()) as u64)?;
+        cx.warn("cc4s.key", value.at()..value.at() + 1, message)?;
+    }
+    let more = unknown.count();
+    if more > 0 {
+        let message = format!("{more} more keys are not known and not kept");
+        cx.warn("cc4s.key", node.at()..node.at() + 1, message)?;
     }
     Ok(metadata)
 }
@@ -348,8 +362,8 @@ impl File<'_> {
         let payload = self.payload(cx, tensor.dtype, nnz)?;
         tensor.parts = vec![Part::new(Role::Values, tensor.dtype, payload)];
         if let Some(blocks) = blocks {
-            let coords = blocks.coords(nnz, cx.limits())?;
-            let payload = Payload::Inline(Bytes::from(coords));
+            let (len, maker) = blocks.coords(nnz, cx.limits())?;
+            let payload = Payload::Lazy { len, maker };
             tensor.layout = Layout::Coo { nnz };
             tensor
                 .parts

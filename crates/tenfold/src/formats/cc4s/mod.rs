@@ -26,6 +26,10 @@ mod codec;
 #[cfg(feature = "cc4s")]
 mod elements;
 #[cfg(feature = "cc4s")]
+mod events;
+#[cfg(feature = "cc4s")]
+mod lookahead;
+#[cfg(feature = "cc4s")]
 mod write;
 #[cfg(feature = "cc4s")]
 mod yaml;

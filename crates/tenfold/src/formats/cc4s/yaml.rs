@@ -1,32 +1,26 @@
-//! YAML as a tree with places.
+//! YAML as it is read: values with places, found in the list of the parser's events.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use core::cell::Cell;
 
+use bytes::Bytes;
+
+use super::events::{Events, MAX_BYTES, Tag};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
-use crate::model::Value;
+use crate::model::{Packer, Value};
 use crate::prelude::*;
 
-/// More than this is data, and belongs into an elements file.
-const MAX_BYTES: u64 = 64 << 20;
-
-/// A value of the file, and where it begins.
-#[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub at: u64,
-    pub kind: Kind,
+/// A file that is one YAML document.
+pub(super) struct Yaml {
+    text: Bytes,
+    events: Events,
+    /// Bytes that what is made of it may still take in memory.
+    room: Cell<u64>,
 }
 
-#[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Scalar { text: String, plain: bool },
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
-}
-
-impl Node {
-    /// Reads a file that is one YAML document.
-    pub(super) fn read(source: &dyn Source, limits: &Limits) -> Result<Node> {
+impl Yaml {
+    /// Reads a file.
+    pub(super) fn read(source: &dyn Source, limits: &Limits) -> Result<Self> {
         let most = limits.header_bytes.min(MAX_BYTES);
         if source.len() > most {
             let message = format!("{} bytes of YAML, at most {most} are read", source.len());
@@ -36,73 +30,258 @@ impl Node {
                 false => error,
             });
         }
-        let bytes = source.read(0..source.len())?;
-        let text = core::str::from_utf8(&bytes).map_err(|cause| {
+        let text = source.read(0..source.len())?;
+        let characters = core::str::from_utf8(&text).map_err(|cause| {
             let at = cause.valid_up_to() as u64;
-            broken(at, "the text is not UTF-8").because(cause)
+            let error = Error::malformed("cc4s.yaml", "the text is not UTF-8");
+            error.at(at..at + 1).because(cause)
         })?;
-        Builder::new(text, limits.depth).document()
+        let room = (text.len() as u64).saturating_mul(ROOM_PER_BYTE) + ROOM;
+        let events = Events::read(characters, limits.depth, room)?;
+        let room = Cell::new(room.saturating_sub(events.memory()));
+        Ok(Self { text, events, room })
     }
 
-    pub(super) fn error(&self, rule: &'static str, message: impl Into<String>) -> Error {
-        Error::malformed(rule, message).at(self.at..self.at + 1)
+    /// The value that the document is.
+    pub(super) fn root(&self) -> Node<'_> {
+        Node {
+            yaml: self,
+            index: 0,
+        }
+    }
+}
+
+/// What a description may take in memory: so many times the text, and this.
+const ROOM_PER_BYTE: u64 = 14;
+const ROOM: u64 = 12 << 20;
+
+/// A value of the file.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'y> {
+    yaml: &'y Yaml,
+    index: usize,
+}
+
+impl<'y> Node<'y> {
+    /// Where it begins.
+    pub(super) fn at(self) -> u64 {
+        self.yaml.events.get(self.index).map_or(0, |(_, _, at)| at)
+    }
+
+    pub(super) fn error(self, rule: &'static str, message: impl Into<String>) -> Error {
+        Error::malformed(rule, message).at(self.at()..self.at() + 1)
+    }
+
+    fn tag(self) -> Option<Tag> {
+        self.yaml.events.get(self.index).map(|(tag, _, _)| tag)
     }
 
     /// The value of a key of a map.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
-        match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, node)| node),
-            _ => None,
-        }
+    pub(super) fn get(self, key: &str) -> Option<Node<'y>> {
+        let found = self.entries()?.find(|(known, _)| *known == key);
+        found.map(|(_, node)| node)
     }
 
-    pub(super) fn text(&self) -> Option<&str> {
-        match &self.kind {
-            Kind::Scalar { text, .. } => Some(text),
-            _ => None,
-        }
+    pub(super) fn text(self) -> Option<&'y str> {
+        self.yaml.events.scalar(&self.yaml.text, self.index)
     }
 
-    /// The entries of a map.
-    pub(super) fn entries(&self) -> Option<&[(String, Node)]> {
-        match &self.kind {
-            Kind::Map(entries) => Some(entries),
+    /// The keys and values of a map.
+    pub(super) fn entries(self) -> Option<Entries<'y>> {
+        match self.tag()? {
+            Tag::Map => Some(Entries(self.children())),
             _ => None,
         }
     }
 
     /// The items of a list, or of a map with the keys 0, 1, ..., as cc4s writes lists.
-    pub(super) fn items(&self) -> Option<Vec<&Node>> {
-        let entries = match &self.kind {
-            Kind::List(items) => return Some(items.iter().collect()),
-            Kind::Map(entries) => entries,
-            Kind::Scalar { text, plain } => {
-                return (*plain && text.is_empty()).then(Vec::new);
+    pub(super) fn items(self) -> Option<Items<'y>> {
+        match self.tag()? {
+            Tag::List => Some(Items::List(self.children())),
+            Tag::Map => Entries(self.children()).items(),
+            Tag::Plain | Tag::PlainMade if self.text()?.is_empty() => {
+                Some(Items::Sorted(Vec::new().into_iter()))
             }
-        };
-        let mut items = Vec::with_capacity(entries.len());
-        for (key, node) in entries {
-            items.push((key.parse::<u64>().ok()?, node));
+            Tag::Plain | Tag::PlainMade | Tag::Quoted | Tag::QuotedMade => None,
         }
-        items.sort_by_key(|(key, _)| *key);
-        let counted = (0u64..).zip(&items).all(|(place, (key, _))| place == *key);
-        counted.then(|| items.into_iter().map(|(_, node)| node).collect())
     }
 
-    /// The value as metadata.
-    pub(super) fn value(&self) -> Value {
-        match &self.kind {
-            Kind::Scalar { text, plain: true } => plain_value(text),
-            Kind::Scalar { text, .. } => Value::Str(text.clone()),
-            Kind::List(items) => Value::List(items.iter().map(Node::value).collect()),
-            Kind::Map(entries) => {
-                let entries = entries.iter();
-                Value::Map(
-                    entries
-                        .map(|(key, node)| (key.clone(), node.value()))
-                        .collect(),
-                )
+    fn children(self) -> Children<'y> {
+        // Behind a scalar that is the next event, so that there is nothing in between.
+        Children {
+            yaml: self.yaml,
+            next: self.index + 1,
+            end: self.yaml.events.next(self.index),
+        }
+    }
+
+    /// What a scalar stands for; `None` for lists and maps.
+    pub(super) fn scalar(self) -> Option<Value> {
+        let text = self.text()?;
+        Some(match self.tag()? {
+            Tag::Plain | Tag::PlainMade => plain_value(text),
+            _ => Value::Str(text.to_owned()),
+        })
+    }
+
+    /// A whole number.
+    pub(super) fn integer(self) -> Option<i64> {
+        self.scalar()?.as_i64()
+    }
+
+    /// The value as metadata. Refused where that would be out of proportion to the file, as lists of maps of nothing are.
+    pub(super) fn value(self) -> Result<Value> {
+        // While it is packed it grows by doubling.
+        self.take(self.packed_len().saturating_mul(3))?;
+        let mut packer = Packer::new();
+        self.pack(&mut packer);
+        Ok(packer.finish())
+    }
+
+    /// Refuses what would take more memory than is in proportion to the file.
+    pub(super) fn take(self, bytes: u64) -> Result<()> {
+        let room = &self.yaml.room;
+        let Some(left) = room.get().checked_sub(bytes) else {
+            let len = self.yaml.text.len();
+            let message = format!(
+                "a description that takes more than {ROOM_PER_BYTE} times its {len} bytes in memory"
+            );
+            return Err(Error::limit("cc4s.yaml", message).at(self.at()..self.at() + 1));
+        };
+        room.set(left);
+        Ok(())
+    }
+
+    /// Bytes of the value when it is packed, at most.
+    fn packed_len(self) -> u64 {
+        // A kind, a length, a number of entries.
+        const HEAD: u64 = 4;
+        const REAL: u64 = 9;
+        if let Some(text) = self.text() {
+            let is_real = text.starts_with(['+', '-', '.']) || text.contains(['.', 'e', 'E']);
+            return text.len() as u64 + if is_real { REAL } else { HEAD };
+        }
+        let inside: u64 = match self.entries() {
+            Some(entries) => entries
+                .map(|(key, node)| key.len() as u64 + HEAD + node.packed_len())
+                .sum(),
+            None => self.children().map(Node::packed_len).sum(),
+        };
+        inside + HEAD
+    }
+
+    fn pack(self, packer: &mut Packer) {
+        if let Some(value) = self.scalar() {
+            packer.value(&value);
+            return;
+        }
+        match self.entries() {
+            Some(entries) => {
+                packer.open_map();
+                for (key, node) in entries {
+                    packer.key(key);
+                    node.pack(packer);
+                }
             }
+            None => {
+                packer.open_list();
+                self.children().for_each(|item| item.pack(packer));
+            }
+        }
+        packer.close();
+    }
+}
+
+/// What is directly in a list or a map.
+#[derive(Clone)]
+pub(super) struct Children<'y> {
+    yaml: &'y Yaml,
+    next: usize,
+    end: usize,
+}
+
+impl<'y> Iterator for Children<'y> {
+    type Item = Node<'y>;
+
+    fn next(&mut self) -> Option<Node<'y>> {
+        let index = self.next;
+        if index >= self.end {
+            return None;
+        }
+        self.next = self.yaml.events.next(index);
+        Some(Node {
+            yaml: self.yaml,
+            index,
+        })
+    }
+
+    /// Exact, by a walk: what is collected takes no more room than it needs.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = self.clone().count();
+        (count, Some(count))
+    }
+
+    fn count(mut self) -> usize {
+        let mut count = 0;
+        while self.next().is_some() {
+            count += 1;
+        }
+        count
+    }
+}
+
+/// The keys and values of a map.
+#[derive(Clone)]
+pub(super) struct Entries<'y>(Children<'y>);
+
+impl<'y> Iterator for Entries<'y> {
+    type Item = (&'y str, Node<'y>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.0.next()?;
+        Some((key.text()?, self.0.next()?))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = self.0.clone().count() / 2;
+        (count, Some(count))
+    }
+}
+
+impl<'y> Entries<'y> {
+    /// The values by their keys, if those are 0, 1, ... in any order.
+    fn items(self) -> Option<Items<'y>> {
+        let number = |key: &str| key.parse::<u64>().ok();
+        let mut counted = (0u64..).zip(self.clone());
+        if counted.all(|(place, (key, _))| number(key) == Some(place)) {
+            return Some(Items::Map(self));
+        }
+        let mut sorted = Vec::with_capacity(self.size_hint().0);
+        for (key, node) in self {
+            sorted.push((number(key)?, node));
+        }
+        sorted.sort_by_key(|(key, _)| *key);
+        let counted = (0u64..).zip(&sorted).all(|(place, (key, _))| place == *key);
+        counted.then(|| Items::Sorted(sorted.into_iter()))
+    }
+}
+
+/// The items of a list.
+#[derive(Clone)]
+pub(super) enum Items<'y> {
+    List(Children<'y>),
+    Map(Entries<'y>),
+    Sorted(vec::IntoIter<(u64, Node<'y>)>),
+}
+
+impl<'y> Iterator for Items<'y> {
+    type Item = Node<'y>;
+
+    fn next(&mut self) -> Option<Node<'y>> {
+        match self {
+            Items::List(children) => children.next(),
+            Items::Map(entries) => entries.next().map(|(_, node)| node),
+            Items::Sorted(sorted) => sorted.next().map(|(_, node)| node),
         }
     }
 }
@@ -134,127 +313,4 @@ pub(super) fn plain_value(text: &str) -> Value {
     }
     text.parse()
         .map_or_else(|_| Value::Str(text.to_owned()), Value::F64)
-}
-
-fn broken(at: u64, message: impl Into<String>) -> Error {
-    Error::malformed("cc4s.yaml", message).at(at..at + 1)
-}
-
-/// A list or map that is not complete yet.
-struct Open {
-    node: Node,
-    /// The key whose value comes next.
-    key: Option<String>,
-    known: LookupMap<String, ()>,
-}
-
-/// Makes a tree from events.
-struct Builder<'t> {
-    text: &'t str,
-    depth: usize,
-    open: Vec<Open>,
-    root: Option<Node>,
-    /// The parser counts characters: so many are passed, and so many bytes.
-    chars: usize,
-    bytes: usize,
-}
-
-impl<'t> Builder<'t> {
-    fn new(text: &'t str, depth: usize) -> Self {
-        Self {
-            text,
-            depth,
-            open: Vec::new(),
-            root: None,
-            chars: 0,
-            bytes: 0,
-        }
-    }
-
-    fn document(mut self) -> Result<Node> {
-        for event in Parser::new_from_str(self.text) {
-            let (event, span) = event.map_err(|cause| {
-                let at = self.place(cause.marker().index());
-                broken(at, format!("not YAML: {}", cause.info()))
-            })?;
-            self.event(event, span)?;
-        }
-        self.root
-            .ok_or_else(|| broken(0, "there is no YAML document"))
-    }
-
-    /// The byte at which a character is. Events come in order, so that all of them together take one walk.
-    fn place(&mut self, index: usize) -> u64 {
-        let rest = self.text.get(self.bytes..).unwrap_or_default();
-        for character in rest.chars().take(index.saturating_sub(self.chars)) {
-            self.chars += 1;
-            self.bytes += character.len_utf8();
-        }
-        self.bytes as u64
-    }
-
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<()> {
-        let at = self.place(span.start.index());
-        match event {
-            Event::Scalar(text, style, _, tag) => {
-                let text = text.into_owned();
-                let plain = style == ScalarStyle::Plain && tag.is_none();
-                self.add(Node {
-                    at,
-                    kind: Kind::Scalar { text, plain },
-                })
-            }
-            Event::SequenceStart(..) => self.begin(at, Kind::List(Vec::new())),
-            Event::MappingStart(..) => self.begin(at, Kind::Map(Vec::new())),
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(open) => self.add(open.node),
-                None => Err(broken(at, "an end without a beginning")),
-            },
-            Event::Alias(_) => Err(broken(at, "aliases are not read")),
-            Event::DocumentStart(_) if self.root.is_some() => {
-                Err(broken(at, "a second document; one is expected"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, at: u64, kind: Kind) -> Result<()> {
-        if self.open.len() >= self.depth {
-            let message = format!("nested deeper than {}", self.depth);
-            let error = Error::limit("cc4s.yaml", message).at(at..at + 1);
-            return Err(error.raised_by("depth"));
-        }
-        self.open.push(Open {
-            node: Node { at, kind },
-            key: None,
-            known: LookupMap::new(),
-        });
-        Ok(())
-    }
-
-    fn add(&mut self, node: Node) -> Result<()> {
-        let Some(open) = self.open.last_mut() else {
-            self.root = Some(node);
-            return Ok(());
-        };
-        match &mut open.node.kind {
-            Kind::List(items) => items.push(node),
-            Kind::Map(entries) => match open.key.take() {
-                Some(key) => entries.push((key, node)),
-                None => {
-                    let Kind::Scalar { text, .. } = node.kind else {
-                        return Err(broken(node.at, "a key that is not a scalar"));
-                    };
-                    if open.known.insert(text.clone(), ()).is_some() {
-                        let message = format!("the key {text:?} is there twice");
-                        let error = Error::malformed("cc4s.duplicate", message);
-                        return Err(error.at(node.at..node.at + 1));
-                    }
-                    open.key = Some(text);
-                }
-            },
-            Kind::Scalar { .. } => {}
-        }
-        Ok(())
-    }
 }

@@ -146,20 +146,20 @@ impl Matched<'_> {
                 .collect::<Vec<_>>()
         };
         let removed = digests(a, &self.removed);
-        let mut candidates: LookupMap<_, Vec<usize>> = LookupMap::default();
+        let mut found: LookupMap<_, Candidates> = LookupMap::default();
         for (index, (tensor, digest)) in self.added.iter().zip(digests(b, &self.added)).enumerate()
         {
             if let Some(digest) = digest {
-                candidates
-                    .entry((key(tensor), digest))
-                    .or_default()
-                    .push(index);
+                let same = found.entry((key(tensor), digest)).or_default();
+                same.all.push(index);
             }
         }
         let mut renames = Vec::new();
         for (tensor, digest) in self.removed.iter().zip(removed) {
-            let found = digest.and_then(|digest| candidates.get_mut(&(key(tensor), digest)));
-            renames.push(found.and_then(|found| self.most_alike(tensor.name(), found)));
+            let same = digest.and_then(|digest| found.get_mut(&(key(tensor), digest)));
+            let name = |index: usize| self.added.get(index).map_or("", |tensor| tensor.name());
+            let alike = |index: usize| likeness(tensor.name(), name(index));
+            renames.push(same.and_then(|same| same.take_best(alike)));
         }
         renames
     }
@@ -169,30 +169,44 @@ impl Matched<'_> {
     fn renames(&self, _: &Archive, _: &Archive, _: &DiffOptions) -> Vec<Option<usize>> {
         vec![None; self.removed.len()]
     }
+}
 
-    /// Takes the candidate whose name begins and ends most like this one.
-    #[cfg(feature = "digest")]
-    fn most_alike(&self, name: &str, candidates: &mut Vec<usize>) -> Option<usize> {
-        /// Of more tensors with the same content, any is as good.
-        const LOOKED_AT: usize = 256;
-        let alike = |index: usize| {
-            let other = self.added.get(index).map_or("", |tensor| tensor.name());
-            let same = |(a, b): &(u8, u8)| a == b;
-            let end = (name.bytes().rev().zip(other.bytes().rev()))
-                .take_while(same)
-                .count();
-            let start = name.bytes().zip(other.bytes()).take_while(same).count();
-            end + start
-        };
-        let mut best = 0;
-        let looked_at = candidates.iter().take(LOOKED_AT).enumerate();
-        let mut most = None;
-        for (place, &index) in looked_at {
-            if most.is_none_or(|most| alike(index) > most) {
-                (best, most) = (place, Some(alike(index)));
-            }
-        }
-        most.map(|_| candidates.remove(best))
+/// How many bytes two names have in common at their beginning and at their end.
+#[cfg(feature = "digest")]
+fn likeness(a: &str, b: &str) -> usize {
+    let same = |(a, b): &(u8, u8)| a == b;
+    let start = a.bytes().zip(b.bytes()).take_while(same).count();
+    let end = (a.bytes().rev().zip(b.bytes().rev()))
+        .take_while(same)
+        .count();
+    start + end
+}
+
+/// Tensors of the same content, in the order of their file.
+#[cfg(feature = "digest")]
+#[derive(Default)]
+struct Candidates {
+    all: Vec<usize>,
+    /// The first of them that are not taken.
+    looked_at: Vec<usize>,
+    /// How many of them were ever among those.
+    seen: usize,
+}
+
+#[cfg(feature = "digest")]
+impl Candidates {
+    /// Takes the most alike of the first ones. Only so many are looked at that all of them together take time in
+    /// proportion to their number: of very many tensors with the same content, any is as good.
+    fn take_best(&mut self, alike: impl Fn(usize) -> usize) -> Option<usize> {
+        let most = if self.all.len() > 4096 { 16 } else { 256 };
+        let unseen = self.all.get(self.seen..).unwrap_or_default();
+        let more = unseen.iter().take(most - self.looked_at.len().min(most));
+        self.seen += more.len();
+        self.looked_at.extend(more);
+        // The first of those that are equally alike.
+        let places = self.looked_at.iter().enumerate().rev();
+        let (best, _) = places.max_by_key(|(_, index)| alike(**index))?;
+        Some(self.looked_at.remove(best))
     }
 }
 
@@ -227,4 +241,46 @@ pub(super) fn sort(a: &Archive, changes: &mut [Change]) {
             .unwrap_or(usize::MAX),
         None => usize::MAX,
     });
+}
+
+#[cfg(test)]
+#[cfg(feature = "digest")]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_most_alike_names_is_taken() {
+        let names = ["x.bias", "a.1.bias", "a.2.bias", "a.1.bias"];
+        let mut same = Candidates {
+            all: (0..names.len()).collect(),
+            ..Candidates::default()
+        };
+        let mut take = |name: &str| same.take_best(|index| likeness(name, names[index]));
+        let taken: Vec<_> = ["b.1.bias", "b.1.bias", "b.1.bias", "b.1.bias", "b.1.bias"]
+            .map(&mut take)
+            .into();
+        assert_eq!(taken, [Some(1), Some(3), Some(0), Some(2), None]);
+    }
+
+    /// Every pair of 200 000 would be 40 thousand million.
+    #[test]
+    fn many_tensors_of_the_same_content_are_compared_with_a_few() {
+        let count = 200_000;
+        let compared = Cell::new(0usize);
+        let mut same = Candidates {
+            all: (0..count).collect(),
+            ..Candidates::default()
+        };
+        for wanted in 0..count {
+            let best = same.take_best(|index| {
+                compared.set(compared.get() + 1);
+                usize::from(index == wanted)
+            });
+            assert_eq!(best, Some(wanted));
+        }
+        assert!(compared.get() <= 16 * count, "{}", compared.get());
+        assert_eq!(same.take_best(|_| 0), None);
+    }
 }

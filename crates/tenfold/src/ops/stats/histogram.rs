@@ -4,7 +4,9 @@ use crate::archive::{Archive, Tensor};
 use crate::error::Result;
 use crate::format::Control;
 use crate::ops::pieces::{self, Work};
+use crate::ops::stats::sparse::{self, Stretch};
 use crate::ops::stats::{Job, Pass, Scratch, Stats, StatsOptions, stored_len};
+use crate::ops::values::CHUNK;
 use crate::prelude::*;
 use crate::transform::BLOCK;
 
@@ -43,7 +45,8 @@ impl Histogram {
         }
     }
 
-    fn count(&mut self, value: f64, scale: f64) {
+    /// Counts a value that is there so many times.
+    fn count(&mut self, value: f64, scale: f64, times: u64) {
         let (Some(&low), Some(last)) = (self.edges.first(), self.counts.len().checked_sub(1))
         else {
             return;
@@ -59,7 +62,7 @@ impl Histogram {
             bin += 1;
         }
         if let Some(count) = self.counts.get_mut(bin) {
-            *count += 1;
+            *count += times;
         }
     }
 
@@ -194,16 +197,35 @@ fn count_piece(
     let Buffers { scratch, values } = buffers;
     let block_len = usize::try_from(numbers.len_of(BLOCK as u64)).unwrap_or(usize::MAX);
     let (own_scale, all_scale) = (own.scale(), all.scale());
+    let mut count_all = |values: &[f64]| {
+        for &value in values.iter().filter(|value| value.is_finite()) {
+            own.count(value, own_scale, 1);
+            all.count(value, all_scale, 1);
+        }
+    };
+    if job.is_sparse {
+        let mut zeros = 0;
+        let Scratch { bytes, buffers } = scratch;
+        sparse::walk(job, piece, control, bytes, &mut |stretch| match stretch {
+            Stretch::Chunks(count) => zeros += count * CHUNK,
+            Stretch::Zeros(count) => zeros += count as u64,
+            Stretch::Block(bytes, count) => {
+                numbers.doubles(bytes, count, buffers, values);
+                count_all(values);
+            }
+            Stretch::End => {}
+        })?;
+        own.count(0.0, own_scale, zeros);
+        all.count(0.0, all_scale, zeros);
+        return Ok(());
+    }
     let mut left = job.numbers_from(piece);
     let mut chunks = job.stream(piece, &mut scratch.bytes)?;
     while let Some(chunk) = chunks.next()? {
         for block in chunk.chunks(block_len) {
             let count = usize::try_from(left.min(BLOCK as u64)).unwrap_or(BLOCK);
             numbers.doubles(block, count, &mut scratch.buffers, values);
-            for &value in values.iter().filter(|value| value.is_finite()) {
-                own.count(value, own_scale);
-                all.count(value, all_scale);
-            }
+            count_all(values);
             left -= count as u64;
         }
         control.advance(chunk.len() as u64)?;

@@ -3,6 +3,7 @@
 mod histogram;
 mod kernel;
 mod number;
+mod sparse;
 
 pub use histogram::Histogram;
 pub(super) use kernel::square_root;
@@ -206,16 +207,16 @@ struct Job<'a> {
     tensor: Tensor<'a>,
     values: Values<'a>,
     cut: Cut,
+    /// Of a sparse tensor, whose zeros are not looked at.
+    is_sparse: bool,
 }
 
 impl Pass<'_> {
     /// The figures of the chunks of a piece.
-    fn figures(
-        &self,
-        job: &Job<'_>,
-        piece: u64,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<kernel::Figures>> {
+    fn figures(&self, job: &Job<'_>, piece: u64, scratch: &mut Scratch) -> Result<Vec<Run>> {
+        if job.is_sparse {
+            return sparse::figures(job, piece, scratch, self.control);
+        }
         let numbers = &job.values.numbers;
         let mut figures = Vec::new();
         let block_len = usize::try_from(numbers.len_of(BLOCK as u64)).unwrap_or(usize::MAX);
@@ -234,7 +235,7 @@ impl Pass<'_> {
                 left -= count as u64;
             }
             self.control.advance(chunk.len() as u64)?;
-            figures.push(of_chunk);
+            figures.push((1, of_chunk));
         }
         scratch.bytes = chunks.into_buffer();
         Ok(figures)
@@ -254,6 +255,9 @@ impl Job<'_> {
     }
 }
 
+/// So many chunks, each with these figures.
+type Run = (u64, kernel::Figures);
+
 struct Found {
     elements: u64,
     figures: kernel::Figures,
@@ -267,19 +271,24 @@ struct Scratch {
 
 impl<'a> Work for Pass<'a> {
     type Job = Result<Job<'a>>;
-    /// A figure for every chunk.
-    type Part = Result<Vec<kernel::Figures>>;
+    /// Figures for every chunk.
+    type Part = Result<Vec<Run>>;
     type Outcome = Result<Found>;
     type Scratch = Scratch;
 
     fn open(&self, index: usize) -> Self::Job {
         let tensor = (self.tensors.get(index)).ok_or_else(|| Error::argument("no such tensor"))?;
         let values = Values::open(self.archive, tensor, true)?;
-        let cut = Cut::new(&[(&values.view, values.chunk())]);
+        let is_sparse = values.view.stored_from(0).is_some();
+        let cut = match is_sparse {
+            true => Cut::sparse(&values.view, values.chunk()),
+            false => Cut::new(&[(&values.view, values.chunk())]),
+        };
         Ok(Job {
             tensor: *tensor,
             values,
             cut,
+            is_sparse,
         })
     }
 
@@ -302,7 +311,12 @@ impl<'a> Work for Pass<'a> {
 
     fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
         match (&mut *outcome, part) {
-            (Ok(found), Ok(part)) => part.iter().for_each(|figures| found.figures.add(figures)),
+            (Ok(found), Ok(part)) => {
+                for (times, figures) in part {
+                    // One by one, also where all are the same: that decides about the last digits.
+                    (0..times).for_each(|_| found.figures.add(&figures));
+                }
+            }
             (Ok(_), Err(error)) => *outcome = Err(error),
             (Err(_), _) => {}
         }

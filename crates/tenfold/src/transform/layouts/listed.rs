@@ -446,6 +446,14 @@ impl Scatter {
         Some(entry.place)
     }
 
+    /// The first dense byte from that of the element at `at` on that belongs to an entry.
+    pub(in crate::transform) fn stored_from(&self, at: u64) -> Option<u64> {
+        let width = self.width as u64;
+        let first = at / width;
+        let from = self.entries.partition_point(|entry| entry.place < first);
+        self.entries.get(from).map(|entry| entry.place * width)
+    }
+
     /// The dense bytes from `at` on; `out` comes filled with zeros.
     pub(in crate::transform) fn read_into(&self, at: u64, out: &mut [u8]) {
         let width = self.width as u64;

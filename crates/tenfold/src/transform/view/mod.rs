@@ -82,6 +82,17 @@ impl<'a> View<'a> {
         matches!(self.body, Body::Reorder(_))
     }
 
+    /// Of a sparse tensor in the type that it is stored in: the first byte from that of the element at `at` on that is
+    /// stored, or the length if there is none. Everything before is 0.
+    pub(crate) fn stored_from(&self, at: u64) -> Option<u64> {
+        match &self.body {
+            Body::Scatter(scatter) if self.map.is_identity() => {
+                Some(scatter.stored_from(at).unwrap_or(self.len))
+            }
+            _ => None,
+        }
+    }
+
     /// The steps in which a random view can be entered.
     pub(crate) fn step(&self) -> u64 {
         let stored = match &self.body {
