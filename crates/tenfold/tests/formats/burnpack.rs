@@ -553,7 +553,7 @@ fn fields_come_back_from_other_formats_unless_they_are_known() {
         let fields: Metadata = (fields.iter())
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
-        tensor.metadata.push("burn.fields", Value::Map(fields));
+        tensor.metadata.push("burn.fields", Value::Map(fields.into()));
         let mut builder = ArchiveBuilder::new();
         builder.push_info(tensor).unwrap();
         builder.finish()
@@ -562,7 +562,7 @@ fn fields_come_back_from_other_formats_unless_they_are_known() {
     let again = open(&written).unwrap();
     let fields = again.get("w").unwrap().info().metadata.get("burn.fields");
     let expected = Value::Encoded {
-        encoding: "cbor",
+        encoding: tenfold::model::Encoding::Cbor,
         bytes: Bytes::from_static(b"\xa1\x67quality\x05"),
     };
     assert_eq!(fields, Some(&expected));
