@@ -304,9 +304,9 @@ fn write(archive: &tenfold::Archive, path: &Path) {
     let registry = Registry::standard();
     let target = registry.get("ztensor").unwrap();
     let conversion = prepare(archive, target, &ConvertOptions::default()).unwrap();
-    let output = AtomicOutput::file(path).unwrap().sync(false);
+    let mut output = AtomicOutput::file(path).unwrap().sync(false);
     let name = output.main_name().to_owned();
-    conversion.write(&name, Box::new(output)).unwrap();
+    conversion.write_to(&name, &mut output).unwrap();
 }
 
 /// A command, what it starts with, and what must come out.

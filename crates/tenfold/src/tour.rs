@@ -76,7 +76,6 @@
 //! ```
 //! use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
 //! use tenfold::format::{Effect, Registry};
-//! use tenfold::io::AtomicOutput;
 //! use tenfold::model::{DType, Value};
 //! use tenfold::ops::{ConvertOptions, prepare};
 //!
@@ -98,8 +97,7 @@
 //!
 //! options.allow = Effect::Dropped;
 //! let path = directory.path().join("model.mag");
-//! let output = AtomicOutput::file(&path)?; // appears whole or not at all
-//! let report = prepare(&archive, mag, &options)?.write("model.mag", Box::new(output))?;
+//! let report = prepare(&archive, mag, &options)?.write_file(&path)?; // appears whole or not at all
 //! assert_eq!(report.tensors, 1);
 //! # assert!(path.exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -138,8 +136,7 @@
 //! }
 //! let conversion = prepare(&builder.finish(), Registry::standard().get("safetensors")?, &Default::default())?;
 //! # let mut output = tenfold::io::MemoryOutput::new();
-//! # let output = Box::new(&mut output);
-//! conversion.write("layers.safetensors", output)?; // an AtomicOutput has its own name, which counts
+//! conversion.write_to("layers.safetensors", &mut output)?; // or `write_file`, or `write_directory`
 //! # Ok::<(), tenfold::Error>(())
 //! ```
 //!
@@ -229,7 +226,7 @@
 //! // To another format and back: the same file.
 //! let convert = |archive: &Archive, id: &str, name: &str| {
 //!     let mut output = MemoryOutput::new();
-//!     prepare(archive, registry.get(id)?, &Default::default())?.write(name, Box::new(&mut output))?;
+//!     prepare(archive, registry.get(id)?, &Default::default())?.write_to(name, &mut output)?;
 //!     Ok::<_, Error>(output.into_files().remove(name).unwrap())
 //! };
 //! let other = Archive::from_bytes(convert(&archive, "ztensor", "x.zt")?)?;

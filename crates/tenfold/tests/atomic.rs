@@ -42,8 +42,8 @@ fn put(out: &mut AtomicOutput, name: &str, bytes: &[u8]) {
     out.create(name, None).unwrap().write(bytes).unwrap();
 }
 
-fn commit(out: AtomicOutput) -> tenfold::Result<()> {
-    Box::new(out).commit()
+fn commit(mut out: AtomicOutput) -> tenfold::Result<()> {
+    out.commit()
 }
 
 #[test]
@@ -255,9 +255,9 @@ fn a_link_is_followed_and_stays_a_link() {
     assert_eq!(names(&dir.path().join("real")), ["model.zt"]);
 }
 
-/// What is said twice may disagree: the path counts, and so does where a link leads.
+/// That of its path, or of what a link there leads to.
 #[test]
-fn a_conversion_goes_to_the_file_of_the_output_whatever_name_is_given() {
+fn a_conversion_takes_only_the_name_that_its_output_was_made_for() {
     let dir = TempDir::new().unwrap();
     let at = |name: &str| dir.path().join(name);
     fs::create_dir(at("real")).unwrap();
@@ -272,12 +272,20 @@ fn a_conversion_goes_to_the_file_of_the_output_whatever_name_is_given() {
     let convert = |target: &str, name: &str| {
         let to = registry.get("npy").unwrap();
         let conversion = prepare(&archive, to, &ConvertOptions::default()).unwrap();
-        let out = AtomicOutput::file(at(target)).unwrap().force(true);
-        let report = conversion.write(name, Box::new(out)).unwrap();
-        report.files[0].0.clone()
+        let mut out = AtomicOutput::file(at(target)).unwrap().force(true);
+        let report = conversion.write_to(name, &mut out)?;
+        Ok::<_, tenfold::Error>(report.files[0].0.clone())
     };
-    assert_eq!(convert("link.npy", "link.npy"), "old.npy");
-    assert_eq!(convert("new.npy", "nwe.npy"), "new.npy");
+    for (target, name) in [("link.npy", "link.npy"), ("new.npy", "nwe.npy")] {
+        let error = convert(target, name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+    }
+    assert_eq!(names(dir.path()), ["link.npy", "real"]);
+    assert_eq!(convert("link.npy", "old.npy").unwrap(), "old.npy");
+    let to = registry.get("npy").unwrap();
+    let conversion = prepare(&archive, to, &ConvertOptions::default()).unwrap();
+    let report = conversion.write_file(at("new.npy")).unwrap();
+    assert_eq!(report.files[0].0, "new.npy");
     assert_eq!(names(dir.path()), ["link.npy", "new.npy", "real"]);
     assert_eq!(names(&at("real")), ["old.npy"]);
     assert_eq!(
@@ -509,10 +517,10 @@ fn a_directory_that_a_dead_process_left_is_removed() {
     let stale = dir.path().join(".out.4294967294-0.tenfold-partial");
     fs::create_dir(&stale).unwrap();
     fs::write(stale.join("a.tens"), "partial").unwrap();
-    let first = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    let mut first = AtomicOutput::directory(dir.path().join("out")).unwrap();
     assert!(!stale.exists());
     // One that is being written is not abandoned.
-    let second = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    let mut second = AtomicOutput::directory(dir.path().join("out")).unwrap();
     assert_eq!(names(dir.path()).len(), 2);
     drop((first, second));
     assert_eq!(names(dir.path()), [""; 0]);
@@ -534,10 +542,10 @@ fn work_that_was_stopped_leaves_nothing() {
             let mut options = options_for(profile);
             options.execute.threads = threads;
             options.execute.control.cancel();
-            let out = AtomicOutput::file(&path).unwrap();
+            let mut out = AtomicOutput::file(&path).unwrap();
             let conversion = prepare(&archive, &entry, &options).unwrap();
             let error = conversion
-                .write(&file_name(&entry), Box::new(out))
+                .write_to(&file_name(&entry), &mut out)
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
             assert_eq!(names(dir.path()), [""; 0]);
@@ -548,14 +556,14 @@ fn work_that_was_stopped_leaves_nothing() {
         options.execute.threads = 2;
         let control = options.execute.control.clone();
         let conversion = prepare(&archive, &entry, &options).unwrap();
-        let out = AtomicOutput::file(&path).unwrap().sync(false);
+        let mut out = AtomicOutput::file(&path).unwrap().sync(false);
         let stopper = std::thread::spawn(move || {
             while control.done() == 0 {
                 std::thread::yield_now();
             }
             control.cancel();
         });
-        let written = conversion.write(&file_name(&entry), Box::new(out));
+        let written = conversion.write_to(&file_name(&entry), &mut out);
         stopper.join().unwrap();
         match written {
             Ok(report) => {
@@ -600,10 +608,10 @@ fn progress_ends_where_it_was_expected_to() {
                 }
                 let control = options.execute.control.clone();
                 let dir = TempDir::new().unwrap();
-                let out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
+                let mut out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
                 let conversion = prepare(&archive, &entry, &options).unwrap();
                 conversion
-                    .write(&file_name(&entry), Box::new(out.sync(false)))
+                    .write_to(&file_name(&entry), &mut out.sync(false))
                     .unwrap();
                 let (id, done, total) = (entry.spec.id, control.done(), control.total());
                 let passes = if check { 3 } else { 1 };

@@ -193,7 +193,7 @@ fn convert(
         return None;
     }
     let mut out = MemoryOutput::new();
-    let report = conversion.write(&file_name(entry), Box::new(&mut out));
+    let report = conversion.write_to(&file_name(entry), &mut out);
     let report = report.unwrap_or_else(|error| panic!("{context}: {error}"));
     let written = InMemory::written(out.into_files(), &file_name(entry));
     let opened = written.open();

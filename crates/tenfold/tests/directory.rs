@@ -126,10 +126,10 @@ fn a_file_that_the_names_of_others_count_is_missed() {
         options.shards = Some(Shards::Parts(3));
         let scratch = TempDir::new().unwrap();
         let (one, other) = (scratch.path().join("one"), scratch.path().join("other"));
-        let output = AtomicOutput::directory(&one).unwrap().sync(false);
+        let mut output = AtomicOutput::directory(&one).unwrap().sync(false);
         let conversion = prepare(&builder.finish(), &entry, &options).unwrap();
         let name = format!("m.{}", entry.spec.extensions[0]);
-        conversion.write(&name, Box::new(output)).unwrap();
+        conversion.write_to(&name, &mut output).unwrap();
         let open = |path| OpenOptions::new().open(path).unwrap();
         assert_eq!(missing(&open(&one)), [""; 0], "{}", entry.spec.id);
 
@@ -189,9 +189,9 @@ fn round_trip(
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("out");
     options.file_per_tensor = true;
-    let output = AtomicOutput::directory(&path).unwrap().sync(false);
+    let mut output = AtomicOutput::directory(&path).unwrap().sync(false);
     let conversion = prepare(archive, entry, &options).unwrap();
-    conversion.write("", Box::new(output)).unwrap();
+    conversion.write_to("", &mut output).unwrap();
     let opened = OpenOptions::new().open(&path).unwrap();
     let mut findings = opened.findings().iter();
     assert!(findings.all(|finding| finding.severity == Severity::Note));

@@ -185,7 +185,7 @@ fn what_was_split_is_whole_again_when_it_is_merged() {
             options.check = true;
             let mut out = MemoryOutput::new();
             let conversion = prepare(&case.archive, &case.entry, &options).unwrap();
-            let report = match conversion.write(&file_name(&case.entry), Box::new(&mut out)) {
+            let report = match conversion.write_to(&file_name(&case.entry), &mut out) {
                 Ok(report) => report,
                 // Statistics do not go without their parameter.
                 Err(error) if case.entry.spec.id == "primitiv" => {

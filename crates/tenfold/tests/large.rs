@@ -118,7 +118,7 @@ impl Output for Files {
         Ok(None)
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
+    fn commit(&mut self) -> Result<()> {
         Ok(())
     }
 }
@@ -207,7 +207,7 @@ fn every_format_streams_a_tensor_that_no_memory_holds() {
         let mut files = Files::default();
         let name = file_name(&entry);
         (prepare(&archive, &entry, &options).unwrap())
-            .write(&name, Box::new(&mut files))
+            .write_to(&name, &mut files)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         let opened = OpenOptions::new()
             .read_beside(files.open(&name).unwrap(), Some(&name), &files)

@@ -85,7 +85,7 @@ impl Output for Nowhere {
         Ok(None)
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
+    fn commit(&mut self) -> Result<()> {
         Ok(())
     }
 }
@@ -152,10 +152,10 @@ fn two_threads(profile: &Profile) -> ConvertOptions {
 
 fn to_file(from: &Archive, entry: &Entry, options: &ConvertOptions, dir: &TempDir) -> Archive {
     let path = dir.path().join(file_name(entry));
-    let out = AtomicOutput::file(&path).unwrap().sync(false).force(true);
+    let mut out = AtomicOutput::file(&path).unwrap().sync(false).force(true);
     prepare(from, entry, options)
         .unwrap()
-        .write(&file_name(entry), Box::new(out))
+        .write_to(&file_name(entry), &mut out)
         .unwrap();
     OpenOptions::new().mmap(false).open(&path).unwrap()
 }
@@ -197,7 +197,7 @@ fn converting_holds_pieces_whatever_the_size() {
                 }
                 let (_, stream) = on_all_threads(|| {
                     let conversion = prepare(&from, &entry, &options).unwrap();
-                    conversion.write("stream", Box::new(Nowhere)).unwrap()
+                    conversion.write_to("stream", &mut Nowhere).unwrap()
                 });
                 file.max(stream)
             };
@@ -393,10 +393,10 @@ fn a_mapped_file_is_shared_and_stays_mapped_as_long_as_it_is_used() {
         builder.push("t", dtype, &[100_000], bytes.clone()).unwrap();
         let dir = TempDir::new().unwrap();
         let path = dir.path().join(file_name(&entry));
-        let out = AtomicOutput::file(&path).unwrap().sync(false);
+        let mut out = AtomicOutput::file(&path).unwrap().sync(false);
         prepare(&builder.finish(), &entry, &options_for(profile))
             .unwrap()
-            .write(&file_name(&entry), Box::new(out))
+            .write_to(&file_name(&entry), &mut out)
             .unwrap();
 
         let archive = Archive::open(&path).unwrap();

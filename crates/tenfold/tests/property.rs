@@ -192,10 +192,10 @@ fn write_to_disk(
     let text = |error: tenfold::Error| error.to_string();
     let dir = TempDir::new().unwrap();
     let path = dir.path().join(file_name(entry));
-    let out = AtomicOutput::file(&path).map_err(text)?.sync(false);
+    let mut out = AtomicOutput::file(&path).map_err(text)?.sync(false);
     let conversion = prepare(archive, entry, options).map_err(text)?;
     conversion
-        .write(&file_name(entry), Box::new(out))
+        .write_to(&file_name(entry), &mut out)
         .map_err(text)?;
     for mmap in [true, false] {
         let opened = OpenOptions::new().mmap(mmap).open(&path).map_err(text)?;

@@ -87,7 +87,7 @@ fn write_pages(command: &clap::Command, directory: &Path, out: &mut Out<'_>) -> 
         output
             .create(&name, Some(page.len() as u64))?
             .write(&page)?;
-        Box::new(output).commit()?;
+        output.commit()?;
         written += 1;
     }
     let pages = count(written, "manual page");

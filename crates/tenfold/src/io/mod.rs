@@ -220,8 +220,8 @@ pub trait Sink: Send {
 
 /// Where a conversion puts its files. Nothing is visible before [`commit`](Self::commit), and nothing is left without it.
 pub trait Output {
-    /// The name that it was made for, where it has one: a file that is written alone is called so, and the names of
-    /// several are made from it.
+    /// The name that it was made for, where it has one, with links followed: a file that is written alone is called so,
+    /// and the names of several are made from it.
     fn name(&self) -> Option<&str> {
         None
     }
@@ -233,5 +233,5 @@ pub trait Output {
     fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>>;
 
     /// Makes the files visible, all of them.
-    fn commit(self: Box<Self>) -> Result<()>;
+    fn commit(&mut self) -> Result<()>;
 }

@@ -60,7 +60,7 @@ fn write(archive: &Archive, version: &str) -> Result<Vec<u8>> {
     let registry = Registry::standard();
     let conversion = ops::prepare(archive, registry.get("burnpack")?, &options)?;
     let mut output = MemoryOutput::new();
-    conversion.write("out.bpk", Box::new(&mut output))?;
+    conversion.write_to("out.bpk", &mut output)?;
     Ok(output.into_files().remove("out.bpk").unwrap())
 }
 
@@ -657,7 +657,7 @@ fn metadata_of_other_kinds_becomes_text_or_is_dropped() {
     let conversion = ops::prepare(&archive, registry.get("burnpack").unwrap(), &options).unwrap();
     assert_eq!(conversion.losses.len(), 2);
     let mut output = MemoryOutput::new();
-    conversion.write("out.bpk", Box::new(&mut output)).unwrap();
+    conversion.write_to("out.bpk", &mut output).unwrap();
     let again = open(&output.into_files()["out.bpk"]).unwrap();
     assert_eq!(again.metadata().get("epoch"), Some(&Value::Str("3".into())));
     assert_eq!(
@@ -684,7 +684,7 @@ fn ids_and_scalars_survive_other_formats() {
             return;
         };
         let mut output = MemoryOutput::new();
-        ztensor.write("out.zt", Box::new(&mut output)).unwrap();
+        ztensor.write_to("out.zt", &mut output).unwrap();
         let there = Archive::from_bytes(output.into_files().remove("out.zt").unwrap()).unwrap();
         let back = open(&write(&there, "0.23").unwrap()).unwrap();
         for tensor in archive.tensors() {

@@ -55,7 +55,7 @@ fn write(archive: &Archive, own: &[(&str, &str)]) -> Vec<(String, String)> {
     let registry = Registry::standard();
     let conversion = ops::prepare(archive, registry.get("cc4s").unwrap(), &options).unwrap();
     let mut output = MemoryOutput::new();
-    conversion.write("out.yaml", Box::new(&mut output)).unwrap();
+    conversion.write_to("out.yaml", &mut output).unwrap();
     (output.into_files().into_iter())
         .map(|(name, bytes)| (name, String::from_utf8_lossy(&bytes).into_owned()))
         .collect()
@@ -269,9 +269,9 @@ fn text_reads_back_bit_by_bit() {
         options.check = true;
         let registry = Registry::standard();
         let path = directory.path().join("again.yaml");
-        let output = tenfold::io::AtomicOutput::file(&path).unwrap();
+        let mut output = tenfold::io::AtomicOutput::file(&path).unwrap();
         let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
-        conversion.write("again.yaml", Box::new(output)).unwrap();
+        conversion.write_to("again.yaml", &mut output).unwrap();
         let again = Archive::open(path).unwrap();
         let found = again.tensors().next().unwrap().canonical().unwrap();
         assert!(found == expected);
@@ -309,7 +309,7 @@ fn a_nan_that_text_does_not_have_is_refused() {
     let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
     let mut output = MemoryOutput::new();
     let error = conversion
-        .write("out.yaml", Box::new(&mut output))
+        .write_to("out.yaml", &mut output)
         .unwrap_err();
     assert_eq!(error.rule(), "cc4s.text");
     assert_eq!(error.tensor(), Some("t"));

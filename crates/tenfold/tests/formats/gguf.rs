@@ -202,7 +202,7 @@ fn parts_are_written_and_joined_again() {
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
     let conversion = prepare(&archive, registry.get("gguf").unwrap(), &options).unwrap();
-    conversion.write("big.gguf", Box::new(&mut out)).unwrap();
+    conversion.write_to("big.gguf", &mut out).unwrap();
     let files = out.into_files();
     let count = files.len();
     assert!(count > 2, "{count}");
@@ -287,7 +287,7 @@ fn what_quantizing_loses_is_counted() {
         let options = ConvertOptions::default();
         let conversion =
             prepare(&blocks.unwrap(), registry.get("gguf").unwrap(), &options).unwrap();
-        let written = conversion.write("x.gguf", Box::new(MemoryOutput::new()));
+        let written = conversion.write_to("x.gguf", &mut MemoryOutput::new());
         let casts = written.unwrap().casts;
         assert_eq!((casts.numbers, casts.nans), (128, 1), "{kind}");
         assert_eq!((casts.overflows, casts.underflows), (32, 31), "{kind}");

@@ -69,7 +69,7 @@ fn write(archive: &Archive, options: &ConvertOptions) -> Result<Vec<u8>> {
     let conversion = ops::prepare(archive, registry.get("mag")?, options)?;
     conversion.refuse_losses()?;
     let mut output = MemoryOutput::new();
-    conversion.write("out.mag", Box::new(&mut output))?;
+    conversion.write_to("out.mag", &mut output)?;
     Ok(output.into_files().remove("out.mag").unwrap())
 }
 

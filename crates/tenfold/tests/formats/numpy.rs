@@ -49,7 +49,7 @@ fn write(
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut out = MemoryOutput::new();
     let name = format!("written.{format}");
-    prepare(from, Registry::standard().get(format)?, options)?.write(&name, Box::new(&mut out))?;
+    prepare(from, Registry::standard().get(format)?, options)?.write_to(&name, &mut out)?;
     Ok(out.into_files())
 }
 
@@ -160,11 +160,11 @@ fn a_file_and_a_stream_get_the_same_bytes() {
             options.execute.threads = threads;
             let path = directory.path().join(format!("{n}-{threads}.npz"));
             let format = *Registry::standard().get("npz").unwrap();
-            let out = AtomicOutput::file(&path).unwrap();
+            let mut out = AtomicOutput::file(&path).unwrap();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             prepare(&from, &format, &options)
                 .unwrap()
-                .write(&name, Box::new(out))
+                .write_to(&name, &mut out)
                 .unwrap();
             assert!(
                 fs::read(&path).unwrap() == streamed["written.npz"],

@@ -54,7 +54,7 @@ fn write_as(archive: &Archive, to: &str, name: &str, options: &ConvertOptions) -
     let registry = Registry::standard();
     let conversion = ops::prepare(archive, registry.get(to)?, options)?;
     let mut output = MemoryOutput::new();
-    conversion.write(name, Box::new(&mut output))?;
+    conversion.write_to(name, &mut output)?;
     Ok(output.into_files().remove(name).unwrap())
 }
 

@@ -60,7 +60,7 @@ fn write(archive: &Archive, options: &ConvertOptions) -> Result<BTreeMap<String,
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
     let conversion = ops::prepare(archive, registry.get("safetensors").unwrap(), options)?;
-    conversion.write("m.safetensors", Box::new(&mut out))?;
+    conversion.write_to("m.safetensors", &mut out)?;
     Ok(out.into_files())
 }
 

@@ -82,7 +82,7 @@ fn write(
     let conversion = ops::prepare(archive, registry.get("safetensors").unwrap(), &options)?;
     let expected = conversion.file_names(name)?;
     let mut out = MemoryOutput::new();
-    let report = conversion.write(name, Box::new(&mut out))?;
+    let report = conversion.write_to(name, &mut out)?;
     let reported: Vec<_> = report.files.into_iter().map(|(name, _)| name).collect();
     assert_eq!(reported, expected);
     Ok(out.into_files())
@@ -388,9 +388,9 @@ fn files_appear_together_and_the_index_last() {
         let mut options = ConvertOptions::default();
         options.shards = Some(Shards::Size(3200));
         let output = AtomicOutput::file(directory.path().join("out.safetensors"));
-        let output = output.unwrap().sync(false).force(force);
+        let mut output = output.unwrap().sync(false).force(force);
         let conversion = ops::prepare(&whole, entry, &options).unwrap();
-        conversion.write("out.safetensors", Box::new(output))
+        conversion.write_to("out.safetensors", &mut output)
     };
     convert(false).unwrap();
     let back = OpenOptions::new().open(directory.path()).unwrap();

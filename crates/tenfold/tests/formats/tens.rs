@@ -75,7 +75,7 @@ fn options(keys: &[(&str, &str)]) -> ConvertOptions {
 fn convert(from: &Archive, to: &str, options: &ConvertOptions) -> Result<Vec<u8>> {
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
-    ops::prepare(from, registry.get(to)?, options)?.write("value.out", Box::new(&mut out))?;
+    ops::prepare(from, registry.get(to)?, options)?.write_to("value.out", &mut out)?;
     Ok(out.into_files().remove("value.out").unwrap())
 }
 
@@ -287,7 +287,7 @@ fn zeros_of_the_other_sign_do_not_hinder_packing_and_are_told() {
     );
     let report = conversion
         .unwrap()
-        .write("a.tens", Box::new(&mut out))
+        .write_to("a.tens", &mut out)
         .unwrap();
     assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
     assert!(

@@ -49,7 +49,7 @@ fn write(archive: &Archive, options: &ConvertOptions) -> Result<Vec<u8>> {
     let registry = Registry::standard();
     let conversion = ops::prepare(archive, registry.get("ztensor")?, options)?;
     let mut output = MemoryOutput::new();
-    conversion.write("out.zt", Box::new(&mut output))?;
+    conversion.write_to("out.zt", &mut output)?;
     Ok(output.into_files().remove("out.zt").unwrap())
 }
 
@@ -455,7 +455,7 @@ fn damaged_entries_are_not_listed_again() {
         options.sparse = sparse;
         let conversion = ops::prepare(&damaged, registry.get("tens").unwrap(), &options).unwrap();
         let error = conversion
-            .write("x.tens", Box::new(MemoryOutput::new()))
+            .write_to("x.tens", &mut MemoryOutput::new())
             .unwrap_err();
         assert_eq!(
             (error.kind(), error.tensor()),

@@ -296,7 +296,7 @@ pub fn write_to_memory(
     options: &ConvertOptions,
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut out = MemoryOutput::new();
-    prepare(from, entry, options)?.write(&file_name(entry), Box::new(&mut out))?;
+    prepare(from, entry, options)?.write_to(&file_name(entry), &mut out)?;
     Ok(out.into_files())
 }
 

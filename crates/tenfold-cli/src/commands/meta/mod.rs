@@ -142,6 +142,6 @@ fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
     let mut file = output.create(&name, None)?;
     ops::write_metadata_json(&metadata, &mut |piece| file.write(piece.as_bytes()))?;
     drop(file);
-    Box::new(output).commit()?;
+    output.commit()?;
     Ok(Exit::Done)
 }

@@ -80,7 +80,7 @@ impl Shown<'_> {
                 written => written?,
             }
         }
-        Ok(Box::new(output).commit()?)
+        Ok(output.commit()?)
     }
 
     fn write(&self, out: &mut Out<'_>) -> Result<()> {

@@ -290,15 +290,19 @@ impl<'a> Request<'a> {
     ) -> Result<Report> {
         // First, so that whatever is there when the signal comes is removed.
         signal::cancel(control.clone())?;
-        let output = match is_directory(self.output) {
-            true => AtomicOutput::directory(self.output)?,
-            false => AtomicOutput::file(self.output)?.force(self.writing.force),
-        }
-        .sync(!self.writing.no_sync);
-        let name = self.name_in_directory(target);
+        let output = if is_directory(self.output) {
+            AtomicOutput::directory(self.output)?
+        } else {
+            AtomicOutput::file(self.output)?.force(self.writing.force)
+        };
+        let mut output = output.sync(!self.writing.no_sync);
+        let name = match output.main_name() {
+            "" => self.name_in_directory(target),
+            name => name.to_owned(),
+        };
         let shown = !self.writing.no_progress && !self.writing.quiet;
         let bar = shown.then(|| Progress::watch(control.clone()));
-        let result = conversion.write(&name, Box::new(output));
+        let result = conversion.write_to(&name, &mut output);
         drop(bar);
         result.map_err(|error| self.about(&error))
     }

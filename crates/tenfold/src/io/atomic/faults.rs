@@ -109,13 +109,13 @@ impl<'c> Case<'c> {
         fs::create_dir(case.scratch.0.join("out")).unwrap();
         let input = case.scratch.0.join("in").join(case.name());
         let source = case.source();
-        let out = AtomicOutput::file(&input).unwrap().sync(false);
+        let mut out = AtomicOutput::file(&input).unwrap().sync(false);
         let mut options = case.options();
         options.file_per_tensor = false;
         options.shards = None;
         let name = case.name();
         (prepare(&source, entry, &options).unwrap())
-            .write(&name, Box::new(out))
+            .write_to(&name, &mut out)
             .unwrap();
         case
     }
@@ -172,11 +172,15 @@ impl<'c> Case<'c> {
         let input = self.scratch.0.join("in").join(self.name());
         let archive = OpenOptions::new().mmap(false).open(input)?;
         let conversion = prepare(&archive, self.entry, &self.options())?;
-        let out = match self.way {
+        let mut out = match self.way {
             Way::Directory => AtomicOutput::directory(self.out().join("all"))?,
             _ => AtomicOutput::file(self.out().join(self.name()))?.force(self.replaces()),
         };
-        conversion.write(&self.name(), Box::new(out)).map(drop)
+        let name = match out.main_name() {
+            "" => self.name(),
+            name => name.to_owned(),
+        };
+        conversion.write_to(&name, &mut out).map(drop)
     }
 
     /// What is in the directory of the output, the files of a directory in it under both names.
@@ -313,7 +317,7 @@ fn an_old_file_that_cannot_be_put_back_is_kept() {
             let mut sink = out.create(name, None)?;
             sink.write(b"new")
         });
-        let result = begun.and_then(|()| Box::new(out).commit());
+        let result = begun.and_then(|()| out.commit());
         assert!(faults.failed().is_some(), "nothing had to be put back");
         drop(faults);
         // There is another way for some, and some fail before anything is replaced.
@@ -345,7 +349,7 @@ fn a_pipe_is_neither_opened_nor_replaced() {
     let abandoned = pipe(".a.zt.1-0.tenfold-partial");
     let mut out = AtomicOutput::file(scratch.0.join("a.zt")).unwrap();
     out.create("a.zt", None).unwrap().write(b"new").unwrap();
-    Box::new(out).commit().unwrap();
+    out.commit().unwrap();
     assert!(abandoned.symlink_metadata().is_ok());
 
     let target = pipe("b.zt");

@@ -411,7 +411,7 @@ impl Output for AtomicOutput {
         Ok(Some(Arc::new(FileSource::from_file(file, target)?)))
     }
 
-    fn commit(mut self: Box<Self>) -> Result<()> {
+    fn commit(&mut self) -> Result<()> {
         self.sync_files()?;
         match self.is_new_directory {
             true => self.name_directory(),

@@ -58,7 +58,7 @@ fn a_temporary_name_is_exchanged_for_the_real_one() {
     let out = scratch.output("a.zt", "new");
     assert_eq!(scratch.names().len(), 1);
     assert!(scratch.names()[0].ends_with(SUFFIX));
-    Box::new(out).commit().unwrap();
+    out.commit().unwrap();
     assert_eq!(scratch.names(), ["a.zt"]);
 }
 
@@ -70,7 +70,7 @@ fn a_temporary_file_is_removed_when_nothing_comes_of_it() {
 
     fs::write(scratch.0.join("a.zt"), "theirs").unwrap();
     let out = scratch.output("a.zt", "new");
-    assert_eq!(Box::new(out).commit().unwrap_err().rule(), "file.exists");
+    assert_eq!(out.commit().unwrap_err().rule(), "file.exists");
     assert_eq!(scratch.names(), ["a.zt"]);
     assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"theirs");
 }
@@ -80,7 +80,7 @@ fn force_replaces_in_one_step() {
     let scratch = Scratch::new("force");
     fs::write(scratch.0.join("a.zt"), "old").unwrap();
     let out = scratch.output("a.zt", "new").force(true);
-    Box::new(out).commit().unwrap();
+    out.commit().unwrap();
     assert_eq!(scratch.names(), ["a.zt"]);
     assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"new");
 }
@@ -105,7 +105,7 @@ fn a_file_may_have_a_name_as_long_as_the_system_takes() {
                 out = out.force(force).sync(false);
                 // With another one, so that what is there is kept under a temporary name.
                 fill(&mut out, &["a.zt".into(), name.clone()]);
-                Box::new(out).commit().unwrap();
+                out.commit().unwrap();
                 assert_eq!(scratch.names(), ["a.zt", name.as_str()], "{len} {lacks:?}");
             }
             fs::remove_file(scratch.0.join(&name)).unwrap();
@@ -149,17 +149,17 @@ fn what_replaces_a_file_is_nobody_elses_until_it_has_its_permissions() {
             fill(&mut out, &["a.zt".into()]);
             let file = out.pending[0].file.as_ref().unwrap();
             assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o600, "{lacks:?}");
-            Box::new(out).commit().unwrap();
+            out.commit().unwrap();
             assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode);
 
             // The same for a directory that takes the place of an empty one.
             let target = scratch.0.join("all");
             fs::create_dir(&target).unwrap();
             fs::set_permissions(&target, fs::Permissions::from_mode(mode | 0o700)).unwrap();
-            let out = AtomicOutput::directory(&target).unwrap();
+            let mut out = AtomicOutput::directory(&target).unwrap();
             let staging = fs::metadata(&out.directory).unwrap();
             assert_eq!(staging.mode() & 0o7777, 0o700);
-            Box::new(out).commit().unwrap();
+            out.commit().unwrap();
             assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode | 0o700);
         }
     }
@@ -171,7 +171,7 @@ fn what_replaces_a_file_is_nobody_elses_until_it_has_its_permissions() {
 fn several_files_are_written_by_one_output_at_a_time() {
     let scratch = Scratch::new("claim");
     let output = |name: &str| {
-        let out = AtomicOutput::file(scratch.0.join(name)).unwrap();
+        let mut out = AtomicOutput::file(scratch.0.join(name)).unwrap();
         out.force(true).sync(false)
     };
     let set = ["m-1.zt".to_owned(), "m-2.zt".into(), "m.index".into()];
@@ -189,16 +189,16 @@ fn several_files_are_written_by_one_output_at_a_time() {
     let mut second = output("m.index");
     fill(&mut second, &set);
     fill(&mut first, &set[1..]);
-    let error = Box::new(first).commit().unwrap_err();
+    let error = first.commit().unwrap_err();
     assert_eq!(error.rule(), "file.busy");
-    Box::new(second).commit().unwrap();
+    second.commit().unwrap();
     assert_eq!(scratch.names(), set);
     // Others in the same directory, and the next ones, are not concerned.
     let (mut third, mut fourth) = (output("m.zt"), output("n.zt"));
     fill(&mut third, &set);
     fill(&mut fourth, &["n-1.zt".into(), "n.zt".into()]);
     drop(third);
-    Box::new(fourth).commit().unwrap();
+    fourth.commit().unwrap();
     assert_eq!(scratch.names().len(), 5);
 }
 
@@ -221,7 +221,7 @@ fn threads_that_write_the_same_files_leave_those_of_one() {
                         let mut sink = out.create(name, None)?;
                         sink.write(content.as_bytes())
                     });
-                    match begun.and_then(|()| Box::new(out).commit()) {
+                    match begun.and_then(|()| out.commit()) {
                         Ok(()) => _ = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
                         Err(error) => assert_eq!(error.rule(), "file.busy", "{error}"),
                     }
@@ -285,7 +285,7 @@ fn files_of_a_new_directory_are_closed_and_read_back() {
     }
     let error = out.create("t0.npy", None).map(drop).unwrap_err();
     assert!(error.message().contains("begun already"), "{error}");
-    Box::new(out).commit().unwrap();
+    out.commit().unwrap();
     for name in &names {
         let path = scratch.0.join("all").join(name);
         assert_eq!(fs::read(path).unwrap(), name.as_bytes());

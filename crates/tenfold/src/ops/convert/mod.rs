@@ -9,7 +9,7 @@ pub use prepare::prepare;
 use core::fmt;
 
 use crate::archive::Archive;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Checksums, Compression, Effect, ExecuteOptions, Format, Loss, Plan, PlanOptions, Profile,
     Registry, execute,
@@ -81,7 +81,7 @@ impl Default for ConvertOptions {
 }
 
 /// A conversion that is ready to be carried out: what it will write, and what would be lost.
-#[must_use = "nothing is written before `write`"]
+#[must_use = "nothing is written before one of its `write` methods is called"]
 #[non_exhaustive]
 pub struct Conversion {
     /// The version that will be written.
@@ -144,14 +144,32 @@ impl Conversion {
         self.adapted.tensors.len()
     }
 
-    /// Writes the files, looks at them again, and makes them visible.
-    ///
-    /// An output that was made for a file has its name ([`Output::name`]), and that counts, as it does for a link that
-    /// leads to another one. `file_name` is for outputs without a name, such as a directory.
-    pub fn write(self, file_name: &str, mut out: Box<dyn Output + '_>) -> Result<Report> {
+    /// Writes a file at `path`, and what belongs to it beside it. It appears whole or not at all, and replaces nothing.
+    #[cfg(feature = "std")]
+    pub fn write_file(self, path: impl AsRef<std::path::Path>) -> Result<Report> {
+        let mut out = crate::io::AtomicOutput::file(path)?;
+        let name = out.main_name().to_owned();
+        self.write_to(&name, &mut out)
+    }
+
+    /// Writes a new directory at `path`, with a file that is called `name` in it, or several whose names are made from
+    /// that one. It appears whole or not at all; one that is there is taken if it is empty.
+    #[cfg(feature = "std")]
+    pub fn write_directory(self, path: impl AsRef<std::path::Path>, name: &str) -> Result<Report> {
+        let mut out = crate::io::AtomicOutput::directory(path)?;
+        self.write_to(name, &mut out)
+    }
+
+    /// Writes the files to an output, looks at them again, and makes them visible. A file that is written alone is called
+    /// `name`, and the names of several are made from it; an output that was made for one name
+    /// ([`Output::name`]) takes no other.
+    pub fn write_to(self, name: &str, out: &mut dyn Output) -> Result<Report> {
         self.refuse_losses()?;
-        let file_name = out.name().unwrap_or(file_name).to_owned();
-        let report = self.write_uncommitted(&file_name, &mut *out)?;
+        if let Some(made_for) = out.name().filter(|made_for| *made_for != name) {
+            let message = format!("the output was made for {made_for:?}, not for {name:?}");
+            return Err(Error::argument(message));
+        }
+        let report = self.write_uncommitted(name, out)?;
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.execute.control.advance(0)?;
         out.commit()?;
