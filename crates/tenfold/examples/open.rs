@@ -3,6 +3,7 @@
 //! What opening means: the file is mapped, recognized and described, every tensor of it can be asked for, and no
 //! tensor data has been read.
 
+#![allow(unsafe_code, reason = "nobody changes the file that is measured")]
 #![allow(clippy::print_stdout, reason = "the time is what it prints")]
 
 use std::time::Instant;
@@ -16,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut best = u128::MAX;
     for _ in 0..runs.parse()? {
         let start = Instant::now();
-        let archive = Archive::open(file)?;
+        // SAFETY: nobody changes the file that is measured.
+        let archive = unsafe { Archive::map(file)? };
         best = best.min(start.elapsed().as_nanos());
         // Given back outside of the measured time.
         drop(archive);

@@ -3,7 +3,7 @@
 //! # Open a file and read it
 //!
 //! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it is
-//! asked for: [`typed`](crate::Tensor::typed) gives numbers of a Rust type, in the memory of the mapped file where that is
+//! asked for: [`typed`](crate::Tensor::typed) gives numbers of a Rust type, in the memory of a mapped file where that is
 //! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file has;
 //! [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
 //!

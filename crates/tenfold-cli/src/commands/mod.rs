@@ -166,7 +166,6 @@ pub(crate) fn options(opening: &Opening) -> OpenOptions {
 /// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
 fn reading_options(reading: &Reading) -> OpenOptions {
     OpenOptions::new()
-        .mmap(false)
         .format(reading.from.as_deref())
         .assume_dtype(reading.assume)
 }

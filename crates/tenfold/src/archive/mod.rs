@@ -3,6 +3,8 @@
 mod builder;
 #[cfg(feature = "std")]
 mod directory;
+#[cfg(feature = "mmap")]
+mod mapped;
 mod names;
 mod open;
 mod sliced;

@@ -14,7 +14,7 @@ use crate::prelude::*;
 ///
 /// ```no_run
 /// use tenfold::OpenOptions;
-/// let archive = OpenOptions::new().mmap(false).strict(true).open("model.zt")?;
+/// let archive = OpenOptions::new().strict(true).open("model.zt")?;
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,8 @@ pub struct OpenOptions {
     pub(super) registry: Registry,
     format: Option<String>,
     limits: Limits,
-    no_mmap: bool,
+    #[cfg(feature = "std")]
+    pub(super) access: crate::io::Access,
     pub(super) strict: bool,
     no_checksums: bool,
     salvage: bool,
@@ -30,7 +31,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The defaults: the format is detected, files are mapped, deviations are tolerated, checksums of headers are checked.
+    /// The defaults: the format is detected, deviations are tolerated, checksums of headers are checked.
     pub fn new() -> Self {
         Self::default()
     }
@@ -53,16 +54,6 @@ impl OpenOptions {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
-        self
-    }
-
-    /// Whether files are mapped, so that tensors are read without a copy. A file that is longer than memory can be, 2 GiB
-    /// on machines of 32 bits, is never mapped.
-    ///
-    /// A process that truncates a mapped file makes its readers fail with a signal. Without mapping, that is an error.
-    #[must_use]
-    pub fn mmap(mut self, mmap: bool) -> Self {
-        self.no_mmap = !mmap;
         self
     }
 
@@ -100,15 +91,16 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data.
+    /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data; that is
+    /// read from the file when it is asked for. See [`map`](Self::map) for reading without a copy.
     #[cfg(feature = "std")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
         if path.is_dir() {
             return self.open_directory(path);
         }
-        let source = crate::io::open_source(path, !self.no_mmap)?;
-        let siblings = crate::io::DirectorySiblings::of(path, !self.no_mmap);
+        let source = crate::io::open_source(path, self.access)?;
+        let siblings = crate::io::DirectorySiblings::with(path, self.access);
         let name = path.file_name().map(|name| name.to_string_lossy());
         let archive = self.describe(source, name.as_deref(), Some(&siblings))?;
         Ok(archive.opened_by(path))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Siblings, Source, check_range, fault, zeros};
+use crate::io::{Siblings, Source, as_size, check_range, fault, too_long};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -67,9 +67,9 @@ impl Source for FileSource {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(self.len, &range)?;
-        let mut buffer = zeros(range.end - range.start)?;
-        self.read_into(range.start, &mut buffer)?;
-        Ok(buffer.into())
+        let mut buffer = Aligned::zeros(range.end - range.start)?;
+        self.read_into(range.start, buffer.as_mut())?;
+        Ok(Bytes::from_owner(buffer))
     }
 
     fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
@@ -87,6 +87,40 @@ impl Source for FileSource {
 
     fn as_file(&self) -> Option<&File> {
         Some(&self.file)
+    }
+}
+
+/// Memory that begins where any number may, so that what is read into it can be used as numbers without a copy.
+struct Aligned {
+    words: Vec<u128>,
+    len: usize,
+}
+
+impl Aligned {
+    fn zeros(len: u64) -> Result<Self> {
+        let words = as_size(len.div_ceil(16))?;
+        let mut aligned = Self {
+            words: Vec::new(),
+            len: as_size(len)?,
+        };
+        let reserved = aligned.words.try_reserve_exact(words);
+        reserved.map_err(|cause| too_long(len).because(cause))?;
+        aligned.words.resize(words, 0);
+        Ok(aligned)
+    }
+}
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.words);
+        bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl AsMut<[u8]> for Aligned {
+    fn as_mut(&mut self) -> &mut [u8] {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.words);
+        bytes.get_mut(..self.len).unwrap_or_default()
     }
 }
 
@@ -154,17 +188,32 @@ fn write_all_by(
 #[derive(Clone, Debug)]
 pub struct DirectorySiblings {
     directory: PathBuf,
-    mapped: bool,
+    access: Access,
+}
+
+/// How files are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Access {
+    /// By positioned reads.
+    #[default]
+    Read,
+    /// Through a mapping, where their length is one that memory can have: with 32 bits, up to 2 GiB.
+    #[cfg(feature = "mmap")]
+    Map(crate::io::Unchanged),
 }
 
 impl DirectorySiblings {
-    /// The files beside `path`. `mapped`: they are mapped when they are opened.
-    pub fn of(path: impl AsRef<Path>, mapped: bool) -> Self {
-        let directory = match path.as_ref().parent() {
+    /// The files beside `path`.
+    pub fn of(path: impl AsRef<Path>) -> Self {
+        Self::with(path.as_ref(), Access::Read)
+    }
+
+    pub(crate) fn with(path: &Path, access: Access) -> Self {
+        let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        Self { directory, mapped }
+        Self { directory, access }
     }
 }
 
@@ -197,19 +246,20 @@ impl Siblings for DirectorySiblings {
                 format!("{name:?} is not the plain name of a file beside it"),
             ));
         }
-        open_source(&self.directory.join(name), self.mapped)
+        open_source(&self.directory.join(name), self.access)
     }
 }
 
-/// Opens a file, mapped if that is wanted and its length is one that memory can have: with 32 bits, up to 2 GiB.
-pub(crate) fn open_source(path: &Path, mapped: bool) -> Result<Arc<dyn Source>> {
+/// Opens a file.
+pub(crate) fn open_source(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
     let file = FileSource::open(path)?;
-    #[cfg(feature = "mmap")]
-    if mapped && crate::io::as_size(file.len()).is_ok() {
-        return Ok(Arc::new(crate::io::map_file(file)?));
+    match access {
+        #[cfg(feature = "mmap")]
+        Access::Map(unchanged) if crate::io::as_size(file.len()).is_ok() => {
+            Ok(Arc::new(crate::io::map_unchanged(file, unchanged)?))
+        }
+        _ => Ok(Arc::new(file)),
     }
-    let _ = mapped;
-    Ok(Arc::new(file))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Mapped files: the only `unsafe` of the library.
+//! Mapped files: the only `unsafe` of the library, but for the promise that its users make.
 
 #![allow(unsafe_code)]
 
@@ -17,11 +17,32 @@ pub struct MappedFile {
     file: FileSource,
 }
 
+/// The promise of whoever asked for mapped files that nobody changes them meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unchanged(());
+
+impl Unchanged {
+    /// # Safety
+    ///
+    /// No file that is mapped by this promise is shortened or written to as long as it is mapped.
+    pub(crate) unsafe fn promised() -> Self {
+        Self(())
+    }
+}
+
 /// Maps a file: its bytes are read without a copy.
 ///
-/// Another process that truncates the file while it is mapped makes the next access fail with a signal. Whoever
-/// cannot exclude that reads with [`FileSource`] instead.
-pub fn map_file(file: FileSource) -> Result<MappedFile> {
+/// # Safety
+///
+/// As long as what is returned, or any bytes that were read from it, exist, no process may shorten the file or write to it.
+/// One that is shortened makes the next access fail with a signal; one that is written to changes memory that Rust takes
+/// to be constant. Whoever cannot promise that reads with [`FileSource`] instead.
+pub unsafe fn map_file(file: FileSource) -> Result<MappedFile> {
+    // SAFETY: what the caller promises is what is asked for.
+    map_unchanged(file, unsafe { Unchanged::promised() })
+}
+
+pub(crate) fn map_unchanged(file: FileSource, _: Unchanged) -> Result<MappedFile> {
     // Mapping nothing is an error on most systems.
     let bytes = if file.is_empty() {
         Bytes::new()
@@ -31,8 +52,7 @@ pub fn map_file(file: FileSource) -> Result<MappedFile> {
             .as_file()
             .ok_or_else(|| fail(std::io::ErrorKind::Unsupported.into()))?;
         // SAFETY: the mapping is private and read-only, and we never write to a file that we opened for reading:
-        // conversions go to a new file. That no other process shrinks or changes it is for the caller to uphold, as
-        // the documentation of this function and of `OpenOptions::mmap` says.
+        // conversions go to a new file. That no other process shortens or changes it was promised.
         let map =
             unsafe { memmap2::MmapOptions::new().map_copy_read_only(handle) }.map_err(fail)?;
         Bytes::from_owner(map)

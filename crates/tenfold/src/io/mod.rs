@@ -23,6 +23,7 @@ use bytes::Bytes;
 #[cfg(feature = "std")]
 pub use atomic::AtomicOutput;
 #[cfg(feature = "std")]
+pub(crate) use file::Access;
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
 pub(crate) use file::{open_source, write_all_at};
@@ -30,6 +31,8 @@ pub use limits::Limits;
 pub use memory::MemoryOutput;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file};
+#[cfg(feature = "mmap")]
+pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
 pub use reader::Reader;

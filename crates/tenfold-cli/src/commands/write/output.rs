@@ -190,7 +190,7 @@ fn refuse_leftovers(paths: &[PathBuf]) -> Result<()> {
         return Ok(());
     };
     // What cannot be opened names nothing.
-    let Ok(old) = OpenOptions::new().mmap(false).open(main) else {
+    let Ok(old) = OpenOptions::new().open(main) else {
         return Ok(());
     };
     let directory = main.parent().unwrap_or(Path::new(""));

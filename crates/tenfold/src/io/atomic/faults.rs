@@ -170,7 +170,7 @@ impl<'c> Case<'c> {
     /// The conversion, from opening its input to the visible output.
     fn convert(&self) -> Result<()> {
         let input = self.scratch.0.join("in").join(self.name());
-        let archive = OpenOptions::new().mmap(false).open(input)?;
+        let archive = OpenOptions::new().open(input)?;
         let conversion = prepare(&archive, self.entry, &self.options())?;
         let mut out = match self.way {
             Way::Directory => AtomicOutput::directory(self.out().join("all"))?,
