@@ -517,10 +517,10 @@ fn a_directory_that_a_dead_process_left_is_removed() {
     let stale = dir.path().join(".out.4294967294-0.tenfold-partial");
     fs::create_dir(&stale).unwrap();
     fs::write(stale.join("a.tens"), "partial").unwrap();
-    let mut first = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    let first = AtomicOutput::directory(dir.path().join("out")).unwrap();
     assert!(!stale.exists());
     // One that is being written is not abandoned.
-    let mut second = AtomicOutput::directory(dir.path().join("out")).unwrap();
+    let second = AtomicOutput::directory(dir.path().join("out")).unwrap();
     assert_eq!(names(dir.path()).len(), 2);
     drop((first, second));
     assert_eq!(names(dir.path()), [""; 0]);
@@ -608,7 +608,7 @@ fn progress_ends_where_it_was_expected_to() {
                 }
                 let control = options.execute.control.clone();
                 let dir = TempDir::new().unwrap();
-                let mut out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
+                let out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
                 let conversion = prepare(&archive, &entry, &options).unwrap();
                 conversion
                     .write_to(&file_name(&entry), &mut out.sync(false))

@@ -35,7 +35,7 @@ fn an_empty_directory_is_taken_and_a_full_one_is_not() {
     let beside = || fs::read_dir(scratch.path()).unwrap().count();
 
     // Somebody else was first: what is there stays, and nothing else does.
-    let late = write().unwrap();
+    let mut late = write().unwrap();
     fs::write(path.join("mine"), "old").unwrap();
     late.commit().unwrap_err();
     assert_eq!(fs::read(path.join("mine")).unwrap(), b"old");

@@ -553,7 +553,9 @@ fn fields_come_back_from_other_formats_unless_they_are_known() {
         let fields: Metadata = (fields.iter())
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
-        tensor.metadata.push("burn.fields", Value::Map(fields.into()));
+        tensor
+            .metadata
+            .push("burn.fields", Value::Map(fields.into()));
         let mut builder = ArchiveBuilder::new();
         builder.push_info(tensor).unwrap();
         builder.finish()

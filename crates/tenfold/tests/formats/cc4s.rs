@@ -308,9 +308,7 @@ fn a_nan_that_text_does_not_have_is_refused() {
     let archive = builder.finish();
     let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
     let mut output = MemoryOutput::new();
-    let error = conversion
-        .write_to("out.yaml", &mut output)
-        .unwrap_err();
+    let error = conversion.write_to("out.yaml", &mut output).unwrap_err();
     assert_eq!(error.rule(), "cc4s.text");
     assert_eq!(error.tensor(), Some("t"));
     assert!(error.message().contains("0x7ff8000000000001"), "{error}");

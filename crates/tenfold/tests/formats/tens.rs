@@ -285,10 +285,7 @@ fn zeros_of_the_other_sign_do_not_hinder_packing_and_are_told() {
         registry.get("tens").unwrap(),
         &options(&[("pack", "auto")]),
     );
-    let report = conversion
-        .unwrap()
-        .write_to("a.tens", &mut out)
-        .unwrap();
+    let report = conversion.unwrap().write_to("a.tens", &mut out).unwrap();
     assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
     assert!(
         report.notes[0].contains("1 of its zeros"),

@@ -55,7 +55,7 @@ impl Drop for Scratch {
 #[test]
 fn a_temporary_name_is_exchanged_for_the_real_one() {
     let scratch = Scratch::new("exchange");
-    let out = scratch.output("a.zt", "new");
+    let mut out = scratch.output("a.zt", "new");
     assert_eq!(scratch.names().len(), 1);
     assert!(scratch.names()[0].ends_with(SUFFIX));
     out.commit().unwrap();
@@ -69,7 +69,7 @@ fn a_temporary_file_is_removed_when_nothing_comes_of_it() {
     assert_eq!(scratch.names(), [""; 0]);
 
     fs::write(scratch.0.join("a.zt"), "theirs").unwrap();
-    let out = scratch.output("a.zt", "new");
+    let mut out = scratch.output("a.zt", "new");
     assert_eq!(out.commit().unwrap_err().rule(), "file.exists");
     assert_eq!(scratch.names(), ["a.zt"]);
     assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"theirs");
@@ -79,7 +79,7 @@ fn a_temporary_file_is_removed_when_nothing_comes_of_it() {
 fn force_replaces_in_one_step() {
     let scratch = Scratch::new("force");
     fs::write(scratch.0.join("a.zt"), "old").unwrap();
-    let out = scratch.output("a.zt", "new").force(true);
+    let mut out = scratch.output("a.zt", "new").force(true);
     out.commit().unwrap();
     assert_eq!(scratch.names(), ["a.zt"]);
     assert_eq!(fs::read(scratch.0.join("a.zt")).unwrap(), b"new");
@@ -111,7 +111,7 @@ fn a_file_may_have_a_name_as_long_as_the_system_takes() {
             fs::remove_file(scratch.0.join(&name)).unwrap();
             let mut out = AtomicOutput::directory(scratch.0.join(&name)).unwrap();
             fill(&mut out, &["t.npy".into()]);
-            Box::new(out.sync(false)).commit().unwrap();
+            out.sync(false).commit().unwrap();
             assert_eq!(scratch.names(), ["a.zt", name.as_str()], "{len} {lacks:?}");
         }
     }
@@ -171,7 +171,7 @@ fn what_replaces_a_file_is_nobody_elses_until_it_has_its_permissions() {
 fn several_files_are_written_by_one_output_at_a_time() {
     let scratch = Scratch::new("claim");
     let output = |name: &str| {
-        let mut out = AtomicOutput::file(scratch.0.join(name)).unwrap();
+        let out = AtomicOutput::file(scratch.0.join(name)).unwrap();
         out.force(true).sync(false)
     };
     let set = ["m-1.zt".to_owned(), "m-2.zt".into(), "m.index".into()];
