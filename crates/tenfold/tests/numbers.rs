@@ -138,7 +138,7 @@ fn every_fixture_equals_itself_and_has_figures() {
         for change in &diff.changes {
             // Only what cannot be read is not known to be equal.
             assert!(
-                matches!(change.kind, ChangeKind::Unreadable(_)),
+                matches!(change.kind, ChangeKind::Unreadable { .. }),
                 "{}: {change:?}",
                 case.title()
             );

@@ -34,7 +34,8 @@ pub use complete::{Incomplete, incomplete};
 pub use convert::{Conversion, ConvertOptions, Report, prepare};
 pub use dequantize::dequantize;
 pub use diff::{
-    Change, ChangeKind, Diff, DiffOptions, Difference, First, MetadataChange, Side, Tolerance, diff,
+    Change, ChangeKind, Diff, DiffOptions, Difference, First, MetadataChange, Side, Tolerance,
+    Which, diff,
 };
 #[cfg(feature = "digest")]
 pub use digest::{CONTENT_VERSION, Digests, digest};

@@ -44,7 +44,7 @@ fn json_change(change: &Change, json: &mut Json<'_>) -> io::Result<()> {
         }
         match &change.kind {
             ChangeKind::Changed(Some(values)) => json_values(values, json.key("values")?),
-            ChangeKind::Unreadable(error) => json.text("error", Some(&error.to_string())),
+            ChangeKind::Unreadable { error, .. } => json.text("error", Some(&error.to_string())),
             _ => Ok(()),
         }
     })

@@ -7,7 +7,7 @@ mod text;
 use std::io::Write;
 use std::path::Path;
 
-use tenfold::ops::{self, Change, ChangeKind, Diff, DiffOptions, Tolerance};
+use tenfold::ops::{self, Change, ChangeKind, Diff, DiffOptions, Tolerance, Which};
 use tenfold::{Archive, ErrorKind};
 
 use crate::args::DiffArgs;
@@ -37,10 +37,12 @@ pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
     }
     let diff = compare(&a, &b, args)?;
     for change in &diff.changes {
-        if let ChangeKind::Unreadable(error) = &change.kind {
-            // Which of both it is, the error knows by its format and its bytes.
-            let (a, b) = (args.a.display(), args.b.display());
-            say(format_args!("{a} or {b}: {error}"));
+        if let ChangeKind::Unreadable { of, error } = &change.kind {
+            let file = match of {
+                Which::First => &args.a,
+                Which::Second => &args.b,
+            };
+            say(format_args!("{}: {error}", file.display()));
         }
     }
     if args.json && !args.quiet {
@@ -76,7 +78,7 @@ fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
 }
 
 fn exit(diff: &Diff) -> Exit {
-    let unreadable = |change: &Change| matches!(change.kind, ChangeKind::Unreadable(_));
+    let unreadable = |change: &Change| matches!(change.kind, ChangeKind::Unreadable { .. });
     if diff.changes.iter().any(unreadable) {
         Exit::Trouble
     } else if diff.is_equal() {

@@ -110,7 +110,7 @@ fn outcome(change: &Change) -> String {
         {
             ": other bytes".into()
         }
-        ChangeKind::Unreadable(_) => ": cannot be read".into(),
+        ChangeKind::Unreadable { .. } => ": cannot be read".into(),
         _ => String::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{DiffOptions, Pair, same_type};
+use super::{DiffOptions, Pair, Trouble, Which, same_type};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::format::{Control, Form, Want};
@@ -52,12 +52,13 @@ impl How {
         self,
         archives: (&'a Archive, &'a Archive),
         (a_tensor, b_tensor): &Pair<'_>,
-    ) -> Result<Option<Vec<[View<'a>; 2]>>> {
+    ) -> Result<Option<Vec<[View<'a>; 2]>>, Trouble> {
         let (left, right) = (archives.0.data(), archives.1.data());
         let (a, b) = (a_tensor.info(), b_tensor.info());
-        let both = |a: Result<View<'a>>, b: Result<View<'a>>| -> Result<[View<'a>; 2]> {
-            let a = a.map_err(|error| a_tensor.blame(error))?;
-            Ok([a, b.map_err(|error| b_tensor.blame(error))?])
+        let both = |a: Result<View<'a>>, b: Result<View<'a>>| -> Result<[View<'a>; 2], Trouble> {
+            let a = a.map_err(|error| Trouble::of(Which::First, a_tensor, error))?;
+            let b = b.map_err(|error| Trouble::of(Which::Second, b_tensor, error))?;
+            Ok([a, b])
         };
         if self == How::Stored {
             let stored = |part| {
@@ -69,7 +70,7 @@ impl How {
             };
             return (0..a.parts.len())
                 .map(stored)
-                .collect::<Result<_>>()
+                .collect::<Result<_, _>>()
                 .map(Some);
         }
         if !matches!(a.layout, Layout::Opaque { .. }) && !matches!(b.layout, Layout::Opaque { .. })
@@ -136,7 +137,7 @@ pub(super) fn compare(
     chosen: &[usize],
     how: How,
     options: &DiffOptions,
-) -> Vec<Result<bool>> {
+) -> Vec<Result<bool, Trouble>> {
     let pass = Pass {
         archives: (a, b),
         pairs,
@@ -168,7 +169,7 @@ impl<'a> Pass<'a> {
         pair.ok_or_else(|| Error::argument("no such tensor"))
     }
 
-    fn open_pair(&self, pair: &'a Pair<'a>) -> Result<Job<'a>> {
+    fn open_pair(&self, pair: &'a Pair<'a>) -> Result<Job<'a>, Trouble> {
         let views = self.how.views(self.archives, pair)?;
         let same_lengths = |views: &[[View<'_>; 2]]| views.iter().all(|[a, b]| a.len() == b.len());
         let views = views.filter(|views| same_lengths(views));
@@ -190,9 +191,9 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> Work for Pass<'a> {
-    type Job = Result<Job<'a>>;
-    type Part = Result<bool>;
-    type Outcome = Result<bool>;
+    type Job = Result<Job<'a>, Trouble>;
+    type Part = Result<bool, Trouble>;
+    type Outcome = Result<bool, Trouble>;
     type Scratch = [Vec<u8>; 2];
 
     fn open(&self, index: usize) -> Self::Job {
@@ -246,9 +247,9 @@ fn same_bytes(
     scratch: &mut [Vec<u8>; 2],
     job: &Job<'_>,
     control: &Control,
-) -> Result<bool> {
-    let of_a = |error| job.pair.0.blame(error);
-    let of_b = |error| job.pair.1.blame(error);
+) -> Result<bool, Trouble> {
+    let of_a = |error| Trouble::of(Which::First, &job.pair.0, error);
+    let of_b = |error| Trouble::of(Which::Second, &job.pair.1, error);
     let [left, right] = scratch;
     let mut a = cut.stream(a, CHUNK, piece, left).map_err(of_a)?;
     let mut b = cut.stream(b, CHUNK, piece, right).map_err(of_b)?;

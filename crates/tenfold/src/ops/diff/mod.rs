@@ -109,7 +109,53 @@ pub enum ChangeKind {
     /// The second has the same content, type and shape under another name.
     Renamed,
     /// It cannot be read, so nothing is known.
-    Unreadable(Error),
+    Unreadable {
+        /// In which archive; in both perhaps, then it is the first.
+        of: Which,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// One of the two archives that are compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)] // the names say it
+pub enum Which {
+    First,
+    Second,
+}
+
+/// An error of one of the two, or of neither: the work was stopped.
+#[derive(Clone)]
+struct Trouble {
+    of: Option<Which>,
+    error: Error,
+}
+
+impl Trouble {
+    fn of(which: Which, tensor: &Tensor<'_>, error: Error) -> Self {
+        Self {
+            of: Some(which),
+            error: tensor.blame(error),
+        }
+    }
+
+    /// What it says of a pair of tensors.
+    fn verdict(self) -> Result<Verdict> {
+        match self {
+            Self {
+                of: Some(of),
+                error,
+            } if error.kind() != crate::ErrorKind::Canceled => Ok(Verdict::Unreadable(of, error)),
+            Self { error, .. } => Err(error),
+        }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self { of: None, error }
+    }
 }
 
 /// Compares two archives: names, shapes, types, values, metadata.
@@ -152,7 +198,7 @@ pub fn diff(a: &Archive, b: &Archive, options: &DiffOptions) -> Result<Diff> {
                 continue;
             }
             Verdict::Changed(difference) => ChangeKind::Changed(difference),
-            Verdict::Unreadable(error) => ChangeKind::Unreadable(error),
+            Verdict::Unreadable(of, error) => ChangeKind::Unreadable { of, error },
         };
         diff.changes.push(Change {
             name: left.name().to_owned(),
@@ -170,7 +216,7 @@ pub fn diff(a: &Archive, b: &Archive, options: &DiffOptions) -> Result<Diff> {
 enum Verdict {
     Equal,
     Changed(Option<Difference>),
-    Unreadable(Error),
+    Unreadable(Which, Error),
 }
 
 type Pair<'t> = (Tensor<'t>, Tensor<'t>);
@@ -195,8 +241,7 @@ fn compare(
             match same {
                 Ok(true) => *verdict = Some(Verdict::Equal),
                 Ok(false) => {}
-                Err(error) if error.kind() == crate::ErrorKind::Canceled => return Err(error),
-                Err(error) => *verdict = Some(Verdict::Unreadable(error)),
+                Err(trouble) => *verdict = Some(trouble.verdict()?),
             }
         }
     }
@@ -212,8 +257,7 @@ fn compare(
                 Verdict::Equal
             }
             Ok(found) => Verdict::Changed(Some(found)),
-            Err(error) if error.kind() == crate::ErrorKind::Canceled => return Err(error),
-            Err(error) => Verdict::Unreadable(error),
+            Err(trouble) => trouble.verdict()?,
         });
     }
     let verdicts = verdicts.into_iter();
@@ -233,9 +277,9 @@ fn open_pairs(verdicts: &[Option<Verdict>], also: impl Fn(usize) -> bool) -> Vec
 
 /// What the descriptions decide.
 fn before_reading((a, b): &Pair<'_>) -> Option<Verdict> {
-    for tensor in [a, b] {
+    for (which, tensor) in [(Which::First, a), (Which::Second, b)] {
         if let Err(error) = tensor.info().readable() {
-            return Some(Verdict::Unreadable(tensor.blame(error)));
+            return Some(Verdict::Unreadable(which, tensor.blame(error)));
         }
     }
     (a.info().shape != b.info().shape).then_some(Verdict::Changed(None))

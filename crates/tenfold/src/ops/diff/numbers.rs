@@ -1,7 +1,7 @@
 //! How different the numbers of two tensors are.
 
 use super::tolerance::{Tolerance, grain};
-use super::{DiffOptions, Pair, exact};
+use super::{DiffOptions, Pair, Trouble, Which, exact};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::ops::Number;
@@ -57,7 +57,7 @@ pub(super) fn compare(
     pairs: &[Pair<'_>],
     chosen: &[usize],
     options: &DiffOptions,
-) -> Vec<Result<Difference>> {
+) -> Vec<Result<Difference, Trouble>> {
     let pass = Pass {
         archives: (a, b),
         pairs,
@@ -100,17 +100,19 @@ struct Scratch {
 }
 
 impl<'a> Work for Pass<'a> {
-    type Job = Result<Job<'a>>;
-    type Part = Result<Vec<Sums>>;
-    type Outcome = Result<(u64, Sums)>;
+    type Job = Result<Job<'a>, Trouble>;
+    type Part = Result<Vec<Sums>, Trouble>;
+    type Outcome = Result<(u64, Sums), Trouble>;
     type Scratch = Scratch;
 
     fn open(&self, index: usize) -> Self::Job {
         let pair = self.chosen.get(index).and_then(|&at| self.pairs.get(at));
         let pair = pair.ok_or_else(|| Error::argument("no such tensor"))?;
         let (left, right) = pair;
-        let a = Values::open(self.archives.0, left, false)?;
-        let b = Values::open(self.archives.1, right, false)?;
+        let of_a = |error| Trouble::of(Which::First, left, error);
+        let of_b = |error| Trouble::of(Which::Second, right, error);
+        let a = Values::open(self.archives.0, left, false).map_err(of_a)?;
+        let b = Values::open(self.archives.1, right, false).map_err(of_b)?;
         let cut = Cut::new(&[(&a.view, a.chunk()), (&b.view, b.chunk())]);
         for view in [&a.view, &b.view] {
             self.options.control.expect(view.len());
@@ -137,8 +139,8 @@ impl<'a> Work for Pass<'a> {
         let Job { a, b, cut, .. } = job;
         let mut at = cut.first_chunk(piece).saturating_mul(CHUNK);
         let [left, right] = &mut scratch.bytes;
-        let of_a = |error| job.pair.0.blame(error);
-        let of_b = |error| job.pair.1.blame(error);
+        let of_a = |error| Trouble::of(Which::First, &job.pair.0, error);
+        let of_b = |error| Trouble::of(Which::Second, &job.pair.1, error);
         let mut a_chunks = cut.stream(&a.view, a.chunk(), piece, left).map_err(of_a)?;
         let mut b_chunks = cut.stream(&b.view, b.chunk(), piece, right).map_err(of_b)?;
         let block_len =

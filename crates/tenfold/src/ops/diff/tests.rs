@@ -27,7 +27,7 @@ fn kinds(diff: &Diff) -> Vec<(&str, &'static str)> {
         ChangeKind::Changed(_) => "changed",
         ChangeKind::Removed => "removed",
         ChangeKind::Renamed => "renamed",
-        ChangeKind::Unreadable(_) => "unreadable",
+        ChangeKind::Unreadable { .. } => "unreadable",
     };
     let changes = diff.changes.iter();
     changes
@@ -354,4 +354,42 @@ fn names_that_begin_with_that_of_the_file_are_paired_by_what_follows() {
     let statistic = of_file(&[("w@m", "", 2.0)]);
     let found = diff(&a, &statistic, &DiffOptions::default()).unwrap();
     assert_eq!(kinds(&found), [("w", "removed"), ("w@v", "removed")]);
+}
+
+/// Bytes that cannot be read.
+struct Broken;
+
+impl crate::io::Source for Broken {
+    fn len(&self) -> u64 {
+        8
+    }
+
+    fn read(&self, _: Range<u64>) -> Result<Bytes> {
+        Err(crate::Error::mismatch("test", "broken"))
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_of_the_archive_that_has_it() {
+    let archive = |source: Arc<dyn crate::io::Source>| {
+        let mut builder = crate::ArchiveBuilder::new();
+        builder.push("t", DType::F32, &[2], source).unwrap();
+        builder.finish()
+    };
+    let whole = || archive(Arc::new(Bytes::from_static(&[1; 8])));
+    let broken = || archive(Arc::new(Broken));
+    for (a, b, expected) in [
+        (whole(), broken(), Which::Second),
+        (broken(), whole(), Which::First),
+        (broken(), broken(), Which::First),
+    ] {
+        let found = diff(&a, &b, &DiffOptions::default()).unwrap();
+        let [change] = found.changes.as_slice() else {
+            panic!("{found:?}");
+        };
+        let ChangeKind::Unreadable { of, error } = &change.kind else {
+            panic!("{change:?}");
+        };
+        assert_eq!((*of, error.rule().as_str()), (expected, "file.test"));
+    }
 }
