@@ -20,10 +20,10 @@ impl Arrangement for Dense {
         if shape.len() < 2 || self.0 == order || shape.contains(&0) {
             return Ok(Whole::Part(Cow::Borrowed(values)));
         }
-        let body = if values.dtype.width().is_some() {
+        let body = if Reorder::can_turn(values.dtype) {
             Body::Reorder(Reorder::new(tensor.data, values, shape, self.0)?)
         } else {
-            // Below a byte: one by one. Column-major is row-major with the dimensions reversed.
+            // One by one. Column-major is row-major with the dimensions reversed.
             let mut shape = shape.clone();
             let mut steps = strides(&shape, self.0)?;
             if order == Order::ColumnMajor {

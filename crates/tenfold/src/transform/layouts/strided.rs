@@ -26,7 +26,7 @@ impl Arrangement for Strided {
             Order::ColumnMajor => Order::RowMajor,
         };
         let body = match view.run(other)? {
-            Some(run) if values.dtype.width().is_some() => {
+            Some(run) if Reorder::can_turn(values.dtype) => {
                 Body::Reorder(Reorder::new(tensor.data, &run, shape, other)?)
             }
             _ => Body::Selected(Box::new(match order {

@@ -11,7 +11,7 @@ mod turn;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{Order, Part};
+use crate::model::{DType, Order, Part};
 use crate::prelude::*;
 use crate::transform::{Data, Input, as_size, overflow};
 
@@ -80,6 +80,13 @@ impl<'a> Reorder<'a> {
             others,
             width,
         })
+    }
+
+    /// Whether elements of a type can be turned: those of a few whole bytes.
+    pub(super) fn can_turn(dtype: DType) -> bool {
+        dtype
+            .width()
+            .is_some_and(|width| width.is_power_of_two() && width <= 128)
     }
 
     /// Bytes of a piece of the result that is made at once: whole rows where that is possible, so many that the columns

@@ -84,8 +84,13 @@ impl<'a> Selected<'a> {
 
     /// Bytes that hold whole elements.
     pub(super) fn step_len(&self) -> u64 {
-        // A multiple of every width; units below a byte fill one together in eights.
-        if self.bits < 8 { 128 * self.bits } else { 128 }
+        // Units below a byte fill one together in eights.
+        let unit = if self.bits < 8 {
+            self.bits
+        } else {
+            self.bits / 8
+        };
+        128 * unit
     }
 
     /// Reads neighbouring elements; better than one by one when they are read in order.
