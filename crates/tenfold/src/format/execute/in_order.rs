@@ -90,7 +90,7 @@ pub(super) fn write(
                 }
                 Segment::Text { index, form, spell } => {
                     let info = tensor(from, *index)?;
-                    let want = Want::Dense(form.clone());
+                    let want = Want::Dense(*form);
                     let view = View::new(from.data().counted(&options.tally), info, 0, &want)?;
                     let sum = Digesting::new(None)?;
                     let done = writer

@@ -252,7 +252,7 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
             index, part, want, ..
         } => View::wanted_len(tensor(from, *index)?, *part, want),
         Segment::Text { index, form, .. } => {
-            View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(form.clone()))
+            View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(*form))
         }
         other => Ok(known_len(other, from, 0)?.unwrap_or(0)),
     }

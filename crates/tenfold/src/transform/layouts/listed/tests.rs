@@ -124,7 +124,7 @@ fn read(info: &TensorInfo, form: &Form) -> Result<Vec<u8>> {
         tally: None,
         threads: 0,
     };
-    View::new(data, info, 0, &Want::Dense(form.clone()))?.collect(u64::MAX)
+    View::new(data, info, 0, &Want::Dense(*form))?.collect(u64::MAX)
 }
 
 fn dense(info: &TensorInfo) -> Result<Vec<u8>> {
