@@ -149,7 +149,7 @@ impl Reading<'_, '_> {
                     let part = Part::new(role, DType::UNKNOWN, Payload::main(range));
                     let encoding = read::listed_encoding(component.encoding.as_deref());
                     let sum = read::Sum::listed(component.digest.as_deref());
-                    info.parts.push(sum.on(part, encoding));
+                    push_tight(&mut info.parts, sum.on(part, encoding));
                 }
                 info.defect = Some(defect);
             }
