@@ -24,6 +24,7 @@ use bytes::Bytes;
 pub use atomic::AtomicOutput;
 #[cfg(feature = "std")]
 pub(crate) use file::Access;
+#[cfg(feature = "std")]
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
 pub(crate) use file::{open_source, write_all_at};

@@ -34,7 +34,9 @@ pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
 pub(crate) use layouts::{Scatter, check as check_layout};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
-pub(crate) use symmetric::{NO_NEGATIVE, Triangle, check_symmetry};
+#[cfg(feature = "tens")]
+pub(crate) use symmetric::Triangle;
+pub(crate) use symmetric::{NO_NEGATIVE, check_symmetry};
 pub(crate) use view::{Pieces, View};
 
 use crate::error::{Error, Result};
@@ -63,6 +65,7 @@ pub(crate) fn cast_elements(
 }
 
 /// Bytes of elements after a cast.
+#[cfg(feature = "ztensor")]
 pub(crate) fn cast_len(from: DType, to: DType, len: u64) -> Result<u64> {
     ElementMap::new(from, Endian::Little, to, Endian::Little)?.output_len(len)
 }

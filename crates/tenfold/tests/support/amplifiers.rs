@@ -1,6 +1,9 @@
 //! Files that are made to take much more memory than their bytes: every list-like thing of every format, full of the
 //! smallest entries that it can have. Of any length.
 
+// Lengths are chosen to fit the few bytes that they are written in.
+#![allow(clippy::cast_possible_truncation)]
+
 use super::memory::on_this_thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -191,6 +191,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether it costs nothing to make the view, so that everybody who works on it can make one.
+    #[cfg(feature = "std")]
     pub(crate) fn is_light(tensor: &TensorInfo, want: &Want) -> bool {
         // What needs several elements for a byte, and them in another order, is put in order in memory first.
         let is_ordered_first = matches!(want, Want::Dense(form) if form.dtype.width().is_none()
