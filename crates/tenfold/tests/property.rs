@@ -197,6 +197,12 @@ fn write_to_disk(
     conversion
         .write_to(&file_name(entry), &mut out)
         .map_err(text)?;
+    let control = &options.execute.control;
+    assert_eq!(
+        control.done(),
+        control.total(),
+        "of the work that was expected"
+    );
     compare(archive, &OpenOptions::new().open(&path).map_err(text)?)?;
     #[allow(unsafe_code)]
     // SAFETY: nobody else knows of the file.

@@ -236,6 +236,6 @@ pub trait Output {
     /// What was written under `name`, to be read before it is committed; `None` where that cannot be read back.
     fn written(&self, name: &str) -> Result<Option<Arc<dyn Source>>>;
 
-    /// Makes the files visible, all of them.
+    /// Makes the files visible, all of them or none. Nothing more is written then.
     fn commit(&mut self) -> Result<()>;
 }

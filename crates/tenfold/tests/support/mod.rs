@@ -297,6 +297,12 @@ pub fn write_to_memory(
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut out = MemoryOutput::new();
     prepare(from, entry, options)?.write_to(&file_name(entry), &mut out)?;
+    let control = &options.execute.control;
+    assert_eq!(
+        control.done(),
+        control.total(),
+        "of the work that was expected"
+    );
     Ok(out.into_files())
 }
 

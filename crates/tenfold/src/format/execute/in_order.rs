@@ -63,7 +63,11 @@ pub(super) fn write(
         for segment in run {
             match segment {
                 Segment::Bytes(bytes) => writer.put(bytes)?,
-                Segment::Align { to, fill } => writer.fill(padding(writer.at, *to), *fill)?,
+                Segment::Align { to, fill } => {
+                    let len = padding(writer.at, *to);
+                    options.control.expect(len);
+                    writer.fill(len, *fill)?;
+                }
                 Segment::Copy { source, range } => writer.copy(from, *source, range.clone())?,
                 Segment::Late { len, .. } => {
                     progress.late.push(writer.at);

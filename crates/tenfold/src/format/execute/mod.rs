@@ -245,7 +245,7 @@ fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Option<u64>> 
 }
 
 /// How much of the work a segment is: its bytes, and of one that is compressed or spelled out those that go in, because
-/// how many come out is known only then.
+/// how many come out is known only then. How long padding is shows where it stands: it is expected when it is written.
 fn work(segment: &Segment, from: &Archive) -> Result<u64> {
     match segment {
         Segment::Tensor {
@@ -254,6 +254,7 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
         Segment::Text { index, form, .. } => {
             View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(*form))
         }
+        Segment::Align { .. } => Ok(0),
         other => Ok(known_len(other, from, 0)?.unwrap_or(0)),
     }
 }

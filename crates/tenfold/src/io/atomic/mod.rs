@@ -56,6 +56,8 @@ pub struct AtomicOutput {
     /// What earlier runs left beside the target, once it was looked for.
     left: Option<Leftovers>,
     committed: bool,
+    /// Nothing more is written: it was committed, or could not be.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -120,6 +122,7 @@ impl AtomicOutput {
             places: LookupMap::default(),
             left: None,
             committed: false,
+            ended: false,
         })
     }
 
@@ -373,6 +376,9 @@ impl Output for AtomicOutput {
 
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
         check_plain(name)?;
+        if self.ended {
+            return Err(Error::argument("the output was committed already"));
+        }
         if self.places.contains_key(name) {
             return Err(Error::argument(format!("{name:?} was begun already")));
         }
@@ -412,16 +418,40 @@ impl Output for AtomicOutput {
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.sync_files()?;
-        match self.is_new_directory {
-            true => self.name_directory(),
-            false => self.name_files(),
+        if self.ended {
+            return Err(Error::argument("the output was committed already"));
         }
+        let named = self.sync_files().and_then(|()| {
+            if self.is_new_directory {
+                self.name_directory()
+            } else {
+                self.name_files()
+            }
+        });
+        self.end();
+        named
     }
 }
 
 impl Drop for AtomicOutput {
     fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl AtomicOutput {
+    /// Lets others have the names, and removes what did not get one.
+    fn end(&mut self) {
+        if core::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.remove_unnamed();
+        self.pending.clear();
+        self.claims.clear();
+        self.lock = None;
+    }
+
+    fn remove_unnamed(&mut self) {
         if self.committed {
             return;
         }

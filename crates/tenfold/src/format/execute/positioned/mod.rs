@@ -45,6 +45,11 @@ pub(super) fn write(
         file,
         options,
     };
+    let paddings = run.iter().enumerate();
+    for (segment, _) in paddings.filter(|(_, what)| matches!(what, Segment::Align { .. })) {
+        let padding = job.range(segment);
+        options.control.expect(padding.end - padding.start);
+    }
     let tasks = job.tasks()?;
     let digests = job.carry_out(&tasks)?;
     for (segment, what) in run.iter().enumerate() {
