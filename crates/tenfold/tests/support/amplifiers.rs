@@ -16,6 +16,8 @@ pub struct Amplifier {
     pub name: &'static str,
     /// Whether it is a file that opens.
     pub opens: bool,
+    /// Bytes that are known to be taken for it, however short it is, because so many of its entries are read.
+    pub room: usize,
     make: Box<dyn Fn(usize) -> Vec<u8>>,
 }
 
@@ -99,6 +101,7 @@ fn add(
         what: what.into(),
         name,
         opens: true,
+        room: 0,
         make: Box::new(make),
     });
 }
@@ -233,11 +236,11 @@ fn cbor_payloads() -> Vec<Payload> {
     all
 }
 
-fn entry(key: &str, value: Vec<u8>) -> Vec<u8> {
+pub fn entry(key: &str, value: Vec<u8>) -> Vec<u8> {
     [text(key), value].concat()
 }
 
-fn burnpack(root: &[u8]) -> Vec<u8> {
+pub fn burnpack(root: &[u8]) -> Vec<u8> {
     let mut out = b"NRUB\x01\x00".to_vec();
     out.extend(u32::try_from(root.len()).unwrap().to_le_bytes());
     out.extend(root);
@@ -245,7 +248,7 @@ fn burnpack(root: &[u8]) -> Vec<u8> {
     out
 }
 
-fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
+pub fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut root = head(5, entries.len() + 1);
     root.extend(entry("version", text("1.2.0")));
     root.extend(entries.concat());
@@ -257,7 +260,7 @@ fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-fn ztensor_01(entries: &[u8]) -> Vec<u8> {
+pub fn ztensor_01(entries: &[u8]) -> Vec<u8> {
     let mut out = b"ZTEN0001".to_vec();
     out.resize(64, 0);
     out.extend(entries);
@@ -266,7 +269,7 @@ fn ztensor_01(entries: &[u8]) -> Vec<u8> {
 }
 
 /// The entries are in the order of their encoded keys.
-fn ztensor_2(entries: &[Vec<u8>]) -> Vec<u8> {
+pub fn ztensor_2(entries: &[Vec<u8>]) -> Vec<u8> {
     let magic = b"\x89ZT2\r\n\x1a\n";
     let root = [head(5, entries.len()), entries.concat()].concat();
     let mut out = magic.to_vec();
@@ -288,7 +291,7 @@ fn many(len: usize, value: &[u8]) -> Vec<u8> {
     [head(5, count), entries.collect::<Vec<_>>().concat()].concat()
 }
 
-fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let all = entries.iter().map(|(key, value)| entry(key, value.clone()));
     [head(5, entries.len()), all.collect::<Vec<_>>().concat()].concat()
 }
@@ -415,21 +418,23 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         ]);
         burnpack(&map(&[("tensors", map(&[("a", tensor)]))]))
     });
-    add(all, "zTensor 0.1, tensors", "a.zt", |len| {
-        let entry = |n: usize| {
-            map(&[
-                ("name", text(&key(n))),
-                ("offset", vec![0x18, 64]),
-                ("size", vec![0]),
-                ("dtype", text("int8")),
-                ("shape", vec![0x81, 0]),
-                ("encoding", text("raw")),
-            ])
-        };
-        let count = len / entry(0).len();
-        let entries: Vec<_> = (0..count).map(entry).collect();
-        ztensor_01(&[head(4, count), entries.concat()].concat())
-    });
+    for (what, dtype) in [("tensors", "int8"), ("tensors of no known type", "")] {
+        add(all, format!("zTensor 0.1, {what}"), "a.zt", move |len| {
+            let entry = |n: usize| {
+                map(&[
+                    ("name", text(&key(n))),
+                    ("offset", vec![0x18, 64]),
+                    ("size", vec![0]),
+                    ("dtype", text(dtype)),
+                    ("shape", vec![0x81, 0]),
+                    ("encoding", text("raw")),
+                ])
+            };
+            let count = len / entry(0).len();
+            let entries: Vec<_> = (0..count).map(entry).collect();
+            ztensor_01(&[head(4, count), entries.concat()].concat())
+        });
+    }
     add(all, "zTensor 0.1, fields", "a.zt", |len| {
         let fields = map(&[
             ("name", text("a")),
@@ -444,9 +449,9 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         let custom = custom.collect::<Vec<_>>().concat();
         ztensor_01(&[&[0x81][..], &head(5, count + 6), &fields[1..], &custom].concat())
     });
-    let object = || {
+    let object = |dtype: &str| {
         let component = map(&[
-            ("dtype", text("int8")),
+            ("dtype", text(dtype)),
             ("offset", vec![0x18, 64]),
             ("length", vec![0]),
         ]);
@@ -457,11 +462,11 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         ])
     };
     add(all, "zTensor 1.2, tensors", "a.zt", move |len| {
-        ztensor_1(&[entry("objects", many(len, &object()))])
+        ztensor_1(&[entry("objects", many(len, &object("i8")))])
     });
     add_refused(all, "zTensor 1.2, components", "a.zt", |len| {
         let component = map(&[
-            ("dtype", text("int8")),
+            ("dtype", text("i8")),
             ("offset", vec![0x18, 64]),
             ("length", vec![0]),
         ]);
@@ -477,12 +482,20 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         "zTensor 1.2, tensors with attributes",
         "a.zt",
         move |len| {
-            let object = object();
+            let object = object("x");
             let attributes = entry("attributes", map(&[("x", vec![0x60])]));
             let object = [&head(5, 4), &object[1..], &attributes].concat();
             ztensor_1(&[entry("objects", many(len, &object))])
         },
     );
+    add(all, "zTensor 1.2, empty objects", "a.zt", |len| {
+        let object = map(&[
+            ("shape", vec![0x80]),
+            ("format", vec![0x60]),
+            ("components", vec![0xa0]),
+        ]);
+        ztensor_1(&[entry("objects", many(len, &object))])
+    });
     let part = || {
         map(&[
             ("blob", vec![0x82, 0x19, 0x10, 0x00, 0]),
@@ -579,7 +592,7 @@ fn json_payloads() -> Vec<JsonPayload> {
     all
 }
 
-fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
+pub fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
     let manifest = format!(
         "{{\"manifest_ver\":1,\"timestamp\":\"\",\"magnetron_ver\":\"\",\"snapshot_ver\":\"0.3.0\",\
          \"usr_metadata\":{usr},\"tensor_map\":{tensors}{others}}}"
@@ -596,7 +609,7 @@ fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
     out
 }
 
-fn safetensors(header: &str) -> Vec<u8> {
+pub fn safetensors(header: &str) -> Vec<u8> {
     let mut header = header.to_owned();
     while !header.len().is_multiple_of(8) {
         header.push(' ');
@@ -893,13 +906,14 @@ fn primitiv(all: &mut Vec<Amplifier>) {
     });
     const SCALAR: [u8; 12] = [0x90, 0xce, 0, 0, 0, 1, 0xc4, 4, 0, 0, 0, 0];
     let number = |n: usize| [&[0xce][..], &u32::try_from(n).unwrap().to_be_bytes()].concat();
-    add(all, "primitiv, parameters", "a.bin", move |len| {
+    let before = all.len();
+    add_refused(all, "primitiv, parameters", "a.bin", move |len| {
         let count = len / (SCALAR.len() + 10);
         let entry = |n: usize| [&[0x91][..], &packed_text(&key(n)), &SCALAR, &number(0)].concat();
         let entries: Vec<_> = (0..count).map(entry).collect();
         primitiv_file(3, &[number(count), entries.concat()].concat())
     });
-    add(all, "primitiv, statistics", "a.bin", move |len| {
+    add_refused(all, "primitiv, statistics", "a.bin", move |len| {
         let count = len / (SCALAR.len() + 4);
         let entry = |n: usize| [&packed_text(&key(n))[..], &SCALAR].concat();
         let entries: Vec<_> = (0..count).map(entry).collect();
@@ -908,6 +922,10 @@ fn primitiv(all: &mut Vec<Amplifier>) {
             &[&SCALAR[..], &number(count), &entries.concat()].concat(),
         )
     });
+    // More of them are refused than fit this.
+    for amplifier in all.iter_mut().skip(before) {
+        amplifier.room = 16 << 20;
+    }
     add(all, "primitiv, keys of many parts", "a.bin", move |len| {
         let parts = 500;
         let count = len / (SCALAR.len() + 12 + parts);
@@ -931,7 +949,7 @@ fn primitiv(all: &mut Vec<Amplifier>) {
 
 // NumPy
 
-fn npy(header: &str) -> Vec<u8> {
+pub fn npy(header: &str) -> Vec<u8> {
     let mut out = b"\x93NUMPY\x02\0".to_vec();
     out.extend(u32::try_from(header.len()).unwrap().to_le_bytes());
     out.extend(header.as_bytes());
@@ -1092,36 +1110,41 @@ fn mag(all: &mut Vec<Amplifier>) {
         let len = u32::try_from(key.len()).unwrap();
         [&len.to_le_bytes()[..], key.as_bytes()].concat()
     };
-    let spec = move |name: &str| {
+    let spec = move |name: &str, end: usize| {
         let mut out = sized(name);
         out.extend([0; 6 * 8]);
         out.push(0);
-        out.extend([0; 8 + 8 + 4]);
+        out.extend([0; 8]);
+        out.extend((end as u64).to_le_bytes());
+        out.extend([0; 4]);
         out
     };
     add(all, "mag spec-1, values", "a.mag", move |len| {
         let count = len / 19;
         let records = (0..count).map(|n| [vec![0; 12], sized(&key(n))].concat());
-        let records: Vec<_> = records.chain([spec("a")]).collect();
-        version_1(1, count, &records.concat())
+        let records = records.collect::<Vec<_>>().concat();
+        let end = 24 + records.len() + spec("a", 0).len();
+        version_1(1, count, &[records, spec("a", end)].concat())
     });
     add(all, "mag spec-1, tensors", "a.mag", move |len| {
-        let count = len / 76;
-        let records: Vec<_> = (0..count).map(|n| spec(&key(n))).collect();
+        let count = len / spec("aaa", 0).len();
+        let end = 24 + (0..count).map(|n| spec(&key(n), 0).len()).sum::<usize>();
+        let records: Vec<_> = (0..count).map(|n| spec(&key(n), end)).collect();
         version_1(count, 0, &records.concat())
     });
     add(all, "mag archive-1, tensors", "a.mag", move |len| {
-        let count = len / 35;
-        let record = |n: usize| {
-            let end = 24 + 35 * count as u64;
-            let fields = [0x0100u64, 0, end, 0].map(u64::to_le_bytes).concat();
-            [&fields[..4], &fields[8..], &sized(&key(n))].concat()
+        let record = |n: usize, end: u64| {
+            let head = [0x0100u32.to_le_bytes()].concat();
+            let fields = [1, end + 4 * n as u64, 1].map(u64::to_le_bytes).concat();
+            [head, fields, sized(&key(n))].concat()
         };
-        let records: Vec<_> = (0..count).map(record).collect();
-        version_1(count, 0, &records.concat())
+        let count = len / record(0, 0).len();
+        let end = 24 + (0..count).map(|n| record(n, 0).len() as u64).sum::<u64>();
+        let records: Vec<_> = (0..count).map(|n| record(n, end)).collect();
+        version_1(count, 0, &[records.concat(), vec![0; 4 * count]].concat())
     });
     add(all, "mag snapshot, tensors", "a.mag", |len| {
-        let count = u32::try_from(len / (4 + 3 + 32)).unwrap().min(1 << 20);
+        let count = u32::try_from(len / (4 + 3 + 32)).unwrap().min(65_534);
         let mut out = b"MAG!".to_vec();
         out.extend(100u32.to_le_bytes());
         out.extend([0; 8 + 4 + 4 + 4]);

@@ -227,7 +227,7 @@ impl Reading<'_, '_> {
             Ok((layout, parts)) => (info.layout, info.parts) = (layout, parts),
             Err(defect) => {
                 let payload = Payload::main(self.range);
-                info.parts.push(Part::new(Role::Values, dtype, payload));
+                info.parts = vec![Part::new(Role::Values, dtype, payload)];
                 info.defect = Some(defect);
             }
         }

@@ -47,7 +47,7 @@ pub fn write_metadata_json<E: From<Error>>(
     for (key, value, _) in metadata.entries().filter(|(_, _, is_fact)| !is_fact) {
         out.text.push_str(if any { ",\n  " } else { "\n  " });
         any = true;
-        json::encode_str(key, &mut out.text);
+        put_text(key, &mut out)?;
         out.text.push_str(": ");
         put(value, &mut out)?;
     }
@@ -158,15 +158,14 @@ fn said(key: &str, inner: &Value) -> Result<Value> {
 fn put<E: From<Error>>(value: &Value, out: &mut Pieces<'_, E>) -> Result<(), E> {
     let text = &mut out.text;
     match value {
-        Value::Null | Value::Bool(_) | Value::I64(_) | Value::Integer(_) | Value::Str(_) => {
+        Value::Null | Value::Bool(_) | Value::I64(_) | Value::Integer(_) => {
             json::encode(value, text)?;
         }
+        Value::Str(text) => put_text(text, out)?,
         Value::F64(number) if number.is_finite() => json::encode(value, text)?,
         Value::U64(number) if i64::try_from(*number).is_err() => json::encode(value, text)?,
-        Value::Bytes(bytes) => put_typed("bytes", text, |out| put_hex(bytes, out)),
-        Value::Encoded { encoding, bytes } => {
-            put_typed(encoding.name(), text, |out| put_hex(bytes, out));
-        }
+        Value::Bytes(bytes) => put_hex("bytes", bytes, out)?,
+        Value::Encoded { encoding, bytes } => put_hex(encoding.name(), bytes, out)?,
         Value::Empty(ValueKind::List) => text.push_str("[]"),
         Value::Empty(kind) => put_typed(kind.name(), text, |out| out.push_str("[]")),
         Value::Map(entries) => put_map(entries, out)?,
@@ -187,7 +186,7 @@ fn put_map<E: From<Error>>(entries: &Map, out: &mut Pieces<'_, E>) -> Result<(),
         .push_str(if looks_typed { "{\"$map\": {" } else { "{" });
     for (index, (key, value)) in entries.iter().enumerate() {
         out.text.push_str(if index == 0 { "" } else { ", " });
-        json::encode_str(key, &mut out.text);
+        put_text(key, out)?;
         out.text.push_str(": ");
         put(&value, out)?;
     }
@@ -246,13 +245,29 @@ fn put_number(value: &Value, out: &mut String) {
     }
 }
 
-fn put_hex(bytes: &[u8], out: &mut String) {
-    out.push('"');
+fn put_hex<E>(name: &str, bytes: &[u8], out: &mut Pieces<'_, E>) -> Result<(), E> {
+    // Writing into memory does not fail.
+    let _ = write!(out.text, "{{\"${name}\": \"");
     for byte in bytes {
-        // Writing into memory does not fail.
-        let _ = write!(out, "{byte:02x}");
+        let _ = write!(out.text, "{byte:02x}");
+        out.pass_on()?;
     }
-    out.push('"');
+    out.text.push_str("\"}");
+    Ok(())
+}
+
+fn put_text<E>(text: &str, out: &mut Pieces<'_, E>) -> Result<(), E> {
+    out.text.push('"');
+    let mut rest = text;
+    while !rest.is_empty() {
+        let cut = rest.char_indices().nth(1 << 10);
+        let (piece, behind) = rest.split_at(cut.map_or(rest.len(), |(at, _)| at));
+        json::escape(piece, &mut out.text);
+        out.pass_on()?;
+        rest = behind;
+    }
+    out.text.push('"');
+    Ok(())
 }
 
 #[cfg(test)]

@@ -56,9 +56,18 @@ impl<'b> Decoder<'b> {
             }
             each(self, at, key)?;
         }
-        self.keys.truncate(first_key);
+        self.forget_keys(first_key);
         self.depth -= 1;
         Ok(())
+    }
+
+    /// Forgets the keys of a map that has been read, and their memory if there were many.
+    pub(super) fn forget_keys(&mut self, first_key: usize) {
+        const FEW: usize = 1024;
+        self.keys.truncate(first_key);
+        if self.keys.capacity() > FEW + 4 * self.keys.len() {
+            self.keys.shrink_to(FEW + 2 * self.keys.len());
+        }
     }
 
     /// Deterministic keys rise by their encoded bytes, so that equal ones are neighbours.

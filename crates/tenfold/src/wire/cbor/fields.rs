@@ -57,7 +57,7 @@ impl<'b> Decoder<'b> {
             }
             entry(self, key)?;
         }
-        self.keys.truncate(first_key);
+        self.forget_keys(first_key);
         self.depth -= 1;
         Ok(())
     }

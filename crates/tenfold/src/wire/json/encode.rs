@@ -50,6 +50,12 @@ pub(crate) fn encode(value: &Value, out: &mut String) -> Result<()> {
 /// Writes text in quotes.
 pub(crate) fn encode_str(text: &str, out: &mut String) {
     out.push('"');
+    escape(text, out);
+    out.push('"');
+}
+
+/// Writes text as it stands between quotes.
+pub(crate) fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -63,7 +69,6 @@ pub(crate) fn encode_str(text: &str, out: &mut String) {
             _ => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// The shortest digits that read back as the same number, never without a point or an exponent.

@@ -9,7 +9,7 @@ mod value;
 
 use alloc::borrow::Cow;
 
-pub(crate) use encode::{encode, encode_str};
+pub(crate) use encode::{encode, encode_str, escape};
 #[cfg(feature = "mag")]
 pub(crate) use value::Repeated;
 

@@ -146,8 +146,8 @@ impl Reading<'_, '_> {
             Err(defect) => {
                 for (component, range) in object.components.iter().zip(places) {
                     let role = Role::Named(component.name.clone().into_owned());
-                    info.parts
-                        .push(Part::new(role, DType::UNKNOWN, Payload::main(range)));
+                    let part = Part::new(role, DType::UNKNOWN, Payload::main(range));
+                    push_tight(&mut info.parts, part);
                 }
                 info.defect = Some(defect);
             }
