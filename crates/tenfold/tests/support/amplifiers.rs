@@ -239,11 +239,11 @@ fn cbor_payloads() -> Vec<Payload> {
     all
 }
 
-fn entry(key: &str, value: Vec<u8>) -> Vec<u8> {
+pub fn entry(key: &str, value: Vec<u8>) -> Vec<u8> {
     [text(key), value].concat()
 }
 
-fn burnpack(root: &[u8]) -> Vec<u8> {
+pub fn burnpack(root: &[u8]) -> Vec<u8> {
     let mut out = b"NRUB\x01\x00".to_vec();
     out.extend(u32::try_from(root.len()).unwrap().to_le_bytes());
     out.extend(root);
@@ -251,7 +251,7 @@ fn burnpack(root: &[u8]) -> Vec<u8> {
     out
 }
 
-fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
+pub fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut root = head(5, entries.len() + 1);
     root.extend(entry("version", text("1.2.0")));
     root.extend(entries.concat());
@@ -263,7 +263,7 @@ fn ztensor_1(entries: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-fn ztensor_01(entries: &[u8]) -> Vec<u8> {
+pub fn ztensor_01(entries: &[u8]) -> Vec<u8> {
     let mut out = b"ZTEN0001".to_vec();
     out.resize(64, 0);
     out.extend(entries);
@@ -272,7 +272,7 @@ fn ztensor_01(entries: &[u8]) -> Vec<u8> {
 }
 
 /// The entries are in the order of their encoded keys.
-fn ztensor_2(entries: &[Vec<u8>]) -> Vec<u8> {
+pub fn ztensor_2(entries: &[Vec<u8>]) -> Vec<u8> {
     let magic = b"\x89ZT2\r\n\x1a\n";
     let root = [head(5, entries.len()), entries.concat()].concat();
     let mut out = magic.to_vec();
@@ -294,7 +294,7 @@ fn many(len: usize, value: &[u8]) -> Vec<u8> {
     [head(5, count), entries.collect::<Vec<_>>().concat()].concat()
 }
 
-fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let all = entries.iter().map(|(key, value)| entry(key, value.clone()));
     [head(5, entries.len()), all.collect::<Vec<_>>().concat()].concat()
 }
@@ -595,7 +595,7 @@ fn json_payloads() -> Vec<JsonPayload> {
     all
 }
 
-fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
+pub fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
     let manifest = format!(
         "{{\"manifest_ver\":1,\"timestamp\":\"\",\"magnetron_ver\":\"\",\"snapshot_ver\":\"0.3.0\",\
          \"usr_metadata\":{usr},\"tensor_map\":{tensors}{others}}}"
@@ -612,7 +612,7 @@ fn mag_manifest(usr: &str, tensors: &str, others: &str) -> Vec<u8> {
     out
 }
 
-fn safetensors(header: &str) -> Vec<u8> {
+pub fn safetensors(header: &str) -> Vec<u8> {
     let mut header = header.to_owned();
     while !header.len().is_multiple_of(8) {
         header.push(' ');
@@ -952,7 +952,7 @@ fn primitiv(all: &mut Vec<Amplifier>) {
 
 // NumPy
 
-fn npy(header: &str) -> Vec<u8> {
+pub fn npy(header: &str) -> Vec<u8> {
     let mut out = b"\x93NUMPY\x02\0".to_vec();
     out.extend(u32::try_from(header.len()).unwrap().to_le_bytes());
     out.extend(header.as_bytes());
@@ -1147,7 +1147,7 @@ fn mag(all: &mut Vec<Amplifier>) {
         version_1(count, 0, &[records.concat(), vec![0; 4 * count]].concat())
     });
     add(all, "mag snapshot, tensors", "a.mag", |len| {
-        let count = u32::try_from(len / (4 + 3 + 32)).unwrap().min(1 << 20);
+        let count = u32::try_from(len / (4 + 3 + 32)).unwrap().min(65_534);
         let mut out = b"MAG!".to_vec();
         out.extend(100u32.to_le_bytes());
         out.extend([0; 8 + 4 + 4 + 4]);

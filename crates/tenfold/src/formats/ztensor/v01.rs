@@ -243,7 +243,7 @@ impl Reading<'_, '_> {
                 let part = Part::new(Role::Values, dtype, Payload::main(self.range));
                 let encoding = read::listed_encoding(Some(&entry.encoding));
                 let sum = read::Sum::listed(entry.checksum.as_deref());
-                info.parts.push(sum.on(part, encoding));
+                info.parts = vec![sum.on(part, encoding)];
                 info.defect = Some(defect);
             }
         }

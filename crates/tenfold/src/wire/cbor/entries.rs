@@ -65,7 +65,9 @@ impl<'b> Decoder<'b> {
     pub(super) fn forget_keys(&mut self, first_key: usize) {
         const FEW: usize = 1024;
         self.keys.truncate(first_key);
-        self.keys.shrink_to(FEW);
+        if self.keys.capacity() > FEW + 4 * self.keys.len() {
+            self.keys.shrink_to(FEW + 2 * self.keys.len());
+        }
     }
 
     /// Deterministic keys rise by their encoded bytes, so that equal ones are neighbours.
