@@ -548,6 +548,7 @@ fn work_that_was_stopped_leaves_nothing() {
                 .write_to(&file_name(&entry), &mut out)
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
+            drop(out);
             assert_eq!(names(dir.path()), [""; 0]);
         }
 
@@ -564,6 +565,7 @@ fn work_that_was_stopped_leaves_nothing() {
             control.cancel();
         });
         let written = conversion.write_to(&file_name(&entry), &mut out);
+        drop(out);
         stopper.join().unwrap();
         match written {
             Ok(report) => {
@@ -616,12 +618,7 @@ fn progress_ends_where_it_was_expected_to() {
                 let (id, done, total) = (entry.spec.id, control.done(), control.total());
                 let passes = if check { 3 } else { 1 };
                 assert!(total >= passes * len as u64, "{id} {way}: {total}");
-                // Padding is found on the way.
-                let padding = done.checked_sub(total);
-                assert!(
-                    padding.is_some_and(|n| n < 16 << 10),
-                    "{id} {way}: {done} of {total}"
-                );
+                assert_eq!(done, total, "{id} {way}");
             }
         }
     }

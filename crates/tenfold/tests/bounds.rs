@@ -152,10 +152,15 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         gguf.extend_from_slice(&1u64.to_le_bytes());
     }
     all.push(("gguf", "gguf.depth", gguf));
-    for open in ["(", "[", "{'a':"] {
+    // A tuple is a type with a shape, a list is one of fields: what is inside of them does not matter.
+    for (open, rule) in [
+        ("(", "npy.subarray"),
+        ("[", "npy.structured"),
+        ("{'a':", "npy.header"),
+    ] {
         // Longer headers are not read at all.
         let header = format!("{{'descr': {}", open.repeat(9_900 / open.len()));
-        all.push(("npy", "npy.header", amplifiers::npy(&header)));
+        all.push(("npy", rule, amplifiers::npy(&header)));
     }
     let yaml = format!("version: 100\ntype: Tensor\nmetaData: {lists}\n");
     all.push(("cc4s", "cc4s.yaml", yaml.into_bytes()));
