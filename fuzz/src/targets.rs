@@ -386,7 +386,7 @@ impl File {
 
     /// Work on it, in memory that is in proportion to it.
     fn bounded<T>(&self, work: impl FnOnce() -> T) -> T {
-        let bound = (64 << 20) + 32 * self.0.len();
+        let bound = (16 << 20) + 16 * self.0.len();
         let (result, used) = on_this_thread(work);
         assert!(
             used.peak <= bound,
