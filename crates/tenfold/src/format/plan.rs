@@ -178,7 +178,7 @@ pub struct Survey {
     pub digest: Option<DigestKind>,
     /// Sparse matrices by rows whose columns do not rise are refused.
     pub rising_columns: bool,
-    /// Records of [`Layout::Pairs`] are sorted by their index, without those that are 0, with values in the byte order
+    /// Records of [`Layout::Pairs`](crate::model::Layout::Pairs) are sorted by their index, without those that are 0, with values in the byte order
     /// that their type has in the target.
     pub pairs: Option<fn(DType) -> Endian>,
     /// A symmetry is looked for that each dense tensor can be packed by.
