@@ -287,7 +287,7 @@ const SHORT: usize = 21;
 /// same few words of the program's own: neither asks for memory.
 #[derive(Clone)]
 enum Key {
-    #[cfg_attr(not(any(feature = "mag", feature = "ztensor")), allow(dead_code))]
+    #[cfg_attr(not(feature = "burnpack"), allow(dead_code))]
     // the others have none
     Word {
         is_fact: bool,
