@@ -154,8 +154,8 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     all.push(("gguf", "gguf.depth", gguf));
     for open in ["(", "[", "{'a':"] {
         // Longer headers are not read at all.
-        let header = format!("{{'descr': {}", open.repeat(9_900 / open.len()));
-        all.push(("npy", "npy.header", amplifiers::npy(&header)));
+        let header = format!("{{'shape': {}", open.repeat(9_900 / open.len()));
+        all.push(("npy", "npy.shape", amplifiers::npy(&header)));
     }
     let yaml = format!("version: 100\ntype: Tensor\nmetaData: {lists}\n");
     all.push(("cc4s", "cc4s.yaml", yaml.into_bytes()));
