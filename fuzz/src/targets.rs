@@ -2,7 +2,9 @@
 
 #![allow(unreachable_pub)] // the library of the fuzzers is one place of it, a test the other
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tenfold::format::{Effect, Form};
 use tenfold::io::{Limits, Siblings, Source};
@@ -10,6 +12,7 @@ use tenfold::model::{DType, Endian, Order, Payload, Scalar, TensorInfo};
 use tenfold::ops::{self, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result, fuzzing};
 
+use crate::support::amplifiers;
 use crate::support::memory::on_this_thread;
 use crate::support::random::{self, Rng};
 use crate::support::values::compare;
@@ -17,6 +20,9 @@ use crate::support::{
     InMemory, Kind, cases, errors, file_name, first_choices, handled, is_impossible, profiles,
     write_to_memory,
 };
+
+/// Bytes of the files of many small entries that targets begin with; the test `bounds` has large ones.
+const AMPLIFIED: usize = 2048;
 
 /// A target, by its name.
 pub type Target = (&'static str, fn(&[u8]));
@@ -61,7 +67,12 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         parts
     };
     match target {
-        "describe" | "read" | "convert" => whole().map(|(_, file)| file.bytes.to_vec()).collect(),
+        "describe" | "read" | "convert" => {
+            let files = whole().map(|(_, file)| file.bytes.to_vec());
+            let amplifiers = amplifiers::all().into_iter();
+            let amplifiers = amplifiers.map(|amplifier| amplifier.make(AMPLIFIED).to_vec());
+            files.chain(amplifiers).collect()
+        }
         "wire_cbor" => regions(&["ztensor", "burnpack"]),
         "wire_json" => {
             let mut texts = regions(&["mag", "safetensors"]);
@@ -90,7 +101,7 @@ pub fn describe(data: &[u8]) {
                 .strict(strict)
                 .checksums(checksums)
                 .salvage(!checksums);
-            file.bounded(|| {
+            file.proportional(|| {
                 let opened = file.open(&options, &name);
                 if let Err(error) = &opened {
                     check_error(error);
@@ -99,7 +110,7 @@ pub fn describe(data: &[u8]) {
             });
         }
     }
-    file.bounded(|| file.open(&limited(), "fuzz").is_ok());
+    file.proportional(|| file.open(&limited(), "fuzz").is_ok());
 }
 
 /// Whatever opens is listed, verified, hashed and read, in memory within the limits.
@@ -110,9 +121,9 @@ pub fn read(data: &[u8]) {
         let Ok(archive) = file.open(&options, "fuzz") else {
             continue;
         };
+        file.proportional(|| amplifiers::use_metadata(&archive).is_ok());
         file.bounded(|| {
             let _ = format!("{:?}", archive.manifest());
-            let _ = archive.load_metadata();
             let _ = ops::verify(&archive, 1);
             let _ = ops::digest(&archive, 1);
             archive.tensors().take(32).for_each(|tensor| {
@@ -372,21 +383,61 @@ pub fn wire_zip(data: &[u8]) {
     fuzzing::zip(data).unwrap_or_else(|why| panic!("{why}"));
 }
 
-/// A file that is its own neighbour under every name.
-struct File(Bytes);
+/// A file that is its own neighbour under every name, and counts what is read of it and them.
+struct File(Arc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
+    bytes: Bytes,
+    read: AtomicU64,
+}
+
+impl Source for Counted {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = Source::read(&self.bytes, range)?;
+        self.read.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(bytes)
+    }
+
+    fn is_memory(&self) -> bool {
+        true
+    }
+}
 
 impl File {
     fn new(data: &[u8]) -> Self {
-        Self(Bytes::copy_from_slice(data))
+        Self(Arc::new(Counted {
+            bytes: Bytes::copy_from_slice(data),
+            read: AtomicU64::new(0),
+        }))
     }
 
     fn open(&self, options: &OpenOptions, name: &str) -> Result<Archive> {
-        options.read_beside(Arc::new(self.0.clone()), Some(name), self)
+        options.read_beside(self.0.clone(), Some(name), self)
     }
 
-    /// Work on it, in memory that is in proportion to it.
+    /// Opening and metadata, in memory that is in proportion to what is read.
+    fn proportional<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.0.read.load(Relaxed);
+        let (result, used) = on_this_thread(work);
+        // A file is read to be recognized, and then to be described.
+        let read = self.0.read.load(Relaxed) - before;
+        let bound = (16 << 20) + 16 * usize::try_from(read).unwrap_or(usize::MAX / 32);
+        assert!(
+            used.peak <= bound,
+            "{} bytes at once, {bound} are allowed for {read} that were read",
+            used.peak
+        );
+        result
+    }
+
+    /// Other work on it, in memory that is in proportion to it and within the limits.
     fn bounded<T>(&self, work: impl FnOnce() -> T) -> T {
-        let bound = (16 << 20) + 16 * self.0.len();
+        let bound = (64 << 20) + 32 * self.0.bytes.len();
         let (result, used) = on_this_thread(work);
         assert!(
             used.peak <= bound,
@@ -406,7 +457,7 @@ impl Siblings for File {
     }
 
     fn open(&self, _: &str) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(self.0.clone()))
+        Ok(self.0.clone())
     }
 }
 

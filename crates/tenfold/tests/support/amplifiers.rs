@@ -48,7 +48,7 @@ pub fn measure(bytes: &Bytes, name: &str) -> (usize, usize, Result<()>) {
 }
 
 /// Loads metadata, prints it, and looks at it again.
-fn use_metadata(archive: &Archive) -> Result<()> {
+pub fn use_metadata(archive: &Archive) -> Result<()> {
     let metadata = archive.load_metadata()?;
     let mut len = 0;
     let mut count = |piece: &str| {
