@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tenfold::format::{Effect, Form};
 use tenfold::io::{Limits, Siblings, Source};
 use tenfold::model::{DType, Endian, Order, Payload, Scalar, TensorInfo};
-use tenfold::ops::{self, ConvertOptions};
+use tenfold::ops::ConvertOptions;
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result, fuzzing};
 
 use crate::support::amplifiers;
@@ -17,8 +17,8 @@ use crate::support::memory::on_this_thread;
 use crate::support::random::{self, Rng};
 use crate::support::values::compare;
 use crate::support::{
-    InMemory, Kind, cases, errors, file_name, first_choices, handled, is_impossible, profiles,
-    write_to_memory,
+    InMemory, Kind, cases, digest, errors, file_name, first_choices, handled, is_impossible,
+    profiles, verify, write_to_memory,
 };
 
 /// Bytes of the files of many small entries that targets begin with; the test `bounds` has large ones.
@@ -124,8 +124,8 @@ pub fn read(data: &[u8]) {
         file.proportional(|| amplifiers::use_metadata(&archive).is_ok());
         file.bounded(|| {
             let _ = format!("{:?}", archive.manifest());
-            let _ = ops::verify(&archive, 1);
-            let _ = ops::digest(&archive, 1);
+            let _ = verify(&archive, 1);
+            let _ = digest(&archive, 1);
             archive.tensors().take(32).for_each(|tensor| {
                 let info = tensor.info();
                 let _ = tensor.canonical();
@@ -151,11 +151,9 @@ pub fn convert(data: &[u8]) {
     let Some((entry, _)) = targets.get(data.len() % targets.len()) else {
         return;
     };
-    let mut options = ConvertOptions::default();
-    options.allow = Effect::Dropped;
-    options.execute.threads = 1;
+    let options = ConvertOptions::new().allow(Effect::Dropped);
     let few = archive.select(|tensor| tensor.dense_len().is_some_and(|len| len < 1 << 20));
-    if !errors(&ops::verify(&few, 1)).is_empty() {
+    if !errors(&verify(&few, 1)).is_empty() {
         return; // compressed data is passed on as it is
     }
     let Ok(files) = write_to_memory(&few, entry, &options) else {
@@ -172,7 +170,7 @@ pub fn convert(data: &[u8]) {
         "tensors of {}",
         entry.spec.id
     );
-    let findings = ops::verify(&written, 1);
+    let findings = verify(&written, 1);
     assert!(
         errors(&findings).is_empty(),
         "{}: {findings:?}",
@@ -197,7 +195,7 @@ pub fn roundtrip(data: &[u8]) {
         .open()
         .unwrap_or_else(|error| panic!("{what}: not opened: {error}"));
     compare(&archive, &written).unwrap_or_else(|why| panic!("{what}: {why}"));
-    let findings = ops::verify(&written, 1);
+    let findings = verify(&written, 1);
     assert!(errors(&findings).is_empty(), "{what}: {findings:?}");
 }
 
@@ -256,7 +254,7 @@ fn casts(rng: &mut Rng, archive: &Archive, dtype: DType, plain: &[u8]) {
     let Some(numbers) = numbers(dtype, plain) else {
         return;
     };
-    let Ok(cast) = ops::cast(archive, |_| Some(to)) else {
+    let Ok(cast) = tenfold::ops::cast(archive, |_| Some(to)) else {
         panic!("{dtype} is not cast to {to}");
     };
     let found = cast.get("t").expect("the tensor").canonical();
@@ -449,11 +447,11 @@ impl File {
 }
 
 impl Siblings for File {
-    fn names(&self) -> Result<Vec<String>> {
-        Ok(vec![
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(Some(vec![
             "fuzz-00002-of-00002.gguf".to_owned(),
             "fuzz.dat".to_owned(),
-        ])
+        ]))
     }
 
     fn open(&self, _: &str) -> Result<Arc<dyn Source>> {
@@ -464,8 +462,8 @@ impl Siblings for File {
 /// Limits at which an answer comes quickly.
 fn limited() -> OpenOptions {
     let limits = Limits::default()
-        .with_tensor_memory(1 << 20)
-        .with_dense_bytes(1 << 20);
+        .tensor_memory(1 << 20)
+        .dense_bytes(1 << 20);
     OpenOptions::new().limits(limits)
 }
 

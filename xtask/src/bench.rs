@@ -92,7 +92,7 @@ struct Bench {
 impl Bench {
     /// Opening files of many small tensors: our library beside the one that the file was written with.
     fn open(&self) -> Result<()> {
-        let ours = self.example("open")?;
+        let ours = self.program("open")?;
         for (format, theirs, extension) in [
             ("zTensor 0.1", self.ztensor_0()?, "0.zt"),
             ("zTensor 2", self.ztensor_2()?, "2.zt"),
@@ -266,7 +266,7 @@ impl Bench {
         // Their parsed header shows names only; ours knows the tensors too, so the goal is about both.
         let theirs_are = [("burn-pack, names only", "parse"), ("burn-pack", "open")];
         for (name, job) in theirs_are {
-            let ours = Runner::new("tenfold", self.example("open")?);
+            let ours = Runner::new("tenfold", self.program("open")?);
             let what = format!("open Burnpack, {count} tensors");
             let mut theirs = theirs.runner().args([job, "50"]).args([&many]);
             theirs.name = name.into();
@@ -280,7 +280,7 @@ impl Bench {
         let big = self.input(&format!("big-{mib}.bpk"), |file| {
             project::output(theirs.command().args(["big", &mib.to_string()]).arg(file))
         })?;
-        let read = self.example("read")?;
+        let read = self.program("read")?;
         for (job, name) in [("read", "burn-pack 0.23"), ("copy", "memcpy")] {
             let ours = Runner::new("tenfold", &read).args(["3"]).args([&big]);
             let mut theirs = theirs.runner().args([job, "3"]).args([&big]).prints_time();
@@ -314,11 +314,10 @@ impl Bench {
             .makes(&self.folder.join("ours.out"))
     }
 
-    /// A program of the library's examples.
-    fn example(&self, name: &str) -> Result<PathBuf> {
-        let what = ["--package", "tenfold", "--example", name, "--all-features"];
-        self.project.build(&what)?;
-        Ok(self.project.target.join("release/examples").join(name))
+    /// A program of ours that is timed: a file in `xtask/bench/tenfold/src/bin`.
+    fn program(&self, name: &str) -> Result<PathBuf> {
+        (self.project).build(&["--package", "tenfold-bench", "--bin", name])?;
+        Ok(self.project.target.join("release").join(name))
     }
 
     fn counts(&self) -> Vec<u32> {

@@ -4,7 +4,7 @@
 
 use crate::Result;
 use crate::project::{self, Project};
-use crate::{dependencies, docs, features, unsafe_count};
+use crate::{dependencies, docs, features, rooms, unsafe_count};
 use std::time::{Duration, Instant};
 
 /// One step: its name, and how it is done. A step may leave a remark for the summary.
@@ -91,6 +91,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "generated-tables",
         run: docs::check,
+    },
+    Step {
+        name: "rooms",
+        run: rooms::check,
     },
     Step {
         name: "unsafe-count",

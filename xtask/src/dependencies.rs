@@ -1,20 +1,35 @@
-//! `cargo xtask deny`, and a lighter check of the dependencies that needs nothing but cargo.
+//! `cargo xtask deny` and `cargo xtask semver`, and a lighter check of the dependencies that needs nothing but cargo.
 
 use crate::Result;
 use crate::project::{self, Project};
 use serde_json::Value;
 use std::fs;
 
-/// Runs cargo-deny, which also knows advisories and sources; installs it if it is not there. Needs the network.
+/// Runs cargo-deny, which also knows advisories and sources. Needs the network.
 pub(crate) fn deny(args: &[String]) -> Result<bool> {
+    with_tool("deny", &["check"], args)
+}
+
+/// Compares the public interface of the library with that of its last release, or of the commit that is named with
+/// `--baseline-rev`: what breaks programs needs another version.
+pub(crate) fn semver(args: &[String]) -> Result<bool> {
+    with_tool(
+        "semver-checks",
+        &["--package", "tenfold", "--all-features"],
+        args,
+    )
+}
+
+/// Runs `cargo NAME`, and installs it if it is not there.
+fn with_tool(name: &str, first: &[&str], args: &[String]) -> Result<bool> {
     let project = Project::find()?;
-    if project::output(project::cargo(&project.root).args(["deny", "--version"])).is_err() {
-        eprintln!("installing cargo-deny");
-        project::status(project::cargo(&project.root).args(["install", "--locked", "cargo-deny"]))?;
+    if project::output(project::cargo(&project.root).args([name, "--version"])).is_err() {
+        let package = format!("cargo-{name}");
+        eprintln!("installing {package}");
+        project::status(project::cargo(&project.root).args(["install", "--locked", &package]))?;
     }
     let mut cargo = project::cargo(&project.root);
-    let status = cargo.args(["deny", "check"]).args(args).status()?;
-    Ok(status.success())
+    Ok(cargo.arg(name).args(first).args(args).status()?.success())
 }
 
 /// Every package of the workspace and below it has a licence that `deny.toml` allows, is there in one version unless
@@ -47,9 +62,10 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
         .map(|package| text(package, "name"))
         .collect();
     refused.extend(twice(&names, &skipped(&deny)));
-    match refused.is_empty() {
-        true => Ok(Some(format!("{} packages", packages.len()))),
-        false => Err(refused.join("; ").into()),
+    if refused.is_empty() {
+        Ok(Some(format!("{} packages", packages.len())))
+    } else {
+        Err(refused.join("; ").into())
     }
 }
 

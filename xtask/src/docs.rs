@@ -1,7 +1,9 @@
 //! `cargo xtask docs`: what the documentation says about the formats and the command comes from the command itself.
 //!
 //! A generated part stands between `<!-- NAME: generated -->` and `<!-- /NAME -->`:
-//! - `formats`: which formats are read and written;
+//! - `formats`: which formats are read and written; `crate-formats`, on the pages of the crates, with the features;
+//! - `features`: the features of the library, as its manifest explains them;
+//! - `example`: the first example of the library's page;
 //! - `capabilities`, on the page of a format: what each version that is written can hold, and the format's options;
 //! - `help`: the help of the command and of each of its sub-commands;
 //! - `output`: what the commands of the code block before it print.
@@ -37,9 +39,10 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 /// An error that names the pages which are not fresh.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let stale = refresh(project, false)?;
-    match stale.is_empty() {
-        true => Ok(None),
-        false => Err(format!("run `cargo xtask docs`: {stale:?} are not fresh").into()),
+    if stale.is_empty() {
+        Ok(None)
+    } else {
+        Err(format!("run `cargo xtask docs`: {stale:?} are not fresh").into())
     }
 }
 
@@ -63,9 +66,10 @@ fn refresh(project: &Project, write: bool) -> Result<Vec<PathBuf>> {
             stale.push(page);
         }
     }
-    match missing.is_empty() {
-        true => Ok(stale),
-        false => Err(format!("every format has a page; not found: {}", missing.join(", ")).into()),
+    if missing.is_empty() {
+        Ok(stale)
+    } else {
+        Err(format!("every format has a page; not found: {}", missing.join(", ")).into())
     }
 }
 
@@ -99,6 +103,8 @@ struct Generator {
     tenfold: PathBuf,
     /// Where commands of the documentation run: the fixtures are there, and what they write stays there.
     folder: PathBuf,
+    /// The folder of the library.
+    library: PathBuf,
     /// What `tenfold formats --json` says.
     formats: Vec<Value>,
 }
@@ -116,13 +122,20 @@ impl Generator {
         Ok(Self {
             tenfold,
             folder,
+            library: project.root.join("crates/tenfold"),
             formats: serde_json::from_slice(&formats)?,
         })
     }
 
     /// The pages with generated parts. Every format that is read has one.
     fn pages(&self) -> Vec<PathBuf> {
-        let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("docs/cli.md")];
+        let pages = [
+            "README.md",
+            "crates/tenfold/README.md",
+            "crates/tenfold-cli/README.md",
+            "docs/cli.md",
+        ];
+        let mut pages: Vec<_> = pages.iter().map(PathBuf::from).collect();
         let read = self.formats.iter().filter(|format| tables::is_read(format));
         pages.extend(read.map(|format| {
             let id = tables::text(format, "id");
@@ -134,6 +147,16 @@ impl Generator {
     fn generate(&self, name: &str, before: &str, page: &Path) -> Result<String> {
         match name {
             "formats" => Ok(tables::formats(&self.formats)),
+            "crate-formats" => Ok(tables::crate_formats(&self.formats)),
+            "features" => tables::features(&fs::read_to_string(self.library.join("Cargo.toml"))?),
+            "example" => {
+                let page = fs::read_to_string(self.library.join("README.md"))?;
+                let example = page
+                    .split_once("```rust")
+                    .and_then(|(_, rest)| rest.split_once("\n```"));
+                let (example, _) = example.ok_or("the library's page has no example")?;
+                Ok(format!("```rust{example}\n```\n"))
+            }
             "capabilities" => {
                 let id = page.file_stem().unwrap_or_default().to_string_lossy();
                 let format = (self.formats.iter()).find(|format| tables::text(format, "id") == id);

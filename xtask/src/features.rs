@@ -1,7 +1,8 @@
 //! `cargo xtask features`: the library builds with none of its features, with each of them alone and with all of them.
 //!
 //! What does not need `std` is built for a machine without an operating system, where nothing of `std` can slip in. The
-//! features are those of the manifest: a new one is checked without a change here.
+//! default features are also built for WebAssembly, which has `std` and nothing of a system. The features are those of the
+//! manifest: a new one is checked without a change here.
 
 use crate::Result;
 use crate::project::{self, Project};
@@ -12,6 +13,10 @@ use std::sync::Mutex;
 
 /// A target that has no `std`.
 const BARE_METAL: &str = "thumbv7em-none-eabi";
+/// The feature around everything that only writing needs.
+const WRITE: &str = "write";
+/// A target that has `std` and neither files nor threads.
+const WEB: &str = "wasm32-unknown-unknown";
 
 /// Checks every combination; no arguments.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
@@ -21,32 +26,42 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 /// Checks every combination; the remark says how many and for which target.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let features = Features::read(project)?;
-    let bare_metal = bare_metal_target(project);
-    if let Err(why) = &bare_metal {
-        eprintln!("***********************************************************************");
-        eprintln!("NOT CHECKED for {BARE_METAL}, which could not be added: {why}");
-        eprintln!("A use of std that the host hides would not be noticed.");
-        eprintln!("***********************************************************************");
-    }
-    let target = bare_metal.is_ok().then_some(BARE_METAL);
+    let target = added(project, BARE_METAL, "a use of std that the host hides");
+    let web = added(project, WEB, "a use of what only systems have");
     let (with_std, without): (Vec<_>, Vec<_>) =
         features.names().partition(|name| features.needs_std(name));
 
+    // Writers are code that nothing calls without the feature: each format is built with it, and all together without.
+    let readers: Vec<_> = without
+        .iter()
+        .copied()
+        .filter(|name| *name != WRITE)
+        .collect();
     let mut combinations = vec![(String::new(), target)];
-    combinations.extend(without.iter().map(|name| ((*name).to_owned(), target)));
+    combinations.extend(
+        readers
+            .iter()
+            .map(|name| (format!("{name},{WRITE}"), target)),
+    );
+    combinations.push((readers.join(","), target));
     combinations.push((without.join(","), target));
     combinations.extend(with_std.iter().map(|name| ((*name).to_owned(), None)));
     combinations.push((features.names().collect::<Vec<_>>().join(","), None));
+    combinations.extend(web.map(|web| ("default".to_owned(), Some(web))));
     let failed = build_all(project, &combinations);
     if !failed.is_empty() {
         return Err(format!("does not build with {}", failed.join(" nor with ")).into());
     }
-    let place = match target {
-        Some(target) => format!("those without std for {target}"),
-        None => format!("ON THIS MACHINE ONLY, not for {BARE_METAL}"),
+    let place = |target: Option<&str>, what: &str, name: &str| match target {
+        Some(target) => format!("{what} for {target}"),
+        None => format!("NOT for {name}"),
     };
-    let count = combinations.len();
-    Ok(Some(format!("{count} combinations, {place}")))
+    let (count, bare) = (
+        combinations.len(),
+        place(target, "those without std", BARE_METAL),
+    );
+    let web = place(web, "the default ones", WEB);
+    Ok(Some(format!("{count} combinations, {bare}, {web}")))
 }
 
 /// Builds two combinations at a time, because checking one crate keeps one core busy; returns those that fail.
@@ -98,25 +113,35 @@ fn build(project: &Project, folder: &Path, features: &str, target: Option<&str>)
     project::status(cargo.args(["--", "-D", "warnings"]))
 }
 
-/// The target for which there is no `std`, added if it is not there yet.
-fn bare_metal_target(project: &Project) -> Result<()> {
-    if has_target()? {
-        return Ok(());
+/// A target, added if it is not there yet; `None` with loud words about what is not checked where it cannot be had.
+fn added(project: &Project, target: &'static str, unseen: &str) -> Option<&'static str> {
+    let add = || {
+        if has(target)? {
+            return Ok(());
+        }
+        let mut rustup = Command::new("rustup");
+        rustup.current_dir(&project.root);
+        project::output(rustup.args(["target", "add", target]))?;
+        if has(target)? {
+            Ok(())
+        } else {
+            Err("the compiler still does not find it".into())
+        }
+    };
+    let result: Result<()> = add();
+    if let Err(why) = result {
+        eprintln!("***********************************************************************");
+        eprintln!("NOT CHECKED for {target}, which could not be added: {why}");
+        eprintln!("Not noticed would be: {unseen}.");
+        eprintln!("***********************************************************************");
+        return None;
     }
-    project::output(
-        Command::new("rustup")
-            .current_dir(&project.root)
-            .args(["target", "add", BARE_METAL]),
-    )?;
-    match has_target()? {
-        true => Ok(()),
-        false => Err("the compiler still does not find it".into()),
-    }
+    Some(target)
 }
 
-fn has_target() -> Result<bool> {
+fn has(target: &str) -> Result<bool> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let question = ["--print", "target-libdir", "--target", BARE_METAL];
+    let question = ["--print", "target-libdir", "--target", target];
     let answer = project::output(Command::new(rustc).args(question))?;
     Ok(Path::new(String::from_utf8(answer)?.trim()).is_dir())
 }

@@ -330,9 +330,12 @@ impl Exchange {
                         &ours,
                     )
                 })
-                .and_then(|()| match fs::read(&ours)? == fs::read(&theirs.path)? {
-                    true => Ok(theirs.holds.tensors.len()),
-                    false => Err("the files differ".into()),
+                .and_then(|()| {
+                    if fs::read(&ours)? == fs::read(&theirs.path)? {
+                        Ok(theirs.holds.tensors.len())
+                    } else {
+                        Err("the files differ".into())
+                    }
                 });
             self.row(package, "same file", &label, result);
         }
@@ -347,9 +350,10 @@ impl Exchange {
         held.add_digests(&project::output(
             self.tenfold(&["digest", "--json"]).arg(path),
         )?)?;
-        match held.lacks_digests() {
-            true => Err("a tensor has no digest".into()),
-            false => Ok(held),
+        if held.lacks_digests() {
+            Err("a tensor has no digest".into())
+        } else {
+            Ok(held)
         }
     }
 

@@ -22,6 +22,7 @@ mod interop;
 mod miri;
 mod portable;
 mod project;
+mod rooms;
 mod unsafe_count;
 
 use std::process::ExitCode;
@@ -103,6 +104,18 @@ const TASKS: &[Task] = &[
         args: "[TARGET…]",
         what: "tests on big-endian and 32-bit machines, and compiles for other systems",
         run: portable::run,
+    },
+    Task {
+        name: "rooms",
+        args: "",
+        what: "checks that each room of the library uses only those before it",
+        run: rooms::run,
+    },
+    Task {
+        name: "semver",
+        args: "[--baseline-rev REV]",
+        what: "compares the library's interface with its last release; installs cargo-semver-checks first",
+        run: dependencies::semver,
     },
     Task {
         name: "unsafe-count",

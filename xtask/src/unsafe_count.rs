@@ -3,21 +3,22 @@
 use crate::Result;
 use crate::project::{self, Project};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 /// How often the word stands in which file. A change here needs a reason in the same change.
 const KNOWN: &[(&str, usize)] = &[
-    // The programs that are timed map a file that nobody changes.
-    ("crates/tenfold/examples/load.rs", 2),
-    ("crates/tenfold/examples/open.rs", 1),
-    ("crates/tenfold/examples/read.rs", 1),
     // Mapping, and the promise that it needs of whoever asks for it.
     ("crates/tenfold/src/archive/mapped.rs", 4),
     ("crates/tenfold/src/io/mmap.rs", 4),
     ("crates/tenfold/tests/memory.rs", 1),
     ("crates/tenfold/tests/property.rs", 1),
+    ("crates/tenfold/tests/reading.rs", 1),
     // An allocator that counts, for the tests of memory: the trait is unsafe.
     ("crates/tenfold/tests/support/memory.rs", 9),
+    // The programs that are timed map a file that nobody changes.
+    ("xtask/bench/tenfold/src/bin/get.rs", 1),
+    ("xtask/bench/tenfold/src/bin/load.rs", 2),
+    ("xtask/bench/tenfold/src/bin/open.rs", 1),
+    ("xtask/bench/tenfold/src/bin/read.rs", 1),
 ];
 
 /// Counts; no arguments.
@@ -28,7 +29,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 /// Compares what is there with what is known.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let mut found = Vec::new();
-    for file in rust_files(&project.root.join("crates"))? {
+    let mut files = project::rust_files(&project.root.join("crates"))?;
+    files.extend(project::rust_files(
+        &project.root.join("xtask/bench/tenfold"),
+    )?);
+    for file in files {
         let count = count(&fs::read_to_string(&file)?);
         if count > 0 {
             let name = file
@@ -56,20 +61,6 @@ fn count(text: &str) -> usize {
         .flat_map(|code| code.split(|c| !is_part_of_word(c)))
         .filter(|word| *word == "unsafe")
         .count()
-}
-
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(rust_files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]

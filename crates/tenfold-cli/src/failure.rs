@@ -1,13 +1,14 @@
 //! Why a command stops, and what it leaves behind as an exit code.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use tenfold::documents::ErrorDocument;
 use tenfold::format::Loss;
 use tenfold::{Error, ErrorKind};
 
-use crate::json::Json;
+use crate::hints;
+use crate::json;
 
 /// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -75,7 +76,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::Canceled => Failure::Canceled,
-            _ => Failure::Problem(Box::new(Problem::new(error.message().to_owned(), error))),
+            _ => Failure::Problem(Box::new(Problem::new(hints::message(&error), error))),
         }
     }
 }
@@ -113,27 +114,18 @@ impl Problem {
         Self::new(message, Error::canceled())
     }
 
-    /// The document that `--json` prints in the place of a result.
-    pub(crate) fn write_json(&self, json: &mut Json<'_>) -> io::Result<()> {
+    /// Writes the document that `--json` prints in the place of a result.
+    pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let file = self.file.as_ref().map(|path| path.to_string_lossy());
         let error = self.error.as_ref();
-        json.object(|json| {
-            json.text("schema", Some("tenfold.error/1"))?;
-            let file = self.file.as_ref().map(|path| path.to_string_lossy());
-            json.text("file", file.as_deref())?;
-            json.text("error", Some(&self.message))?;
-            json.text("kind", error.map(|error| kind(error.kind())))?;
-            let breaks_a_rule = error.filter(|error| !is_plain(error));
-            json.text("rule", breaks_a_rule.map(Error::rule).as_deref())?;
-            json.text("tensor", error.and_then(Error::tensor))?;
-            json.range(
-                "range",
-                error.and_then(Error::range).map(|(_, range)| range),
-            )?;
-            match self.losses.is_empty() {
-                true => Ok(()),
-                false => json.losses("losses", &self.losses),
-            }
-        })
+        let document = ErrorDocument::new(
+            file.as_deref(),
+            &self.message,
+            error,
+            &self.losses,
+            hints::words,
+        );
+        json::write(out, &document)
     }
 }
 
@@ -146,38 +138,12 @@ impl From<String> for Problem {
     }
 }
 
-/// An error as a line, with the file that it is about.
+/// An error as a line, with the file that it is about and what would help.
 pub(crate) fn explain(path: &Path, error: &Error) -> String {
     match error.kind() {
-        _ if is_plain(error) => error.message().to_owned(),
-        ErrorKind::Lossy => format!("{}: {}", path.display(), error.message()),
-        _ => format!("{}: {error}", path.display()),
-    }
-}
-
-/// The user's own mistakes and wishes and the system's failures break no rule, and say themselves what they are about.
-fn is_plain(error: &Error) -> bool {
-    match error.kind() {
-        ErrorKind::Canceled | ErrorKind::Io => true,
-        ErrorKind::Argument | ErrorKind::NotFound => error.tensor().is_none(),
-        _ => false,
-    }
-}
-
-/// Who must act, in a word.
-fn kind(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Argument => "argument",
-        ErrorKind::Canceled => "canceled",
-        ErrorKind::Io => "io",
-        ErrorKind::Limit => "limit",
-        ErrorKind::Lossy => "lossy",
-        ErrorKind::Malformed => "malformed",
-        ErrorKind::Mismatch => "mismatch",
-        ErrorKind::NotFound => "not-found",
-        ErrorKind::Unrecognized => "unrecognized",
-        ErrorKind::Unsupported => "unsupported",
-        _ => "other",
+        _ if error.is_plain() => hints::message(error),
+        ErrorKind::Lossy => format!("{}: {}", path.display(), hints::message(error)),
+        _ => format!("{}: {}", path.display(), hints::line(error)),
     }
 }
 
@@ -203,11 +169,5 @@ impl Exit {
             Exit::Trouble => 2,
             Exit::Signal(number) => number.saturating_add(128),
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(exit.code())
     }
 }

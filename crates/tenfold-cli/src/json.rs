@@ -1,29 +1,82 @@
-//! JSON, written as it goes: nothing is held in memory, numbers may have any length.
+//! JSON as the command prints it.
 
-use std::fmt::Display;
 use std::io::{self, Write};
-use std::ops::Range;
 
-use tenfold::format::Loss;
-use tenfold::model::{List, Metadata, Value};
-use tenfold::ops::Number;
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter};
+use tenfold::Archive;
+use tenfold::documents::ShownValue;
+use tenfold::model::{List, Value, ValueKind};
 
-use crate::output::is_unsafe;
-
-/// Arrays of more entries are shortened, unless all of them are asked for.
-const LONG: usize = 64;
+use crate::output::{is_unsafe, thousands};
 
 /// Values of metadata with more characters are cut in listings.
 const LONG_VALUE: usize = 100;
 
+/// Lists of more entries are counted in listings, and their beginning is shown.
+const FEW_ENTRIES: usize = 6;
+const FIRST_ENTRIES: usize = 3;
+
 /// A value of metadata in one line, cut where it is long.
 pub(crate) fn short_value(value: &Value) -> String {
+    match value {
+        Value::List(items) if items.len() > FEW_ENTRIES => list_line(items.len() as u64, items),
+        value => {
+            let text = beginning(value);
+            match text.more {
+                0 => text.shown(),
+                _ => format!("{}…", text.shown()),
+            }
+        }
+    }
+}
+
+/// The same for a listing of the archive, which says how to see the rest; lists that were not loaded show their beginning.
+pub(crate) fn one_line(archive: &Archive, value: &Value) -> String {
+    match value {
+        Value::List(_) => short_value(value),
+        Value::Elsewhere(list) => match archive.load_first(list, FIRST_ENTRIES) {
+            Ok(items) => list_line(list.count, &items),
+            // Whatever is wrong is said by whoever reads all of it.
+            Err(_) => short_value(value),
+        },
+        value => {
+            let text = beginning(value);
+            match (text.shown(), text.more) {
+                (shown, 0) => shown,
+                (shown, rest) => format!("{shown}… ({rest} more characters; --full shows all)"),
+            }
+        }
+    }
+}
+
+fn beginning(value: &Value) -> Beginning {
     let mut text = Beginning::default();
     // Writing to memory does not fail.
-    let _ = Json::new(&mut text).value(value, false);
-    match text.more {
-        0 => text.shown(),
-        _ => format!("{}…", text.shown()),
+    let _ = write_line(&mut text, &ShownValue::new(value, false));
+    text
+}
+
+/// `3 200 strings: "<s>", "</s>", …`
+fn list_line(count: u64, first: &List) -> String {
+    let mut line = format!("{} {}: ", thousands(count), entries_of(first));
+    for item in first.iter().take(FIRST_ENTRIES) {
+        line += &short_value(&item);
+        line += ", ";
+    }
+    line + "…"
+}
+
+/// What the entries of a list are called.
+fn entries_of(list: &List) -> &'static str {
+    match list.kind() {
+        Some(ValueKind::Str) => "strings",
+        Some(ValueKind::Bool) => "booleans",
+        Some(ValueKind::List) => "lists",
+        Some(_) => "numbers",
+        None if list.iter().all(|item| matches!(item, Value::Str(_))) => "strings",
+        None => "values",
     }
 }
 
@@ -62,314 +115,195 @@ impl Write for Beginning {
     }
 }
 
-/// Writes one JSON document.
-///
-/// Characters that a terminal would act on are escaped, which JSON allows for every character.
-pub(crate) struct Json<'a> {
-    out: &'a mut dyn Write,
-    /// Nothing has been written yet in the object or array that is open.
-    first: bool,
+/// Writes a document: on one line, but for the records of its lists, which have a line each.
+pub(crate) fn write(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    write_with(out, document, Lines::Records)
 }
 
-impl<'a> Json<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
-        Self { out, first: true }
+/// Writes a document on one line.
+pub(crate) fn write_line(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    write_with(out, document, Lines::None)
+}
+
+/// Writes an object with a line for every key.
+pub(crate) fn write_keys(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+    write_with(out, document, Lines::Keys)
+}
+
+fn write_with(out: &mut dyn Write, document: &impl Serialize, lines: Lines) -> io::Result<()> {
+    let layout = Layout {
+        lines,
+        depth: 0,
+        has_keys: false,
+        entry: None,
+    };
+    Ok(document.serialize(&mut Serializer::with_formatter(out, layout))?)
+}
+
+/// What begins on a line of its own.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Lines {
+    None,
+    /// The records of lists in the document.
+    Records,
+    /// The keys of the document.
+    Keys,
+}
+
+/// Where spaces and lines go, and which characters are escaped: all that a terminal would act on, which JSON allows for
+/// every character.
+struct Layout {
+    lines: Lines,
+    /// Objects and lists that are open.
+    depth: usize,
+    /// Keys have lines of their own, and there are some.
+    has_keys: bool,
+    /// An entry of a list in the document has begun, the first or another, and nothing is written of it: where it goes
+    /// depends on what it is.
+    entry: Option<bool>,
+}
+
+impl Layout {
+    /// Begins what is no record.
+    fn inline<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        match self.entry.take() {
+            Some(false) => out.write_all(b", "),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Values that begin in their line, written as serde_json writes them.
+macro_rules! inline {
+    ($($method:ident($type:ty),)*) => {$(
+        fn $method<W: ?Sized + Write>(&mut self, out: &mut W, value: $type) -> io::Result<()> {
+            self.inline(out)?;
+            CompactFormatter.$method(out, value)
+        }
+    )*};
+}
+
+impl Formatter for Layout {
+    inline! {
+        write_bool(bool),
+        write_i8(i8), write_i16(i16), write_i32(i32), write_i64(i64), write_i128(i128),
+        write_u8(u8), write_u16(u16), write_u32(u32), write_u64(u64), write_u128(u128),
+        write_raw_fragment(&str),
     }
 
-    /// An object, whose entries `fill` begins with [`key`](Self::key) and its like.
-    pub(crate) fn object(
+    fn write_null<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.inline(out)?;
+        out.write_all(b"null")
+    }
+
+    fn write_f32<W: ?Sized + Write>(&mut self, out: &mut W, value: f32) -> io::Result<()> {
+        self.inline(out)?;
+        write!(out, "{value:?}")
+    }
+
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        self.inline(out)?;
+        write!(out, "{value:?}")
+    }
+
+    fn begin_string<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.inline(out)?;
+        out.write_all(b"\"")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
-        fill: impl FnOnce(&mut Self) -> io::Result<()>,
+        out: &mut W,
+        fragment: &str,
     ) -> io::Result<()> {
-        self.nested(b'{', b'}', fill)
-    }
-
-    /// An array, whose entries `fill` begins with [`entry`](Self::entry) or [`line`](Self::line).
-    pub(crate) fn array(
-        &mut self,
-        fill: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
-        self.nested(b'[', b']', fill)
-    }
-
-    fn nested(
-        &mut self,
-        open: u8,
-        close: u8,
-        fill: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
-        self.out.write_all(&[open])?;
-        self.first = true;
-        fill(self)?;
-        self.first = false;
-        self.out.write_all(&[close])
-    }
-
-    /// Begins an entry of an array.
-    pub(crate) fn entry(&mut self) -> io::Result<&mut Self> {
-        if !std::mem::replace(&mut self.first, false) {
-            self.out.write_all(b", ")?;
-        }
-        Ok(self)
-    }
-
-    /// Begins an entry of an array on a line of its own, for arrays of records.
-    pub(crate) fn line(&mut self) -> io::Result<&mut Self> {
-        let separator: &[u8] = if std::mem::replace(&mut self.first, false) {
-            b"\n"
-        } else {
-            b",\n"
-        };
-        self.out.write_all(separator)?;
-        Ok(self)
-    }
-
-    /// Begins an entry of an object.
-    pub(crate) fn key(&mut self, key: &str) -> io::Result<&mut Self> {
-        self.entry()?.string(key)?;
-        self.out.write_all(b": ")?;
-        Ok(self)
-    }
-
-    /// An entry that is text, or null.
-    pub(crate) fn text(&mut self, key: &str, text: Option<&str>) -> io::Result<()> {
-        match text {
-            Some(text) => self.key(key)?.string(text),
-            None => self.key(key)?.null(),
-        }
-    }
-
-    /// An entry that is a number, or null.
-    pub(crate) fn number(&mut self, key: &str, number: Option<u64>) -> io::Result<()> {
-        match number {
-            Some(number) => self.key(key)?.plain(number),
-            None => self.key(key)?.null(),
-        }
-    }
-
-    /// An entry that is an array of texts.
-    pub(crate) fn texts<T: AsRef<str>>(
-        &mut self,
-        key: &str,
-        texts: impl IntoIterator<Item = T>,
-    ) -> io::Result<()> {
-        self.key(key)?.array(|json| {
-            texts
-                .into_iter()
-                .try_for_each(|text| json.entry()?.string(text.as_ref()))
-        })
-    }
-
-    /// An entry that is a range of bytes, its end excluded, or null.
-    pub(crate) fn range(&mut self, key: &str, range: Option<Range<u64>>) -> io::Result<()> {
-        match range {
-            Some(range) => self.key(key)?.array(|json| {
-                json.entry()?.plain(range.start)?;
-                json.entry()?.plain(range.end)
-            }),
-            None => self.key(key)?.null(),
-        }
-    }
-
-    /// An entry that says what is lost.
-    pub(crate) fn losses(&mut self, key: &str, losses: &[Loss]) -> io::Result<()> {
-        self.key(key)?.array(|json| {
-            losses.iter().try_for_each(|loss| {
-                json.line()?.object(|json| {
-                    json.text("tensor", loss.tensor.as_deref())?;
-                    json.text("what", Some(&loss.what))?;
-                    json.text("why", Some(&loss.why))?;
-                    json.text("effect", Some(&loss.effect.to_string()))
-                })
-            })
-        })
-    }
-
-    pub(crate) fn null(&mut self) -> io::Result<()> {
-        self.plain("null")
-    }
-
-    /// What is JSON already: a number, true, false, null.
-    pub(crate) fn plain(&mut self, token: impl Display) -> io::Result<()> {
-        write!(self.out, "{token}")
-    }
-
-    /// A floating-point number; one that JSON does not have, as text.
-    pub(crate) fn float(&mut self, value: f64) -> io::Result<()> {
-        match value.is_finite() {
-            true => self.plain(format_args!("{value:?}")),
-            false => self.string(not_finite(value)),
-        }
-    }
-
-    /// A number of a tensor; integers with all of their digits.
-    pub(crate) fn exact(&mut self, number: Number) -> io::Result<()> {
-        match number {
-            Number::Float(value) => self.float(value),
-            integer => self.plain(integer),
-        }
-    }
-
-    pub(crate) fn string(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(b"\"")?;
-        let mut rest = text;
-        while let Some(at) = rest.find(|c| c == '"' || c == '\\' || is_unsafe(c)) {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_unsafe(*c)) {
             let (safe, tail) = rest.split_at(at);
-            self.out.write_all(safe.as_bytes())?;
-            let mut chars = tail.chars();
-            match chars.next() {
-                Some('"') => self.out.write_all(b"\\\"")?,
-                Some('\\') => self.out.write_all(b"\\\\")?,
-                Some('\n') => self.out.write_all(b"\\n")?,
-                Some('\t') => self.out.write_all(b"\\t")?,
-                Some(c) => {
-                    for unit in c.encode_utf16(&mut [0; 2]) {
-                        write!(self.out, "\\u{unit:04x}")?;
-                    }
-                }
-                None => {}
+            out.write_all(safe.as_bytes())?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
             }
-            rest = chars.as_str();
+            rest = tail.get(c.len_utf8()..).unwrap_or_default();
         }
-        self.out.write_all(rest.as_bytes())?;
-        self.out.write_all(b"\"")
+        out.write_all(rest.as_bytes())
     }
 
-    /// Text of lower-case hexadecimal digits.
-    fn hex(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(b"\"")?;
-        for piece in bytes.chunks(4096) {
-            self.out.write_all(hex(piece).as_bytes())?;
-        }
-        self.out.write_all(b"\"")
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        let escape = match escape {
+            CharEscape::Backspace => CharEscape::AsciiControl(8),
+            CharEscape::FormFeed => CharEscape::AsciiControl(12),
+            CharEscape::CarriageReturn => CharEscape::AsciiControl(13),
+            escape => escape,
+        };
+        CompactFormatter.write_char_escape(out, escape)
     }
 
-    /// Metadata as an object. Lists of more than 64 entries are only counted unless `full`.
-    pub(crate) fn metadata(&mut self, metadata: &Metadata, full: bool) -> io::Result<()> {
-        self.object(|json| {
-            metadata
-                .iter()
-                .try_for_each(|(key, value)| json.key(key)?.value(value, full))
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.inline(out)?;
+        self.depth += 1;
+        out.write_all(b"[")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.entry = Some(first);
+        if self.depth == 2 && self.lines == Lines::Records {
+            Ok(())
+        } else {
+            self.inline(out)
+        }
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        out.write_all(b"]")
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        match self.entry.take() {
+            Some(true) => out.write_all(b"\n{"),
+            Some(false) => out.write_all(b",\n{"),
+            None => out.write_all(b"{"),
+        }
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        let is_line = self.depth == 1 && self.lines == Lines::Keys;
+        self.has_keys |= is_line;
+        out.write_all(match (is_line, first) {
+            (true, true) => b"\n  ",
+            (true, false) => b",\n  ",
+            (false, true) => b"",
+            (false, false) => b", ",
         })
     }
 
-    /// One value of metadata.
-    pub(crate) fn value(&mut self, value: &Value, full: bool) -> io::Result<()> {
-        match value {
-            Value::Null => self.null(),
-            Value::Bool(value) => self.plain(value),
-            Value::U8(value) => self.plain(value),
-            Value::U16(value) => self.plain(value),
-            Value::U32(value) => self.plain(value),
-            Value::U64(value) => self.plain(value),
-            Value::I8(value) => self.plain(value),
-            Value::I16(value) => self.plain(value),
-            Value::I32(value) => self.plain(value),
-            Value::I64(value) => self.plain(value),
-            // So few digits identify a number among the f32 only, and readers of JSON have f64.
-            Value::F32(value) if value.is_subnormal() => {
-                self.value(&Value::F64((*value).into()), full)
-            }
-            Value::F32(value) if value.is_finite() => self.plain(format_args!("{value:?}")),
-            Value::F32(value) => self.float((*value).into()),
-            Value::F64(value) => self.float(*value),
-            Value::Integer(digits) => self.plain(digits),
-            Value::Str(text) => self.string(text),
-            Value::Bytes(bytes) => self.object(|json| json.key("$bytes")?.hex(bytes)),
-            Value::List(items) if items.len() > LONG && !full => self.object(|json| {
-                json.number("$array", Some(items.len() as u64))?;
-                json.text("of", Some(common_kind(items)))
-            }),
-            Value::List(items) => self.array(|json| {
-                items
-                    .iter()
-                    .try_for_each(|item| json.entry()?.value(&item, full))
-            }),
-            Value::Empty(_) => self.array(|_| Ok(())),
-            Value::Elsewhere(list) => self.object(|json| {
-                json.number("$array", Some(list.count))?;
-                json.text("of", Some(list.kind.name()))
-            }),
-            Value::Map(entries) => self.object(|json| {
-                entries
-                    .iter()
-                    .try_for_each(|(key, value)| json.key(key)?.value(&value, full))
-            }),
-            Value::Encoded { encoding, bytes } => {
-                self.object(|json| json.key(&format!("${}", encoding.name()))?.hex(bytes))
-            }
-            // A kind that a later version of the library adds: at least it is visible.
-            other => self.string(&format!("{other:?}")),
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        if self.depth == 1 && self.has_keys {
+            out.write_all(b"\n")?;
         }
+        self.depth -= 1;
+        out.write_all(b"}")
     }
-}
-
-/// JSON has no such numbers.
-fn not_finite(value: f64) -> &'static str {
-    if value.is_nan() {
-        "NaN"
-    } else if value > 0.0 {
-        "Infinity"
-    } else {
-        "-Infinity"
-    }
-}
-
-/// The kind that all items have.
-fn common_kind(items: &List) -> &'static str {
-    if let Some(kind) = items.kind() {
-        return kind.name();
-    }
-    let mut kinds = items.iter().map(|item| kind(&item));
-    let first = kinds.next().unwrap_or("mixed");
-    if kinds.all(|kind| kind == first) {
-        first
-    } else {
-        "mixed"
-    }
-}
-
-/// The name of a value's type.
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::U8(_) => "u8",
-        Value::U16(_) => "u16",
-        Value::U32(_) => "u32",
-        Value::U64(_) => "u64",
-        Value::I8(_) => "i8",
-        Value::I16(_) => "i16",
-        Value::I32(_) => "i32",
-        Value::I64(_) => "i64",
-        Value::F32(_) => "f32",
-        Value::F64(_) => "f64",
-        Value::Integer(_) => "integer",
-        Value::Str(_) => "string",
-        Value::Bytes(_) => "bytes",
-        Value::List(_) | Value::Empty(_) | Value::Elsewhere(_) => "list",
-        Value::Map(_) => "map",
-        _ => "encoded",
-    }
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(*DIGITS.get(usize::from(nibble)).unwrap_or(&b'?'));
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use tenfold::model::Metadata;
+
     use super::*;
 
     fn written(value: &Value, full: bool) -> String {
         let mut out = Vec::new();
-        Json::new(&mut out).value(value, full).unwrap();
+        write_line(&mut out, &ShownValue::new(value, full)).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -432,6 +366,24 @@ mod tests {
     }
 
     #[test]
+    fn long_lists_are_one_line_with_their_first_entries() {
+        let tokens = (0..3200).map(|n| Value::Str(format!("<{n}>")));
+        let tokens = Value::List(tokens.collect::<Vec<_>>().into());
+        let line = "3 200 strings: \"<0>\", \"<1>\", \"<2>\", …";
+        assert_eq!(short_value(&tokens), line);
+        // GGUF leaves long lists in the file.
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens.gguf");
+        let mut builder = Archive::builder();
+        builder.meta("tokens", tokens);
+        builder.finish().save(&path).unwrap();
+        let archive = Archive::open(&path).unwrap();
+        let kept = archive.metadata().get("tokens").unwrap();
+        assert!(matches!(kept, Value::Elsewhere(_)));
+        assert_eq!(one_line(&archive, kept), line);
+    }
+
+    #[test]
     fn nested_values_keep_their_separators() {
         let inner: Metadata = [(
             "k".to_owned(),
@@ -443,6 +395,21 @@ mod tests {
         assert_eq!(
             written(&outer, false),
             "[{\"k\": [{}]}, {\"$bytes\": \"00ff\"}]"
+        );
+    }
+
+    #[test]
+    fn records_of_a_document_have_a_line_each() {
+        let records = vec![(("a", 1), [1, 2]); 2].into_iter();
+        let records: Vec<_> = records
+            .map(|((key, value), list)| serde_json::json!({key: value, "b": list}))
+            .collect();
+        let document = serde_json::json!({"list": [1, "x", null, true, [0.5]], "records": records});
+        let mut out = Vec::new();
+        write(&mut out, &document).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "{\"list\": [1, \"x\", null, true, [0.5]], \"records\": [\n{\"a\": 1, \"b\": [1, 2]},\n{\"a\": 1, \"b\": [1, 2]}]}"
         );
     }
 }

@@ -22,9 +22,10 @@ pub(crate) fn did_you_mean<'a>(
             shown.push(quoted);
         }
     }
-    match shown.is_empty() {
-        true => None,
-        false => Some(format!("did you mean {}?", shown.join(" or "))),
+    if shown.is_empty() {
+        None
+    } else {
+        Some(format!("did you mean {}?", shown.join(" or ")))
     }
 }
 
@@ -37,9 +38,10 @@ fn likeness(name: &str, wanted: &str) -> f64 {
     let (name, wanted) = (name.to_lowercase(), wanted.to_lowercase());
     let alike = strsim::jaro(&name, &wanted);
     // In a short word one letter is a large part of it.
-    match wanted.chars().count() >= 3 && strsim::osa_distance(&name, &wanted) <= 1 {
-        true => alike.max(0.9),
-        false => alike,
+    if wanted.chars().count() >= 3 && strsim::osa_distance(&name, &wanted) <= 1 {
+        alike.max(0.9)
+    } else {
+        alike
     }
 }
 

@@ -18,6 +18,15 @@ pub(crate) struct Out<'a> {
     writer: &'a mut dyn Write,
     color: bool,
     written: bool,
+    /// How much a terminal shows, if it is one.
+    pub(crate) screen: Option<Screen>,
+}
+
+/// What a terminal shows at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    pub(crate) columns: usize,
+    pub(crate) lines: usize,
 }
 
 impl<'a> Out<'a> {
@@ -26,6 +35,7 @@ impl<'a> Out<'a> {
             writer,
             color,
             written: false,
+            screen: None,
         }
     }
 
@@ -72,6 +82,21 @@ impl<T: Display> Display for Painted<T> {
 /// A message for people, on standard error. A closed standard error is nobody's concern.
 pub(crate) fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "tenfold: {}", Clean(&message.to_string()));
+}
+
+/// More of the same kind is counted, not listed.
+pub(crate) const LISTED: usize = 10;
+
+/// The first of many messages, and how many more there are.
+pub(crate) fn first_of(messages: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = messages.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    messages.take(LISTED).chain(more).collect()
+}
+
+/// Says the first of many messages, and how many more there are.
+pub(crate) fn say_first(messages: impl ExactSizeIterator<Item = String>) {
+    first_of(messages).iter().for_each(say);
 }
 
 /// A message, a path, or what was escaped before, as it may be shown: what a terminal would act on, or what would hide or
@@ -156,6 +181,59 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// A number of bytes as shops and model pages say it: `24 B`, `11.7 MB`.
+pub(crate) fn decimal_size(bytes: u64) -> String {
+    scaled(bytes, ["KB", "MB", "GB", "TB", "PB", "EB"]).unwrap_or_else(|| format!("{bytes} B"))
+}
+
+/// A count as people say it: `512`, `12 K`, `5.87 M`, `7.24 B`.
+pub(crate) fn quantity(n: u64) -> String {
+    scaled(n, ["K", "M", "B", "T", "Q", "Qi"]).unwrap_or_else(|| n.to_string())
+}
+
+/// Three digits of a number in thousands of thousands; `None` below the first.
+fn scaled(n: u64, units: [&str; 6]) -> Option<String> {
+    if n < 1000 {
+        return None;
+    }
+    #[allow(clippy::cast_precision_loss)] // shown with three digits
+    let mut value = n as f64 / 1000.0;
+    let mut unit = units[0];
+    for next in &units[1..] {
+        // What would be shown as 1000 is 1 of the next.
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    let decimals = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    let digits = format!("{value:.decimals$}");
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &digits
+    };
+    Some(format!("{digits} {unit}"))
+}
+
+/// A whole number with its digits in threes: `3 200`.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A number with six digits: `0.25`, `-1.5e-7`, `123457`, `1.23457e6`.
 pub(crate) fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -163,9 +241,12 @@ pub(crate) fn number(value: f64) -> String {
     }
     let scientific = format!("{value:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let trim = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    let trim = |text: &str| {
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text.to_owned()
+        }
     };
     match exponent.parse::<i32>() {
         Ok(places @ -5..6) => {
@@ -198,8 +279,12 @@ struct Column {
     used: bool,
 }
 
-/// A wider cell pushes the rest of its line to the right, and not all other lines too.
-const WIDEST: usize = 60;
+/// A wider cell pushes the rest of its line to the right, and not all other lines too: a file may have one long name and
+/// millions of others.
+const WIDEST: usize = 200;
+
+/// The first column has so many columns of a terminal at least.
+const NARROWEST: usize = 24;
 
 impl Table {
     /// Columns by their titles; a title that begins with `>` aligns to the right.
@@ -241,7 +326,8 @@ impl Table {
     ) -> io::Result<()> {
         let titles: Vec<_> = self.columns.iter().map(|column| column.title).collect();
         let mut line = String::new();
-        self.line(&mut line, titles.into_iter());
+        let first = self.first_width(out.screen);
+        self.line(&mut line, first, titles.into_iter());
         writeln!(out, "{}", out.paint(DIM, line.trim_end()))?;
         let mut from = 0;
         let mut cells = self.ends.iter().map(|&end| {
@@ -251,20 +337,42 @@ impl Table {
         });
         for row in 0..self.ends.len() / self.columns.len().max(1) {
             line.clear();
-            self.line(&mut line, cells.by_ref().take(self.columns.len()));
+            self.line(&mut line, first, cells.by_ref().take(self.columns.len()));
             writeln!(out, "{}", line.trim_end())?;
             after(out, row)?;
         }
         Ok(())
     }
 
-    fn line<'c>(&self, line: &mut String, cells: impl Iterator<Item = &'c str>) {
-        for (column, cell) in self.columns.iter().zip(cells) {
+    /// Columns of a terminal for the first cells: what the others leave. A name that needs more has a line of its own.
+    fn first_width(&self, screen: Option<Screen>) -> Option<usize> {
+        let screen = screen?;
+        let used = self.columns.iter().skip(1).filter(|column| column.used);
+        let others: usize = used.map(|column| column.shown_width() + GAP.len()).sum();
+        Some(screen.columns.saturating_sub(others + 1).max(NARROWEST))
+    }
+
+    fn line<'c>(
+        &self,
+        line: &mut String,
+        first: Option<usize>,
+        cells: impl Iterator<Item = &'c str>,
+    ) {
+        for (place, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
             if !column.used {
                 continue;
             }
-            let width_wanted = column.width.max(column.title.len());
-            let padding = width_wanted.saturating_sub(width(cell));
+            let mut wanted = column.shown_width();
+            if let (0, Some(first)) = (place, first) {
+                wanted = wanted.min(first);
+                if width(cell) > wanted {
+                    line.push_str(cell);
+                    line.push('\n');
+                    pad(line, wanted + GAP.len());
+                    continue;
+                }
+            }
+            let padding = wanted.saturating_sub(width(cell));
             if column.right {
                 pad(line, padding);
             }
@@ -272,8 +380,17 @@ impl Table {
             if !column.right {
                 pad(line, padding);
             }
-            line.push_str("  ");
+            line.push_str(GAP);
         }
+    }
+}
+
+/// Between columns.
+const GAP: &str = "  ";
+
+impl Column {
+    fn shown_width(&self) -> usize {
+        self.width.max(self.title.len())
     }
 }
 
@@ -304,6 +421,49 @@ mod tests {
         assert_eq!(size((1 << 20) - 1), "1.00 MiB");
         assert_eq!(size(500 << 20), "500.0 MiB");
         assert_eq!(size(u64::MAX), "16.00 EiB");
+    }
+
+    #[test]
+    fn counts_are_said_in_three_digits() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1 K"),
+            (12_000, "12 K"),
+            (12_345, "12.3 K"),
+            (999_499, "999 K"),
+            (999_500, "1 M"),
+            (5_872_025, "5.87 M"),
+            (7_241_732_096, "7.24 B"),
+            (u64::MAX, "18.4 Qi"),
+        ] {
+            assert_eq!(quantity(n), text);
+        }
+        assert_eq!(decimal_size(512), "512 B");
+        assert_eq!(decimal_size(11_744_050), "11.7 MB");
+        assert_eq!(thousands(3200), "3 200");
+        assert_eq!(thousands(1_000_000), "1 000 000");
+        assert_eq!(thousands(12), "12");
+    }
+
+    #[test]
+    fn names_longer_than_a_narrow_terminal_leaves_have_lines_of_their_own() {
+        let mut table = Table::new(&["name", ">size"]);
+        let long = "model.layers.0.self_attn.q_proj.weight";
+        table.row(&[long, "10 B"]);
+        table.row(&["b", "5 B"]);
+        let mut text = Vec::new();
+        let mut out = Out::new(&mut text, false);
+        let (columns, lines) = (20, 24);
+        out.screen = Some(Screen { columns, lines });
+        table.write(&mut out, |_, _| Ok(())).unwrap();
+        let pad = " ".repeat(NARROWEST);
+        let expected = format!(
+            "name{0}  size\n{long}\n{pad}  10 B\nb{1}   5 B\n",
+            &pad[4..],
+            &pad[1..]
+        );
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 
     #[test]

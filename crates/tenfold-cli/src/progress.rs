@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tenfold::format::Control;
+use tenfold::Control;
 
 /// Work that is over sooner needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);

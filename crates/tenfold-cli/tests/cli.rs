@@ -37,7 +37,7 @@ use tenfold::Bytes;
 use tenfold::format::Registry;
 use tenfold::io::AtomicOutput;
 use tenfold::model::DType;
-use tenfold::ops::{ConvertOptions, prepare};
+use tenfold::ops::{Conversion, ConvertOptions};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tenfold");
 
@@ -303,7 +303,7 @@ fn write_noise(path: &Path, len: usize) {
 fn write(archive: &tenfold::Archive, path: &Path) {
     let registry = Registry::standard();
     let target = registry.get("ztensor").unwrap();
-    let conversion = prepare(archive, target, &ConvertOptions::default()).unwrap();
+    let conversion = Conversion::prepare(archive, target, &ConvertOptions::default()).unwrap();
     let mut output = AtomicOutput::file(path).unwrap().sync(false);
     let name = output.main_name().to_owned();
     conversion.write_to(&name, &mut output).unwrap();

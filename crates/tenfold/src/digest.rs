@@ -114,9 +114,35 @@ fn table_crc32c(crc: u32, bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!crc, step)
 }
 
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Bytes as lower-case hexadecimal digits.
+///
+/// ```
+/// use tenfold::digest::{Hex, unhex};
+/// assert_eq!(Hex(&[0, 255]).to_string(), "00ff");
+/// assert_eq!(unhex("00fF"), Some(vec![0, 255]));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The bytes of hexadecimal digits in any case.
+pub fn unhex(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(unhex_pair).collect()
+}
+
+/// The byte of two hexadecimal digits.
+pub(crate) fn unhex_pair(digits: &[u8]) -> Option<u8> {
+    let digit = |c: &u8| char::from(*c).to_digit(16);
+    match digits {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -126,7 +152,7 @@ mod tests {
     fn hash(kind: DigestKind, bytes: &[u8]) -> Option<String> {
         let mut hasher = Hasher::new(kind)?;
         hasher.update(bytes);
-        Some(hex(&hasher.finish()))
+        Some(Hex(&hasher.finish()).to_string())
     }
 
     #[test]

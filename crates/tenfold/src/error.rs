@@ -1,7 +1,12 @@
 //! One error type for the whole library: who must act, which rule was broken, where, and why.
 
+mod hint;
+
+use alloc::borrow::Cow;
 use core::error::Error as StdError;
 use core::fmt;
+
+pub use hint::Hint;
 
 use crate::model::SourceId;
 use crate::prelude::*;
@@ -20,8 +25,11 @@ pub struct Error(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
-    rule: &'static str,
+    /// As it was given, without the format in front where the core raised it.
+    topic: &'static str,
+    rule: Cow<'static, str>,
     message: String,
+    hints: Vec<Hint>,
     format: Option<&'static str>,
     tensor: Option<String>,
     at: Option<(SourceId, Range<u64>)>,
@@ -55,6 +63,24 @@ pub enum ErrorKind {
     Unsupported,
 }
 
+impl ErrorKind {
+    /// The kind in a word, for programs: `"malformed"`, `"not-found"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Argument => "argument",
+            ErrorKind::Canceled => "canceled",
+            ErrorKind::Io => "io",
+            ErrorKind::Limit => "limit",
+            ErrorKind::Lossy => "lossy",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::Mismatch => "mismatch",
+            ErrorKind::NotFound => "not-found",
+            ErrorKind::Unrecognized => "unrecognized",
+            ErrorKind::Unsupported => "unsupported",
+        }
+    }
+}
+
 impl Error {
     /// An error of `kind` under `rule`.
     ///
@@ -63,8 +89,10 @@ impl Error {
     pub fn new(kind: ErrorKind, rule: &'static str, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
             kind,
-            rule,
+            topic: rule,
+            rule: complete(rule, "file"),
             message: message.into(),
+            hints: Vec::new(),
             format: None,
             tensor: None,
             at: None,
@@ -93,15 +121,19 @@ impl Error {
         Self::new(ErrorKind::Unsupported, rule, message)
     }
 
-    /// A limit was reached; the message should say which and how to raise it.
+    /// A limit was reached. Where it is one of [`Limits`](crate::io::Limits), [`raised_by`](Self::raised_by) says which.
     pub fn limit(rule: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, rule, message)
     }
 
-    /// Says how to raise the limit of this name, one of [`Limits::NAMES`](crate::io::Limits::NAMES), that was reached.
+    /// Says which limit was reached, by its name as a field of [`Limits`](crate::io::Limits), and what is needed at least,
+    /// where that is known.
     #[must_use]
-    pub fn raised_by(self, limit: &'static str) -> Self {
-        self.adding(&format!("; --limit {limit}=N raises it"))
+    pub fn raised_by(self, limit: &'static str, needed: impl Into<Option<u64>>) -> Self {
+        self.hinting(Hint::RaiseLimit {
+            name: limit,
+            needed: needed.into(),
+        })
     }
 
     /// Work that was stopped on request.
@@ -162,7 +194,11 @@ impl Error {
     /// Adds the format that the error is about, unless it already names one.
     #[must_use]
     pub fn in_format(mut self, id: &'static str) -> Self {
-        self.inner().format.get_or_insert(id);
+        let inner = self.inner();
+        if inner.format.is_none() {
+            inner.format = Some(id);
+            inner.rule = complete(inner.topic, id);
+        }
         self
     }
 
@@ -170,6 +206,13 @@ impl Error {
     #[must_use]
     pub fn adding(mut self, more: &str) -> Self {
         self.inner().message.push_str(more);
+        self
+    }
+
+    /// Adds something that would help. Where there are several, any of them does.
+    #[must_use]
+    pub fn hinting(mut self, hint: Hint) -> Self {
+        self.inner().hints.push(hint);
         self
     }
 
@@ -193,18 +236,30 @@ impl Error {
         self.0.kind
     }
 
-    /// The rule that was broken, as `format.topic`: stable, and documented on the format's page.
-    pub fn rule(&self) -> String {
-        match self.0.format {
-            _ if self.0.rule.contains('.') => self.0.rule.to_owned(),
-            Some(format) => format!("{format}.{}", self.0.rule),
-            None => format!("file.{}", self.0.rule),
+    /// Whether it breaks no rule: the user's own mistakes and wishes, and failures of the system, say themselves what they
+    /// are about.
+    pub fn is_plain(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Canceled | ErrorKind::Io => true,
+            ErrorKind::Argument | ErrorKind::NotFound => self.tensor().is_none(),
+            _ => false,
         }
+    }
+
+    /// The rule that was broken, as `format.topic`: stable, and documented on the format's page.
+    pub fn rule(&self) -> &str {
+        &self.0.rule
     }
 
     /// What was found and what was expected, without place and rule.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// What would help, the best first; any one of them is enough. The message does not say it: whoever shows the error
+    /// says it in words of their own.
+    pub fn hints(&self) -> &[Hint] {
+        &self.0.hints
     }
 
     /// The format that the error is about.
@@ -229,6 +284,15 @@ impl Error {
 
     fn inner(&mut self) -> &mut Inner {
         Arc::make_mut(&mut self.0)
+    }
+}
+
+/// A rule of the core with the format in front; others are complete.
+fn complete(rule: &'static str, format: &str) -> Cow<'static, str> {
+    if rule.contains('.') {
+        Cow::Borrowed(rule)
+    } else {
+        Cow::Owned(format!("{format}.{rule}"))
     }
 }
 
@@ -290,6 +354,25 @@ mod tests {
         let error = Error::mismatch("checksum", "stored 1, computed 2");
         assert_eq!(error.rule(), "file.checksum");
         assert_eq!(error.in_format("mag").rule(), "mag.checksum");
+    }
+
+    #[test]
+    fn hints_are_no_part_of_the_message() {
+        let error = Error::limit("rank", "9 dimensions, the limit is 8").raised_by("rank", 9);
+        assert_eq!(
+            error.to_string(),
+            "9 dimensions, the limit is 8 [file.rank]"
+        );
+        let raise = Hint::RaiseLimit {
+            name: "rank",
+            needed: Some(9),
+        };
+        assert_eq!(error.hinting(Hint::Exclude).hints(), [raise, Hint::Exclude]);
+    }
+
+    #[test]
+    fn an_error_is_one_word_wide() {
+        assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
     }
 
     #[test]

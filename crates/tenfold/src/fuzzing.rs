@@ -70,9 +70,10 @@ pub fn cbor(bytes: &[u8]) -> Result<(), Contradiction> {
         Ok::<_, crate::Error>(value)
     };
     let write = |value: &Value, deterministic: bool| {
-        let mut encoder = match deterministic {
-            true => Encoder::deterministic(),
-            false => Encoder::new(),
+        let mut encoder = if deterministic {
+            Encoder::deterministic()
+        } else {
+            Encoder::new()
         };
         encoder.value(value);
         encoder.into_bytes()
@@ -217,7 +218,7 @@ pub fn zip(bytes: &[u8]) -> Result<(), Contradiction> {
 
     const LIMIT: u64 = 1 << 20;
     let source = Bytes::copy_from_slice(bytes);
-    let Ok(zip) = Zip::open(&source, LIMIT) else {
+    let Ok(Some(zip)) = Zip::open(&source, LIMIT) else {
         return Ok(());
     };
     let mut names = Vec::new();
@@ -259,7 +260,7 @@ pub fn zip(bytes: &[u8]) -> Result<(), Contradiction> {
 
 #[cfg(feature = "npz")]
 fn zip_again(bytes: &[u8], zip: &crate::wire::zip::Zip) -> Result<(), Contradiction> {
-    use crate::wire::zip::{CentralRecord, LocalHeader, Zip, encode_directory};
+    use crate::wire::zip::{CentralRecord, LocalHeader, Zip, encode_directory, no_end};
     use bytes::Bytes;
 
     let content = |bytes: &[u8], range: &Range<u64>| {
@@ -292,7 +293,9 @@ fn zip_again(bytes: &[u8], zip: &crate::wire::zip::Zip) -> Result<(), Contradict
     });
     let directory = encode_directory(records, out.len() as u64);
     out.extend_from_slice(&directory);
-    let again = Zip::open(&Bytes::from(out.clone()), u64::MAX)
+    let again = Bytes::from(out.clone());
+    let again = Zip::open(&again, u64::MAX)
+        .and_then(|opened| opened.ok_or_else(|| no_end(&again)))
         .map_err(|error| format!("what was written of {:?} is refused: {error}", zip.members))?;
     let remarks = again.remarks.len();
     let same = remarks == 0
@@ -306,8 +309,9 @@ fn zip_again(bytes: &[u8], zip: &crate::wire::zip::Zip) -> Result<(), Contradict
                     == (&member.name, member.is_deflated, member.crc32, member.size)
                     && content(&out, &again.data) == content(bytes, &member.data)
             });
-    match same {
-        true => Ok(()),
-        false => Err(format!("{:?} became {:?}", zip.members, again.members)),
+    if same {
+        Ok(())
+    } else {
+        Err(format!("{:?} became {:?}", zip.members, again.members))
     }
 }

@@ -1,17 +1,6 @@
-//! Opens every tensor file: reads, writes, verifies and converts the files that hold neural-network weights and
-//! scientific tensors.
-//!
-//! - [`Archive`] is a file that was opened, [`Tensor`] a tensor of it; [`OpenOptions`] says how.
-//! - [`ops`] are the operations on archives: convert, verify, digest, diff, stats.
-//! - [`model`] is what files are described in, [`format`](mod@format) what a format is, [`formats`] the formats themselves.
-//! - [`io`] is where bytes come from and go to.
-//!
-//! The [`tour`] shows the usual jobs with examples: open and read, take a slice, convert with a report of losses, write
-//! what is not in memory, add a format of your own.
-//!
-//! Without the feature `std` everything works on bytes in memory.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -19,32 +8,38 @@ extern crate std;
 
 mod archive;
 pub mod digest;
+#[cfg(feature = "serde")]
+pub mod documents;
 mod error;
+mod execute;
 pub mod format;
+// Writers are reached through the table of formats alone: without `write` nothing calls them, and no program has them.
+#[cfg_attr(not(feature = "write"), allow(dead_code, unused_imports))]
 pub mod formats;
-#[cfg(feature = "fuzzing")]
+#[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
-#[cfg(feature = "std")]
 mod threads;
 // Nothing but documentation.
 #[cfg(any(doc, doctest))]
 pub mod tour;
 mod transform;
 mod typed;
+#[cfg_attr(not(feature = "write"), allow(dead_code, unused_imports))]
 mod wire;
 
-pub use archive::{Archive, ArchiveBuilder, OpenOptions, Sliced, Tensor};
+pub use archive::{
+    Archive, ArchiveBuilder, Component, InPlace, OpenOptions, Pushed, Reading, Sliced, Tensor,
+    Values,
+};
 pub use bytes::Bytes;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Hint, Result};
 pub use half;
+#[cfg(feature = "std")]
+pub use ops::save::{convert, save};
+pub use threads::{Control, Work};
 pub use typed::{Element, Typed};
-
-/// The example of the README compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}

@@ -3,7 +3,8 @@
 //! # Open a file and read it
 //!
 //! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it is
-//! asked for: [`typed`](crate::Tensor::typed) gives numbers of a Rust type, in the memory of a mapped file where that is
+//! asked for: [`to`](crate::Tensor::to) gives numbers of a Rust type, whatever the file has them as;
+//! [`typed`](crate::Tensor::typed) the same where that is their own type, in the memory of a mapped file where that is
 //! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file has;
 //! [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
 //!
@@ -26,6 +27,11 @@
 //! let bias = archive.tensor("bias")?;
 //! assert_eq!((bias.info().dtype, bias.info().shape.as_slice()), (DType::F32, &[3][..]));
 //! assert_eq!(&bias.typed::<f32>()?[..], [1.0, 2.0, 3.5]);
+//! assert_eq!(&bias.to::<i32>()?[..], [1, 2, 4]); // cast: to the nearest, ties to even
+//!
+//! let mut memory = [0; 12]; // of the caller
+//! bias.read_into(&mut memory)?;
+//! assert_eq!(memory[..4], 1f32.to_le_bytes());
 //!
 //! let mut bytes = 0;
 //! bias.stream(&Form::canonical(DType::F32), &mut |piece| {
@@ -67,17 +73,52 @@
 //! # Ok::<(), tenfold::Error>(())
 //! ```
 //!
+//! # Build and save
+//!
+//! [`Archive::builder`](crate::Archive::builder) takes numbers as they are in a program: vectors without a copy, slices,
+//! bytes with strides or in the other byte order, and streams that are made while they are written.
+//! [`save`](crate::Archive::save) writes a file in the format that its name says, whole or not at all. For tensors alone
+//! there is [`tenfold::save`](crate::save), and [`tenfold::convert`](crate::convert) writes a file in another format.
+//!
+//! ```
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! use tenfold::{Archive, Bytes, Values};
+//! use tenfold::model::DType;
+//!
+//! let mut b = Archive::builder();
+//! b.tensor("w", [2, 3], vec![1f32; 6])?;
+//! b.strided("view", DType::U8, [3, 2], [1, 3], Bytes::from_static(&[1, 2, 3, 4, 5, 6]))?;
+//! b.push("big", DType::U16, [1], Bytes::from_static(&[1, 0]))?.big_endian();
+//! b.stream("made", DType::U8, [1000, 100], |put| {
+//!     (0..1000).try_for_each(|_| put(&[7; 100]))
+//! })?;
+//! b.meta("by", "tour");
+//! b.finish().save(directory.join("model.safetensors"))?;
+//!
+//! tenfold::convert(directory.join("model.safetensors"), directory.join("model.zt"))?;
+//! let archive = Archive::open(directory.join("model.zt"))?;
+//! assert_eq!(&archive.tensor("view")?.to::<u8>()?[..], [1, 4, 2, 5, 3, 6]);
+//! assert_eq!(&archive.tensor("big")?.to::<u16>()?[..], [256]);
+//!
+//! tenfold::save(directory.join("two.npz"), [
+//!     ("bias", Values::from([0f32, 1.0])),
+//!     ("steps", Values::new([2, 1], vec![1i64, 2])),
+//! ])?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Convert, and know what is lost
 //!
-//! [`ops::prepare`](crate::ops::prepare) finds out what a conversion means and writes nothing. Its
+//! [`Conversion::prepare`](crate::ops::Conversion::prepare) finds out what a conversion means and writes nothing. Its
 //! [`losses`](crate::ops::Conversion::losses) are the report; metadata is lost only if
 //! [`allow`](crate::ops::ConvertOptions::allow) says so, and tensors never are.
 //!
 //! ```
-//! use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
-//! use tenfold::format::{Effect, Registry};
+//! use tenfold::{ArchiveBuilder, Bytes, Hint};
+//! use tenfold::format::{Effect, Lost, Registry};
 //! use tenfold::model::{DType, Value};
-//! use tenfold::ops::{ConvertOptions, prepare};
+//! use tenfold::ops::{Conversion, ConvertOptions};
 //!
 //! # let mut builder = ArchiveBuilder::new();
 //! # builder.push("w", DType::F32, &[2], Bytes::from_static(&[0; 8]))?;
@@ -86,18 +127,18 @@
 //! # let directory = tempfile::tempdir()?;
 //! let registry = Registry::standard();
 //! let mag = registry.get("mag")?;
-//! let mut options = ConvertOptions::default();
-//! options.version = Some("spec-1".into()); // this version holds numbers, and no text
+//! let options = ConvertOptions::new().version(Some("spec-1")); // this version holds numbers, and no text
 //!
-//! let conversion = prepare(&archive, mag, &options)?;
+//! let conversion = Conversion::prepare(&archive, mag, &options)?;
 //! assert_eq!(conversion.losses.len(), 1);
 //! assert_eq!(conversion.losses[0].effect, Effect::Dropped);
-//! assert_eq!(conversion.losses[0].what, "metadata \"author\"");
-//! assert_eq!(conversion.refuse_losses().unwrap_err().kind(), ErrorKind::Lossy);
+//! assert_eq!(conversion.losses[0].what, Lost::Metadata("author".into()));
+//! let error = conversion.refuse_losses().unwrap_err();
+//! assert_eq!(error.hints(), [Hint::Allow(Effect::Dropped)]); // what would help, as data
 //!
-//! options.allow = Effect::Dropped;
+//! let options = options.allow(Effect::Dropped);
 //! let path = directory.path().join("model.mag");
-//! let report = prepare(&archive, mag, &options)?.write_file(&path)?; // appears whole or not at all
+//! let report = Conversion::prepare(&archive, mag, &options)?.write_file(&path)?; // appears whole or not at all
 //! assert_eq!(report.tensors, 1);
 //! # assert!(path.exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -115,7 +156,7 @@
 //! use tenfold::format::Registry;
 //! use tenfold::io::Source;
 //! use tenfold::model::DType;
-//! use tenfold::ops::prepare;
+//! use tenfold::ops::Conversion;
 //!
 //! /// The bytes 0, 1, 2, .., as many as there should be.
 //! struct Counting(u64);
@@ -134,7 +175,7 @@
 //! for layer in 0..3 {
 //!     builder.push(format!("layers.{layer}"), DType::U8, &[100, 1000], Counting(100_000))?;
 //! }
-//! let conversion = prepare(&builder.finish(), Registry::standard().get("safetensors")?, &Default::default())?;
+//! let conversion = Conversion::prepare(&builder.finish(), Registry::standard().get("safetensors")?, &Default::default())?;
 //! # let mut output = tenfold::io::MemoryOutput::new();
 //! conversion.write_to("layers.safetensors", &mut output)?; // or `write_file`, or `write_directory`
 //! # Ok::<(), tenfold::Error>(())
@@ -154,7 +195,7 @@
 //! };
 //! use tenfold::io::{MemoryOutput, Reader};
 //! use tenfold::model::{DType, Manifest, Payload, TensorInfo};
-//! use tenfold::ops::prepare;
+//! use tenfold::ops::Conversion;
 //!
 //! /// One vector of f32: `VEC1`, the number of elements as u32, the elements. Little-endian.
 //! struct Vector;
@@ -191,7 +232,7 @@
 //!         }
 //!         let mut manifest = Manifest::new("1");
 //!         let mut tensor = TensorInfo::dense(cx.tensor_name(), DType::F32, vec![elements], Payload::main(data));
-//!         tensor.unnamed = true; // the file has no place for a name
+//!         tensor.set_unnamed(true); // the file has no place for a name
 //!         manifest.tensors.push(tensor);
 //!         Ok(manifest)
 //!     }
@@ -226,7 +267,7 @@
 //! // To another format and back: the same file.
 //! let convert = |archive: &Archive, id: &str, name: &str| {
 //!     let mut output = MemoryOutput::new();
-//!     prepare(archive, registry.get(id)?, &Default::default())?.write_to(name, &mut output)?;
+//!     Conversion::prepare(archive, registry.get(id)?, &Default::default())?.write_to(name, &mut output)?;
 //!     Ok::<_, Error>(output.into_files().remove(name).unwrap())
 //! };
 //! let other = Archive::from_bytes(convert(&archive, "ztensor", "x.zt")?)?;

@@ -57,6 +57,8 @@ elements! {
 }
 
 /// Elements of a tensor; derefs to a slice.
+///
+/// Those of a mapped file, or of a vector that was made into one, are shared and not copied, by its clones too.
 #[derive(Clone, Debug)]
 pub struct Typed<T> {
     /// Aligned for `T`, in this machine's byte order.
@@ -65,36 +67,93 @@ pub struct Typed<T> {
 }
 
 impl<T: Element> Typed<T> {
-    /// Shares `bytes` where this machine can use them as they are; copies where they are not aligned or must be swapped.
-    pub(crate) fn from_little_endian(bytes: Bytes) -> Result<Self> {
-        if !bytes.len().is_multiple_of(size_of::<T>()) {
-            return Err(Error::mismatch(
+    /// Shares `bytes`, which are in this machine's byte order, where they are aligned; copies them elsewhere.
+    pub(crate) fn from_native(bytes: Bytes) -> Result<Self> {
+        match bytemuck::try_cast_slice::<u8, T>(&bytes) {
+            Ok(_) => Ok(Self {
+                bytes,
+                element: PhantomData,
+            }),
+            Err(_) if !bytes.len().is_multiple_of(size_of::<T>()) => Err(Error::mismatch(
                 "size",
                 format!("{} bytes are no whole number of elements", bytes.len()),
-            ));
+            )),
+            Err(_) => {
+                let elements = bytes.chunks_exact(size_of::<T>());
+                Ok(elements.map(bytemuck::pod_read_unaligned::<T>).collect())
+            }
         }
-        let ordered = cfg!(target_endian = "little") || size_of::<T>() == 1;
-        let usable = ordered && bytemuck::try_cast_slice::<u8, T>(&bytes).is_ok();
-        let bytes = if usable {
-            bytes
-        } else {
-            Bytes::from_owner(Owned(copied::<T>(&bytes)))
-        };
-        Ok(Self {
-            bytes,
-            element: PhantomData,
-        })
+    }
+
+    /// The elements as bytes, in this machine's byte order.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 }
 
-/// Elements in a vector of their own, which is aligned for them.
-fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
-    let numbers = bytes
-        .chunks_exact(size_of::<T>())
-        .map(bytemuck::pod_read_unaligned::<T>);
-    match cfg!(target_endian = "little") {
-        true => numbers.collect(),
-        false => numbers.map(sealed::Sealed::swapped).collect(),
+/// So many zeros, or an error where there is no room for them.
+pub(crate) fn zeros<T: Element>(count: usize) -> Result<Vec<T>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(count).map_err(|cause| {
+        let message = format!("there is no memory for {count} elements of {}", T::DTYPE);
+        Error::limit("memory", message).because(cause)
+    })?;
+    zeros.resize(count, T::zeroed());
+    Ok(zeros)
+}
+
+/// Little-endian numbers as this machine has them.
+pub(crate) fn from_little_endian<T: Element>(numbers: &mut [T]) {
+    if cfg!(target_endian = "big") {
+        for number in numbers {
+            *number = sealed::Sealed::swapped(*number);
+        }
+    }
+}
+
+impl<T: Element> From<Vec<T>> for Typed<T> {
+    /// The vector itself, not a copy of it.
+    fn from(elements: Vec<T>) -> Self {
+        Self {
+            bytes: Bytes::from_owner(Owned(elements)),
+            element: PhantomData,
+        }
+    }
+}
+
+impl<T: Element> From<Box<[T]>> for Typed<T> {
+    fn from(elements: Box<[T]>) -> Self {
+        elements.into_vec().into()
+    }
+}
+
+impl<T: Element> From<&[T]> for Typed<T> {
+    fn from(elements: &[T]) -> Self {
+        elements.to_vec().into()
+    }
+}
+
+impl<T: Element> From<&Vec<T>> for Typed<T> {
+    fn from(elements: &Vec<T>) -> Self {
+        elements.clone().into()
+    }
+}
+
+impl<T: Element, const N: usize> From<[T; N]> for Typed<T> {
+    fn from(elements: [T; N]) -> Self {
+        Vec::from(elements).into()
+    }
+}
+
+impl<T: Element, const N: usize> From<&[T; N]> for Typed<T> {
+    fn from(elements: &[T; N]) -> Self {
+        elements.to_vec().into()
+    }
+}
+
+impl<T: Element> FromIterator<T> for Typed<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        Vec::from_iter(elements).into()
     }
 }
 
@@ -121,34 +180,39 @@ mod tests {
 
     #[test]
     fn aligned_bytes_are_shared_and_others_copied() {
-        let little = [1f32, 2.0, 3.0].map(|number| number.to_bits().to_le());
-        let owned = Bytes::from_owner(Owned(little.to_vec()));
-        let typed = Typed::<f32>::from_little_endian(owned.clone()).unwrap();
+        let owned = Typed::from([1f32, 2.0, 3.0]).into_bytes();
+        let typed = Typed::<f32>::from_native(owned.clone()).unwrap();
         assert_eq!(&*typed, [1.0, 2.0, 3.0]);
-        let shared = typed.as_ptr().cast() == owned.as_ptr();
-        assert_eq!(shared, cfg!(target_endian = "little"));
-        // A byte has no order.
-        let bytes = Typed::<u8>::from_little_endian(owned.clone()).unwrap();
-        assert_eq!(bytes.as_ptr(), owned.as_ptr());
+        assert_eq!(typed.as_ptr().cast(), owned.as_ptr());
 
         let mut shifted = vec![0];
         shifted.extend_from_slice(&owned);
-        let copied = Typed::<f32>::from_little_endian(Bytes::from(shifted).slice(1..)).unwrap();
+        let copied = Typed::<f32>::from_native(Bytes::from(shifted).slice(1..)).unwrap();
         assert_eq!(&*copied, [1.0, 2.0, 3.0]);
     }
 
     #[test]
+    fn vectors_become_elements_without_a_copy() {
+        let numbers = vec![1u16, 2, 3];
+        let place = numbers.as_ptr();
+        let typed = Typed::from(numbers);
+        assert_eq!(typed.as_ptr(), place);
+        assert_eq!(typed.clone().as_ptr(), place);
+        let made: Typed<u16> = (1..4).collect();
+        assert_eq!(&*made, &*typed);
+    }
+
+    #[test]
     fn halves_are_numbers_of_their_own() {
-        let bytes = Bytes::from_static(&[0x00, 0x3c, 0x00, 0xc0]);
-        let halves = Typed::<f16>::from_little_endian(bytes).unwrap();
+        let of = |bits: [u16; 2]| Typed::from(bits).into_bytes();
+        let halves = Typed::<f16>::from_native(of([0x3c00, 0xc000])).unwrap();
         assert_eq!(&*halves, [f16::from_f32(1.0), f16::from_f32(-2.0)]);
-        let bytes = Bytes::from_static(&[0x80, 0x3f]);
-        let brain = Typed::<bf16>::from_little_endian(bytes).unwrap();
-        assert_eq!(&*brain, [bf16::from_f32(1.0)]);
+        let brains = Typed::<bf16>::from_native(of([0x3f80, 0xc000])).unwrap();
+        assert_eq!(&*brains, [bf16::from_f32(1.0), bf16::from_f32(-2.0)]);
     }
 
     #[test]
     fn half_an_element_is_refused() {
-        assert!(Typed::<u16>::from_little_endian(Bytes::from_static(&[1, 2, 3])).is_err());
+        assert!(Typed::<u16>::from_native(Bytes::from_static(&[1, 2, 3])).is_err());
     }
 }

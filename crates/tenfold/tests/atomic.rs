@@ -25,8 +25,8 @@ use tempfile::TempDir;
 use tenfold::format::{Compression, Registry};
 use tenfold::io::{AtomicOutput, Output};
 use tenfold::model::DType;
-use tenfold::ops::{ConvertOptions, prepare};
-use tenfold::{ArchiveBuilder, Bytes, ErrorKind};
+use tenfold::ops::{Conversion, ConvertOptions};
+use tenfold::{ArchiveBuilder, Bytes, Control, ErrorKind, Work};
 
 /// The names in a directory, sorted.
 fn names(directory: &Path) -> Vec<String> {
@@ -271,7 +271,7 @@ fn a_conversion_takes_only_the_name_that_its_output_was_made_for() {
     let registry = Registry::standard();
     let convert = |target: &str, name: &str| {
         let to = registry.get("npy").unwrap();
-        let conversion = prepare(&archive, to, &ConvertOptions::default()).unwrap();
+        let conversion = Conversion::prepare(&archive, to, &ConvertOptions::default()).unwrap();
         let mut out = AtomicOutput::file(at(target)).unwrap().force(true);
         let report = conversion.write_to(name, &mut out)?;
         Ok::<_, tenfold::Error>(report.files[0].0.clone())
@@ -283,7 +283,7 @@ fn a_conversion_takes_only_the_name_that_its_output_was_made_for() {
     assert_eq!(names(dir.path()), ["link.npy", "real"]);
     assert_eq!(convert("link.npy", "old.npy").unwrap(), "old.npy");
     let to = registry.get("npy").unwrap();
-    let conversion = prepare(&archive, to, &ConvertOptions::default()).unwrap();
+    let conversion = Conversion::prepare(&archive, to, &ConvertOptions::default()).unwrap();
     let report = conversion.write_file(at("new.npy")).unwrap();
     assert_eq!(report.files[0].0, "new.npy");
     assert_eq!(names(dir.path()), ["link.npy", "new.npy", "real"]);
@@ -539,11 +539,12 @@ fn work_that_was_stopped_leaves_nothing() {
 
         // Stopped before it began, on one thread and on several.
         for threads in [1, 3] {
-            let mut options = options_for(profile);
-            options.execute.threads = threads;
-            options.execute.control.cancel();
+            let control = Arc::new(Control::new());
+            control.cancel();
+            let work = Work::new().threads(threads).control(control);
+            let options = options_for(profile).work(work);
             let mut out = AtomicOutput::file(&path).unwrap();
-            let conversion = prepare(&archive, &entry, &options).unwrap();
+            let conversion = Conversion::prepare(&archive, &entry, &options).unwrap();
             let error = conversion
                 .write_to(&file_name(&entry), &mut out)
                 .unwrap_err();
@@ -553,10 +554,10 @@ fn work_that_was_stopped_leaves_nothing() {
         }
 
         // Stopped in the middle: whether in time or not, there is a whole file or none.
-        let mut options = options_for(profile);
-        options.execute.threads = 2;
-        let control = options.execute.control.clone();
-        let conversion = prepare(&archive, &entry, &options).unwrap();
+        let control = Arc::new(Control::new());
+        let work = Work::new().threads(2).control(control.clone());
+        let options = options_for(profile).work(work);
+        let conversion = Conversion::prepare(&archive, &entry, &options).unwrap();
         let mut out = AtomicOutput::file(&path).unwrap().sync(false);
         let stopper = std::thread::spawn(move || {
             while control.done() == 0 {
@@ -599,19 +600,19 @@ fn progress_ends_where_it_was_expected_to() {
         ];
         for (way, _) in ways.into_iter().filter(|(_, is_there)| *is_there) {
             for check in [false, true] {
-                let mut options = options_for(profile);
-                options.check = check;
+                let control = Arc::new(Control::new());
+                let work = Work::new().threads(1).control(control.clone());
+                let mut options = options_for(profile).check(check).work(work);
                 match way {
                     "zstd" if cfg!(feature = "zstd-write") => {
-                        options.compression = Arc::new(|_| Compression::Zstd(1));
+                        options = options.compression(|_| Compression::Zstd(1));
                     }
-                    "text" => options.options.push(("text".into(), "true".into())),
+                    "text" => options = options.option("text", "true"),
                     _ => {}
                 }
-                let control = options.execute.control.clone();
                 let dir = TempDir::new().unwrap();
                 let out = AtomicOutput::file(dir.path().join(file_name(&entry))).unwrap();
-                let conversion = prepare(&archive, &entry, &options).unwrap();
+                let conversion = Conversion::prepare(&archive, &entry, &options).unwrap();
                 conversion
                     .write_to(&file_name(&entry), &mut out.sync(false))
                     .unwrap();

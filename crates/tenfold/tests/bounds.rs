@@ -19,7 +19,7 @@ use support::{InMemory, Kind, cases, file_name, handled, options_for, profiles, 
 use tenfold::format::{Compression, Entry, Profile};
 use tenfold::io::Limits;
 use tenfold::model::DType;
-use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result, ops};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, Hint, OpenOptions, Result};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -215,9 +215,10 @@ fn bomb(id: &str, deflate: bool, mebibytes: usize) -> (InMemory, usize) {
         .push("zeros", DType::U8, &[len as u64], data)
         .unwrap();
     let mut options = options_for(profile);
-    match deflate {
-        true => options.options.push(("deflate".to_owned(), "9".to_owned())),
-        false => options.compression = Arc::new(|_| Compression::Zstd(19)),
+    if deflate {
+        options = options.option("deflate", "9")
+    } else {
+        options = options.compression(|_| Compression::Zstd(19))
     }
     let files = write_to_memory(&builder.finish(), &entry, &options).unwrap();
     (InMemory::written(files, &file_name(&entry)), len)
@@ -228,11 +229,11 @@ fn a_bomb_is_verified_in_pieces_and_refused_in_memory() {
     for (id, deflate) in [("ztensor", false), ("npz", true)] {
         let (file, len) = bomb(id, deflate, 256);
         assert!(file.bytes.len() < 1 << 20, "{id}: it is no bomb");
-        let limits = Limits::default().with_tensor_memory(8 << 20);
+        let limits = Limits::default().tensor_memory(8 << 20);
         let options = OpenOptions::new().limits(limits);
         let (archive, used) = on_this_thread(|| file.open_with(&options).unwrap());
         assert!(used.peak < ROOM, "{id}: opening takes {}", used.peak);
-        let (findings, used) = on_this_thread(|| ops::verify(&archive, 1));
+        let (findings, used) = on_this_thread(|| support::verify(&archive, 1));
         assert!(support::errors(&findings).is_empty(), "{findings:?}");
         let peak = used.peak;
         assert!(peak < 64 << 20, "{id}: verifying {len} bytes takes {peak}");
@@ -240,10 +241,11 @@ fn a_bomb_is_verified_in_pieces_and_refused_in_memory() {
         let error = read.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         assert!(used.peak < ROOM, "{id}: refusing takes {}", used.peak);
-        assert!(
-            error.message().contains("--limit tensor_memory=N"),
-            "{error}"
-        );
+        let raise = Hint::RaiseLimit {
+            name: "tensor_memory",
+            needed: Some(len as u64),
+        };
+        assert_eq!(error.hints(), [raise], "{id}: {error}");
     }
 }
 
@@ -260,7 +262,7 @@ fn a_bomb_that_lies_about_its_size_is_refused_early() {
         let file = case.file().unwrap();
         let (_, used) = on_this_thread(|| {
             let archive = file.open()?;
-            let findings = ops::verify(&archive, 1);
+            let findings = support::verify(&archive, 1);
             assert!(!support::errors(&findings).is_empty(), "{}", case.title());
             let all = archive.tensors().map(|tensor| tensor.canonical().map(drop));
             assert!(
@@ -291,9 +293,7 @@ fn shared() {
         if (entry.spec.id, profile.version) != ("ztensor", "2") {
             continue;
         }
-        let mut options = options_for(profile);
-        let canonical = ("canonical".to_owned(), "true".to_owned());
-        options.options.push(canonical);
+        let options = options_for(profile).option("canonical", "true");
         let files = write_to_memory(&archive, &entry, &options).unwrap();
         let file = InMemory::written(files, &file_name(&entry));
         assert!(file.bytes.len() < 1 << 20, "equal data is not shared");
@@ -378,7 +378,7 @@ fn open_empty_tensors(count: u64) {
     println!("{count} empty tensors in {len} bytes take {peak}");
     assert!(peak <= ROOM + TIMES * len, "{peak} for {len} bytes");
     // Who wants less says so.
-    let limits = Limits::default().with_header_bytes(len as u64 / 2);
+    let limits = Limits::default().header_bytes(len as u64 / 2);
     let (error, used) = on_this_thread(|| {
         let options = OpenOptions::new().limits(limits);
         options.read(Arc::new(bytes.clone()), None).map(drop)

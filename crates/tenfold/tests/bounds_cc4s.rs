@@ -73,9 +73,10 @@ fn repeated(piece: &str, len: usize) -> String {
     let mut text = String::new();
     let mut n = 0;
     while text.len() < len {
-        match piece.contains('#') {
-            true => text += &piece.replace('#', &format!("{n:x}")),
-            false => text += piece,
+        if piece.contains('#') {
+            text += &piece.replace('#', &format!("{n:x}"))
+        } else {
+            text += piece
         }
         n += 1;
     }
@@ -107,9 +108,10 @@ fn amplifiers(len: usize) {
     ];
     let keys = ["metaData", "items", "root", "unknown", "dimensions"];
     // Without optimization the parser is slow.
-    let (pieces, keys) = match cfg!(debug_assertions) {
-        true => (&pieces[..6], &keys[..2]),
-        false => (&pieces[..], &keys[..]),
+    let (pieces, keys) = if cfg!(debug_assertions) {
+        (&pieces[..6], &keys[..2])
+    } else {
+        (&pieces[..], &keys[..])
     };
     for piece in pieces {
         let list = format!("[{}]", repeated(piece, len));

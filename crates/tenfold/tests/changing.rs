@@ -25,7 +25,6 @@ use support::{
 use tenfold::format::{Entry, Profile};
 use tenfold::io::Source;
 use tenfold::model::SourceId;
-use tenfold::ops;
 use tenfold::{Archive, Bytes, OpenOptions, Result};
 
 /// Is one content for some reads, and another one afterwards.
@@ -42,9 +41,10 @@ impl Source for Changing {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let now = match self.reads.fetch_add(1, SeqCst) < self.change_at {
-            true => &self.before,
-            false => &self.after,
+        let now = if self.reads.fetch_add(1, SeqCst) < self.change_at {
+            &self.before
+        } else {
+            &self.after
         };
         now.read(range)
     }
@@ -119,9 +119,7 @@ fn convert(
     (check, verify): (bool, bool),
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let archive = file.open_as(source, &OpenOptions::new())?;
-    let mut options = options_for(profile);
-    options.check = check;
-    options.verify = verify;
+    let options = options_for(profile).check(check).verify(verify);
     write_to_memory(&archive, &entry, &options)
 }
 
@@ -160,7 +158,7 @@ fn opening_a_source_that_changes_into_anything_is_an_answer_or_an_error() {
             };
             if let Ok(archive) = file.open_as(Arc::new(source), &OpenOptions::new()) {
                 let _ = archive.load_metadata();
-                let _ = ops::verify(&archive, 1);
+                let _ = support::verify(&archive, 1);
             }
         }
     }

@@ -21,7 +21,7 @@ use serde_json::Value as Json;
 use support::values::is_expected;
 use support::{Case, Kind, cases, errors, hex, is_set};
 use tenfold::model::Metadata;
-use tenfold::{Archive, Tensor, ops};
+use tenfold::{Archive, Tensor};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -90,7 +90,7 @@ fn check_tensor(tensor: &Tensor<'_>, expected: &Json) -> Result<(), String> {
         .flatten()
         .map(|dim| dim.as_u64().expect("a dimension"))
         .collect();
-    same("shape", &info.shape, &shape)?;
+    same("shape", &info.shape, &shape.into())?;
     // The types of several parts with a meaning of their own are called differently in the JSON.
     match expected["dtype"].as_str() {
         None | Some("unknown" | "quantized" | "custom") => {}
@@ -120,7 +120,7 @@ fn check_metadata(of: &str, found: &Metadata, expected: &Json) -> Result<(), Str
 
 /// The SHA-256 of the canonical bytes, by reading them whole and by streaming them.
 fn check_digests(archive: &Archive, expected: &[Json]) -> Result<(), String> {
-    let digests = ops::digest(archive, 1).tensors;
+    let digests = support::digest(archive, 1).tensors;
     for ((tensor, (_, digest)), expected) in archive.tensors().zip(&digests).zip(expected) {
         let fail = |error| format!("tensor {:?}: {error}", tensor.name());
         if tensor.info().defect.is_some() {
@@ -149,7 +149,7 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// Verification finds nothing wrong but the tensors that are known to be unreadable.
 fn check_verified(archive: &Archive, expected: &[Json]) -> Result<(), String> {
-    let findings = ops::verify(archive, 1);
+    let findings = support::verify(archive, 1);
     for error in errors(&findings) {
         let unreadable = expected.iter().any(|expected| {
             expected.get("unreadable").is_some_and(is_set)
@@ -170,17 +170,17 @@ fn check_reject(case: &Case) -> Result<(), String> {
             if case.text("scope") == Some("tensor") && !either {
                 return Err(format!("the whole file is refused: {error}"));
             }
-            return same("rule", &error.rule().as_str(), &rule)
-                .map_err(|why| format!("{why}: {error}"));
+            return same("rule", &error.rule(), &rule).map_err(|why| format!("{why}: {error}"));
         }
         Ok(archive) => archive,
     };
-    let findings = ops::verify(&archive, 1);
+    let findings = support::verify(&archive, 1);
     let errors = errors(&findings);
     if errors.is_empty() {
-        return match either {
-            true => Ok(()),
-            false => Err("it is accepted".to_owned()),
+        return if either {
+            Ok(())
+        } else {
+            Err("it is accepted".to_owned())
         };
     }
     if !errors.iter().any(|error| error.rule == rule) {
@@ -202,7 +202,7 @@ fn check_reject(case: &Case) -> Result<(), String> {
 
 /// The tensors that are not bad themselves have the contents that are known of them.
 fn check_readable(archive: &Archive, readable: &[Json]) -> Result<(), String> {
-    let digests = ops::digest(archive, 1).tensors;
+    let digests = support::digest(archive, 1).tensors;
     for expected in readable {
         let found = digests.iter().find(|(found, _)| found == name(expected));
         let Some((found, digest)) = found else {
@@ -223,8 +223,9 @@ fn name(expected: &Json) -> &str {
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Result<(), String> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!("{what}: {expected:?} expected, found {found:?}")),
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: {expected:?} expected, found {found:?}"))
     }
 }

@@ -63,12 +63,12 @@ fn check(case: &Case) -> Result<(), String> {
         return Ok(());
     };
     let archive = file.open().map_err(|error| error.to_string())?;
-    let before = reported(&ops::verify(&archive, 1)).len();
+    let before = reported(&support::verify(&archive, 1)).len();
     let listed = list(&archive);
     let (summed, bare) = protected(case, &archive);
     for place in &summed {
         each_bit(case, &file, place, &BY_CHECKSUM, &|opened| {
-            let findings = ops::verify(opened, 1);
+            let findings = support::verify(opened, 1);
             Some((findings.clone(), reported(&findings).len() > before))
         })?;
     }
@@ -80,9 +80,9 @@ fn check(case: &Case) -> Result<(), String> {
                 return None;
             }
             // What is no value of its type, such as a bool of 3, reads as one, and is a finding by itself.
-            let mut findings = ops::verify(opened, 1);
-            let digests = ops::digest(opened, 1);
-            findings.extend(ops::against(opened, &digests, &listed, &str::to_owned));
+            let mut findings = support::verify(opened, 1);
+            let digests = support::digest(opened, 1);
+            findings.extend(ops::compare_digests(opened, &digests, &listed));
             Some((findings.clone(), reported(&findings).len() > before))
         })?;
     }
@@ -118,7 +118,7 @@ fn reported(findings: &[Finding]) -> Vec<&Finding> {
 }
 
 fn list(archive: &Archive) -> Expected {
-    Expected::of(&ops::digest(archive, 1))
+    Expected::of(&support::digest(archive, 1))
 }
 
 /// What checksums of the file protect, and the data that has none.
@@ -127,7 +127,7 @@ fn protected(case: &Case, archive: &Archive) -> (Vec<Protected>, Vec<Protected>)
     let (mut summed, mut bare) = (Vec::new(), Vec::new());
     let mut tensors: Vec<_> = manifest.tensors.iter().collect();
     // A tensor that is reported as it is, such as one with a bool of 3, cannot be reported more than that.
-    let known = ops::verify(archive, 1);
+    let known = support::verify(archive, 1);
     let is_known = |name: &str| {
         let tensors = reported(&known)
             .into_iter()
@@ -197,9 +197,10 @@ fn each_bit(
     let all = usize::try_from(to - from).unwrap();
     let exhaustive = file.bytes.len() <= EXHAUSTIVE && (!cfg!(debug_assertions) || all <= SAMPLES);
     let mut rng = Rng::named(&case.title());
-    let bits: Vec<usize> = match exhaustive || all == 0 {
-        true => (0..all).collect(),
-        false => (0..SAMPLES).map(|_| rng.below(all)).collect(),
+    let bits: Vec<usize> = if exhaustive || all == 0 {
+        (0..all).collect()
+    } else {
+        (0..SAMPLES).map(|_| rng.below(all)).collect()
     };
     for bit in bits {
         let bit = usize::try_from(from).unwrap() + bit;

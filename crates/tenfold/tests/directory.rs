@@ -19,7 +19,7 @@ use support::{first_choices, options_for};
 use tempfile::TempDir;
 use tenfold::format::{Effect, Entry, Severity};
 use tenfold::io::{AtomicOutput, Output};
-use tenfold::ops::{ConvertOptions, Shards, join, prepare};
+use tenfold::ops::{Conflicts, Conversion, ConvertOptions, Shards, merge};
 use tenfold::{Archive, Bytes, OpenOptions};
 
 #[test]
@@ -122,12 +122,11 @@ fn a_file_that_the_names_of_others_count_is_missed() {
             let data = Bytes::from(vec![1; 3 * dtype.width().unwrap()]);
             builder.push(name, dtype, &[3], data).unwrap();
         }
-        let mut options = options_for(profile);
-        options.shards = Some(Shards::Parts(3));
+        let options = options_for(profile).shards(Some(Shards::Parts(3)));
         let scratch = TempDir::new().unwrap();
         let (one, other) = (scratch.path().join("one"), scratch.path().join("other"));
         let mut output = AtomicOutput::directory(&one).unwrap().sync(false);
-        let conversion = prepare(&builder.finish(), &entry, &options).unwrap();
+        let conversion = Conversion::prepare(&builder.finish(), &entry, &options).unwrap();
         let name = format!("m.{}", entry.spec.extensions[0]);
         conversion.write_to(&name, &mut output).unwrap();
         let open = |path| OpenOptions::new().open(path).unwrap();
@@ -149,15 +148,16 @@ fn a_file_that_the_names_of_others_count_is_missed() {
         assert_eq!(error.rule(), "file.shard-missing");
         // One of three, alone in its directory, and all of them in two.
         assert_eq!(missing(&open(&other)).len(), 1);
-        let both = join(&[open(&one), open(&other)], true).unwrap();
+        let both = merge(&[open(&one), open(&other)], Conflicts::FirstMetadata)
+            .unwrap()
+            .archive;
         assert_eq!(missing(&both), [""; 0], "{}", entry.spec.id);
-        let mut options = options_for(profile);
-        options.allow = Effect::Changed;
-        let conversion = prepare(&open(&one), &entry, &options).unwrap();
+        let mut options = options_for(profile).allow(Effect::Changed);
+        let conversion = Conversion::prepare(&open(&one), &entry, &options).unwrap();
         let error = conversion.refuse_losses().unwrap_err();
         assert!(error.message().contains(&message), "{error}");
-        options.allow = Effect::Dropped;
-        let conversion = prepare(&open(&one), &entry, &options).unwrap();
+        options = options.allow(Effect::Dropped);
+        let conversion = Conversion::prepare(&open(&one), &entry, &options).unwrap();
         conversion.refuse_losses().unwrap();
     }
     assert!(formats > 2, "only {formats} formats");
@@ -188,9 +188,9 @@ fn round_trip(
 ) -> BTreeMap<String, Bytes> {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("out");
-    options.file_per_tensor = true;
+    options = options.file_per_tensor(true);
     let mut output = AtomicOutput::directory(&path).unwrap().sync(false);
-    let conversion = prepare(archive, entry, &options).unwrap();
+    let conversion = Conversion::prepare(archive, entry, &options).unwrap();
     conversion.write_to("", &mut output).unwrap();
     let opened = OpenOptions::new().open(&path).unwrap();
     let mut findings = opened.findings().iter();

@@ -11,7 +11,7 @@ use support::{Case, InMemory, Kind, cases, file_name, options_for, values::are_k
 use tenfold::format::{Effect, Entry, Profile, Registry};
 use tenfold::io::MemoryOutput;
 use tenfold::model::{Codec, DType, Layout, Metadata, Part, Payload, Value};
-use tenfold::ops::{self, ConvertOptions, Edit, Prefer, Shards, prepare};
+use tenfold::ops::{self, Conflicts, Conversion, ConvertOptions, Edit, Shards};
 use tenfold::{Archive, Bytes, ErrorKind};
 
 /// A golden file whose own version is written and holds all of it.
@@ -37,7 +37,7 @@ fn open(case: &Case) -> Option<Rewritable> {
     let spec = archive.format()?;
     let entry = *Registry::standard().get(spec.id).unwrap();
     let profile = spec.profile(archive.version())?;
-    let conversion = prepare(&archive, &entry, &options_for(profile)).ok()?;
+    let conversion = Conversion::prepare(&archive, &entry, &options_for(profile)).ok()?;
     let held = conversion
         .losses
         .iter()
@@ -107,12 +107,19 @@ fn a_rewritten_file_has_the_stored_bytes_of_every_tensor() {
             };
             // Several tensors that are called by the file have other names now.
             let Some(found) = found else {
-                assert!(tensor.info().unnamed, "{} {:?}", case.title, tensor.name());
+                assert!(
+                    tensor.info().is_unnamed(),
+                    "{} {:?}",
+                    case.title,
+                    tensor.name()
+                );
                 continue;
             };
             let (a, b) = (tensor.info(), found.info());
             let mut metadata = a.metadata.clone();
-            a.derived.iter().for_each(|key| drop(metadata.remove(key)));
+            a.derived()
+                .iter()
+                .for_each(|key| drop(metadata.remove(key)));
             if let Err(why) = are_kept(&metadata, &b.metadata) {
                 fail(format!("{:?}: {why}", a.name));
             }
@@ -145,14 +152,17 @@ fn carried(archive: &Archive) -> Metadata {
 fn renaming_there_and_back_changes_nothing() {
     let mut renamed = 0;
     for case in rewritable() {
-        if case.archive.tensors().any(|tensor| tensor.info().unnamed) {
+        if case
+            .archive
+            .tensors()
+            .any(|tensor| tensor.info().is_unnamed())
+        {
             continue;
         }
-        let before = ops::digest(&case.archive, 1).content;
+        let before = support::digest(&case.archive, 1).content;
         let there = ops::rename(&case.archive, |name| Some(format!("x{name}"))).unwrap();
-        let mut options = options_for(case.profile);
-        options.check = true;
-        let conversion = prepare(&there, &case.entry, &options).unwrap();
+        let options = options_for(case.profile).check(true);
+        let conversion = Conversion::prepare(&there, &case.entry, &options).unwrap();
         if conversion.refuse_losses().is_err() {
             continue; // a name that is too long now
         }
@@ -163,7 +173,7 @@ fn renaming_there_and_back_changes_nothing() {
                 .all(|tensor| tensor.name().starts_with('x'))
         );
         let back = ops::rename(&written, |name| name.strip_prefix('x').map(str::to_owned));
-        let after = ops::digest(&case.rewrite(&back.unwrap()), 1).content;
+        let after = support::digest(&case.rewrite(&back.unwrap()), 1).content;
         assert_eq!(after, before, "{}", case.title);
         renamed += 1;
     }
@@ -174,17 +184,18 @@ fn renaming_there_and_back_changes_nothing() {
 fn what_was_split_is_whole_again_when_it_is_merged() {
     let mut split = 0;
     for case in rewritable() {
-        let unnamed = case.archive.tensors().any(|tensor| tensor.info().unnamed);
+        let unnamed = case
+            .archive
+            .tensors()
+            .any(|tensor| tensor.info().is_unnamed());
         if unnamed || case.archive.tensors().len() < 3 {
             continue;
         }
-        let before = ops::digest(&case.archive, 1).content.unwrap();
+        let before = support::digest(&case.archive, 1).content.unwrap();
         for by in [Shards::Parts(3), Shards::Size(100), Shards::Layers] {
-            let mut options = options_for(case.profile);
-            options.shards = Some(by);
-            options.check = true;
+            let options = options_for(case.profile).shards(Some(by)).check(true);
             let mut out = MemoryOutput::new();
-            let conversion = prepare(&case.archive, &case.entry, &options).unwrap();
+            let conversion = Conversion::prepare(&case.archive, &case.entry, &options).unwrap();
             let report = match conversion.write_to(&file_name(&case.entry), &mut out) {
                 Ok(report) => report,
                 // Statistics do not go without their parameter.
@@ -197,17 +208,16 @@ fn what_was_split_is_whole_again_when_it_is_merged() {
             assert_eq!(report.content, Some(before), "{} {by:?}", case.title);
             let files: BTreeMap<_, _> = out.into_files();
             let main = &report.files[0].0;
-            let archives: Vec<_> =
-                match files.len() > 1 && case.entry.codec().unwrap().writes_shards() {
-                    true => vec![InMemory::written(files.clone(), main).open().unwrap()],
-                    false => {
-                        let open = |name: &String| InMemory::written(files.clone(), name).open();
-                        files.keys().map(|name| open(name).unwrap()).collect()
-                    }
-                };
-            let merged = ops::merge(&archives, None).unwrap();
+            let archives: Vec<_> = if files.len() > 1 && case.entry.codec().unwrap().writes_shards()
+            {
+                vec![InMemory::written(files.clone(), main).open().unwrap()]
+            } else {
+                let open = |name: &String| InMemory::written(files.clone(), name).open();
+                files.keys().map(|name| open(name).unwrap()).collect()
+            };
+            let merged = ops::merge(&archives, Conflicts::Refuse).unwrap();
             assert!(merged.conflicts.is_empty());
-            let after = ops::digest(&merged.archive, 1).content;
+            let after = support::digest(&merged.archive, 1).content;
             assert_eq!(after, Some(before), "{} {by:?}", case.title);
             assert_eq!(
                 merged.archive.manifest().kept.len(),
@@ -242,10 +252,10 @@ fn two(metadata: [Value; 2]) -> Vec<Archive> {
 #[test]
 fn what_two_archives_have_is_refused_or_chosen() {
     let archives = two([Value::U8(1), Value::U8(2)]);
-    let refused = ops::merge(&archives, None).err().unwrap();
+    let refused = ops::merge(&archives, Conflicts::Refuse).err().unwrap();
     assert!(refused.message().contains("\"shared\""), "{refused}");
-    for (prefer, number) in [(Prefer::First, 1u8), (Prefer::Last, 2)] {
-        let merged = ops::merge(&archives, Some(prefer)).unwrap();
+    for (prefer, number) in [(Conflicts::First, 1u8), (Conflicts::Last, 2)] {
+        let merged = ops::merge(&archives, prefer).unwrap();
         assert_eq!(merged.archive.tensors().len(), 3);
         let shared = merged.archive.tensor("shared").unwrap();
         assert_eq!(shared.canonical().unwrap(), [number].as_slice());
@@ -269,7 +279,7 @@ fn what_two_archives_have_is_refused_or_chosen() {
 #[test]
 fn numbers_that_are_not_equal_to_themselves_are_no_conflict() {
     let archives = two([Value::F32(f32::NAN), Value::F32(f32::NAN)]);
-    let merged = ops::merge(&archives, Some(Prefer::First)).unwrap();
+    let merged = ops::merge(&archives, Conflicts::First).unwrap();
     assert!(merged.conflicts.iter().all(|conflict| conflict.is_tensor));
 }
 
@@ -328,7 +338,11 @@ fn a_hundred_thousand_keys_are_joined_at_once() {
     let archives: Vec<_> = (0..3).map(archive).collect();
     // Quadratic work would take minutes.
     assert_eq!(
-        ops::join(&archives, false).unwrap().metadata().len(),
+        ops::merge(&archives, Conflicts::Refuse)
+            .unwrap()
+            .archive
+            .metadata()
+            .len(),
         100_000
     );
 }

@@ -24,7 +24,7 @@ use support::random::Rng;
 use support::{Case, InMemory, Kind, cases};
 use tenfold::io::Limits;
 use tenfold::model::{DType, Layout};
-use tenfold::{Bytes, OpenOptions, Tensor, ops};
+use tenfold::{Bytes, OpenOptions, Tensor};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -98,9 +98,12 @@ fn places(case: &Case, file: &InMemory) -> Vec<usize> {
             .collect()
     });
     (0..SAMPLES)
-        .map(|n| match regions.is_empty() || n % 2 == 0 {
-            true => rng.below(len),
-            false => *rng.pick(&regions),
+        .map(|n| {
+            if regions.is_empty() || n % 2 == 0 {
+                rng.below(len)
+            } else {
+                *rng.pick(&regions)
+            }
         })
         .collect()
 }
@@ -126,15 +129,15 @@ fn attempt(file: &InMemory, what: &str) -> Result<(), String> {
 
 fn use_all(file: &InMemory) {
     let limits = Limits::default()
-        .with_tensor_memory(16 << 20)
-        .with_dense_bytes(16 << 20);
+        .tensor_memory(16 << 20)
+        .dense_bytes(16 << 20);
     let options = OpenOptions::new().limits(limits);
     let opened = file.open_with(&options);
     let Ok(archive) = opened.or_else(|_| file.open_with(&options.salvage(true))) else {
         return;
     };
     let _ = format!("{:?}", archive.manifest());
-    let _ = ops::verify(&archive, 1);
+    let _ = support::verify(&archive, 1);
     for tensor in archive.tensors() {
         agree(&tensor);
         let _ = tensor.stored();

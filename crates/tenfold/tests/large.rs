@@ -21,7 +21,7 @@ use support::{file_name, first_choices, is_impossible, options_for};
 use tenfold::format::{Checksums, Compression, Form};
 use tenfold::io::{Output, Siblings, Sink, Source};
 use tenfold::model::{DType, Slice};
-use tenfold::ops::prepare;
+use tenfold::ops::Conversion;
 use tenfold::{Archive, ArchiveBuilder, Bytes, Error, ErrorKind, OpenOptions, Result};
 
 /// More than 32 bits can say, by a little.
@@ -124,8 +124,8 @@ impl Output for Files {
 }
 
 impl Siblings for Files {
-    fn names(&self) -> Result<Vec<String>> {
-        Ok(self.0.keys().cloned().collect())
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(Some(self.0.keys().cloned().collect()))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
@@ -191,9 +191,9 @@ fn every_format_streams_a_tensor_that_no_memory_holds() {
     for (entry, profile) in first_choices() {
         let dtype = common_dtype(&profile.can);
         let elements = LARGE / dtype.width().unwrap() as u64;
-        let mut options = options_for(profile);
-        options.compression = Arc::new(|_| Compression::Raw);
-        options.checksums = Checksums::None;
+        let options = options_for(profile)
+            .compression(|_| Compression::Raw)
+            .checksums(Checksums::None);
         let what = format!("{} {}", entry.spec.id, profile.version);
         let shapes = [vec![elements], vec![elements / 4096, 4096]];
         let fits = |shape: &Vec<u64>| {
@@ -206,7 +206,7 @@ fn every_format_streams_a_tensor_that_no_memory_holds() {
         };
         let mut files = Files::default();
         let name = file_name(&entry);
-        (prepare(&archive, &entry, &options).unwrap())
+        (Conversion::prepare(&archive, &entry, &options).unwrap())
             .write_to(&name, &mut files)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         let opened = OpenOptions::new()

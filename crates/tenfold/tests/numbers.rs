@@ -10,8 +10,6 @@
 
 mod support;
 
-use std::sync::Arc;
-
 use support::{InMemory, Kind, cases, file_name, options_for, profiles, write_to_memory};
 use tenfold::format::Compression;
 use tenfold::model::{DType, Layout, Part, Payload, Role, TensorInfo};
@@ -49,10 +47,10 @@ fn noise(change: bool) -> Archive {
 }
 
 fn figures(archive: &Archive, threads: usize) -> (Vec<ops::Stats>, ops::Stats) {
-    let mut options = StatsOptions::default();
-    options.threads = threads;
-    options.bins = Some(9);
-    let found = ops::stats(archive, &options);
+    let options = StatsOptions::default()
+        .work(tenfold::Work::new().threads(threads))
+        .bins(Some(9));
+    let found = ops::stats(archive, &options).unwrap();
     let tensors = found.tensors.into_iter().map(|(_, stats)| stats.unwrap());
     (tensors.collect(), found.total)
 }
@@ -79,7 +77,7 @@ fn figures_are_the_same_however_the_numbers_are_stored() {
             let mut options = options_for(profile);
             if zstd {
                 compressed += 1;
-                options.compression = Arc::new(|_| Compression::Zstd(1));
+                options = options.compression(|_| Compression::Zstd(1));
             }
             let Ok(written) = write_to_memory(&archive, &entry, &options) else {
                 continue;
@@ -96,8 +94,7 @@ fn figures_are_the_same_however_the_numbers_are_stored() {
                 let place = archive.tensors().position(|of| of.name() == tensor.name());
                 assert_eq!(*found, wanted.0[place.unwrap()], "{what}");
             }
-            let mut ignoring = DiffOptions::default();
-            ignoring.ignore_metadata = true;
+            let ignoring = DiffOptions::default().ignore_metadata(true);
             let diff = ops::diff(&archive, &opened, &ignoring).unwrap();
             assert!(diff.is_equal(), "{what}: {:?}", diff.changes);
         }
@@ -109,8 +106,7 @@ fn figures_are_the_same_however_the_numbers_are_stored() {
 fn differences_are_the_same_on_any_number_of_threads() {
     let (a, b) = (noise(false), noise(true));
     let found = |threads| {
-        let mut options = DiffOptions::default();
-        options.threads = threads;
+        let options = DiffOptions::default().work(tenfold::Work::new().threads(threads));
         let diff = ops::diff(&a, &b, &options).unwrap();
         let values = |change: ops::Change| match change.kind {
             ChangeKind::Changed(Some(values)) => values,
@@ -149,7 +145,7 @@ fn every_fixture_equals_itself_and_has_figures() {
             case.title(),
             diff.metadata
         );
-        let found = ops::stats(&archive, &StatsOptions::default());
+        let found = ops::stats(&archive, &StatsOptions::default()).unwrap();
         for (tensor, (name, stats)) in archive.tensors().zip(&found.tensors) {
             let Ok(stats) = stats else { continue };
             tensors += 1;
@@ -175,7 +171,8 @@ fn sparse(name: &str, dtype: DType, elements: u64, entries: &[(u64, Vec<u8>)]) -
     info.parts = vec![
         Part::new(Role::Values, dtype, Payload::Inline(values.collect())),
         Part::new(Role::Coords, DType::U64, Payload::Inline(coords.collect())),
-    ];
+    ]
+    .into();
     info
 }
 

@@ -12,7 +12,6 @@
 mod support;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -20,7 +19,8 @@ use support::{
     Case, InMemory, Kind, cases, errors, file_name, options_for, profiles, write_to_memory,
 };
 use tenfold::format::{Checksums, Compression, Effect, Entry, Profile, Registry};
-use tenfold::ops::{self, ConvertOptions, prepare};
+use tenfold::model::DigestKind;
+use tenfold::ops::{self, Conversion, ConvertOptions};
 use tenfold::{Archive, ErrorKind};
 
 /// Files that were written and compared: those of a plain conversion, and those of all.
@@ -61,9 +61,10 @@ fn check(case: &Case) -> Result<(), String> {
         );
     }
     let may_refuse = case.text("rewrite") == Some("may refuse");
-    match possible > 0 || may_refuse {
-        true => Ok(()),
-        false => Err("no version of any format can hold it".to_owned()),
+    if possible > 0 || may_refuse {
+        Ok(())
+    } else {
+        Err("no version of any format can hold it".to_owned())
     }
 }
 
@@ -74,7 +75,8 @@ fn to_and_back(
     profile: &'static Profile,
 ) -> Result<bool, String> {
     let plain = options_for(profile);
-    let conversion = prepare(archive, entry, &plain).map_err(|error| error.to_string())?;
+    let conversion =
+        Conversion::prepare(archive, entry, &plain).map_err(|error| error.to_string())?;
     let impossible = (conversion.losses.iter()).any(|loss| loss.effect == Effect::Impossible);
     if impossible {
         let refusal = conversion.refuse_losses().err();
@@ -86,8 +88,8 @@ fn to_and_back(
     conversion
         .refuse_losses()
         .map_err(|error| error.to_string())?;
-    for (what, options) in variants(&plain, profile) {
-        let written = write_and_compare(archive, entry, &options)
+    for (what, options, sums) in variants(&plain, profile) {
+        let written = write_and_compare(archive, entry, profile, &options, sums)
             .map_err(|error| format!("{what}: {error}"))?;
         if what == "plain" {
             PAIRS.fetch_add(1, Relaxed);
@@ -97,26 +99,28 @@ fn to_and_back(
     Ok(true)
 }
 
-/// The ways to write a version: as it comes, raw, compressed, with every kind of checksum.
-fn variants(plain: &ConvertOptions, profile: &Profile) -> Vec<(String, ConvertOptions)> {
-    let mut raw = plain.clone();
-    raw.compression = Arc::new(|_| Compression::Raw);
-    raw.checksums = Checksums::None;
+/// The ways to write a version, with the checksums that all parts must then have: as it comes, raw, compressed, with every
+/// kind of checksum.
+fn variants(
+    plain: &ConvertOptions,
+    profile: &Profile,
+) -> Vec<(String, ConvertOptions, Option<DigestKind>)> {
+    let raw = (plain.clone())
+        .compression(|_| Compression::Raw)
+        .checksums(Checksums::None);
     let mut variants = vec![
-        ("plain".to_owned(), plain.clone()),
-        ("raw".to_owned(), raw.clone()),
+        ("plain".to_owned(), plain.clone(), None),
+        ("raw".to_owned(), raw.clone(), None),
     ];
-    let mut zstd = plain.clone();
-    zstd.compression = Arc::new(|_| Compression::Zstd(3));
+    let zstd = plain.clone().compression(|_| Compression::Zstd(3));
     if profile.can.zstd {
-        variants.push(("zstd".to_owned(), zstd.clone()));
+        variants.push(("zstd".to_owned(), zstd.clone(), None));
     }
     for &kind in profile.can.checksums {
         for (what, options) in [("plain", plain), ("raw", &raw), ("zstd", &zstd)] {
             if what != "zstd" || profile.can.zstd {
-                let mut with = options.clone();
-                with.checksums = Checksums::With(kind);
-                variants.push((format!("{what}, {kind}"), with));
+                let with = options.clone().checksums(Checksums::With(kind));
+                variants.push((format!("{what}, {kind}"), with, Some(kind)));
             }
         }
     }
@@ -127,7 +131,9 @@ fn variants(plain: &ConvertOptions, profile: &Profile) -> Vec<(String, ConvertOp
 fn write_and_compare(
     archive: &Archive,
     entry: &Entry,
+    profile: &Profile,
     options: &ConvertOptions,
+    sums: Option<DigestKind>,
 ) -> Result<Archive, String> {
     let files = write_to_memory(archive, entry, options).map_err(|error| error.to_string())?;
     let again = write_to_memory(archive, entry, options).map_err(|error| error.to_string())?;
@@ -139,18 +145,18 @@ fn write_and_compare(
         .open()
         .map_err(|error| format!("does not open: {error}"))?;
     // Versions that only writers tell apart read as the one that they share, and so may a file without tensors.
-    let version = options.version.as_deref().unwrap_or_default();
+    let version = profile.version;
     let told_apart = entry.spec.reads.contains(&version) && written.tensors().len() > 0;
     if told_apart && written.version() != version {
         return Err(format!("it became version {}", written.version()));
     }
     same_content(archive, &written)?;
-    let findings = ops::verify(&written, 1);
+    let findings = support::verify(&written, 1);
     match errors(&findings).as_slice() {
         [] => {}
         errors => return Err(format!("does not verify: {errors:?}")),
     }
-    if let Checksums::With(kind) = options.checksums {
+    if let Some(kind) = sums {
         let parts = || {
             written
                 .manifest()
@@ -179,27 +185,30 @@ fn back(original: &Archive, written: &Archive) -> Result<(), String> {
         return Ok(());
     };
     let options = options_for(profile);
-    let conversion = prepare(written, entry, &options).map_err(|error| error.to_string())?;
+    let conversion =
+        Conversion::prepare(written, entry, &options).map_err(|error| error.to_string())?;
     if (conversion.losses.iter()).any(|loss| loss.effect == Effect::Impossible) {
         // Only what was impossible at once may be impossible now.
-        let first = prepare(original, entry, &options).map_err(|error| error.to_string())?;
+        let first =
+            Conversion::prepare(original, entry, &options).map_err(|error| error.to_string())?;
         let was = (first.losses.iter()).any(|loss| loss.effect == Effect::Impossible);
-        return match was {
-            true => Ok(()),
-            false => Err(format!(
+        return if was {
+            Ok(())
+        } else {
+            Err(format!(
                 "it cannot be held any more: {:?}",
                 conversion.losses
-            )),
+            ))
         };
     }
-    write_and_compare(written, entry, &options).map(drop)
+    write_and_compare(written, entry, profile, &options, None).map(drop)
 }
 
 /// The same names, types, shapes and bytes, in any order.
 fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
     // Names that come from the file are others in another file.
-    let unnamed = after.tensors().all(|tensor| tensor.info().unnamed);
-    let (before, after) = (ops::digest(before, 1), ops::digest(after, 1));
+    let unnamed = after.tensors().all(|tensor| tensor.info().is_unnamed());
+    let (before, after) = (support::digest(before, 1), support::digest(after, 1));
     if before.content.is_some() && before.content == after.content {
         return Ok(());
     }
@@ -210,9 +219,10 @@ fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
             sums.sort();
             sums
         };
-        return match sums(before) == sums(after) {
-            true => Ok(()),
-            false => Err("the content of the unnamed tensors differs".to_owned()),
+        return if sums(before) == sums(after) {
+            Ok(())
+        } else {
+            Err("the content of the unnamed tensors differs".to_owned())
         };
     }
     for (name, digest) in &before.tensors {

@@ -19,15 +19,15 @@ use std::sync::Arc;
 use support::random::{self, Rng};
 use support::values::compare;
 use support::{
-    InMemory, errors, file_name, first_choices, is_impossible, options_for, profiles,
+    InMemory, errors, file_name, first_choices, is_impossible, options_for, profiles, write_on,
     write_to_memory,
 };
 use tempfile::TempDir;
 use tenfold::format::{Compression, Entry};
 use tenfold::io::AtomicOutput;
 use tenfold::model::{DType, Endian, Layout, Payload, TensorInfo};
-use tenfold::ops::{self, ConvertOptions, prepare};
-use tenfold::{Archive, ArchiveBuilder, OpenOptions};
+use tenfold::ops::{Conversion, ConvertOptions};
+use tenfold::{Archive, ArchiveBuilder, Control, OpenOptions, Work};
 
 /// Archives for each version.
 const ROUNDS: u64 = if cfg!(debug_assertions) { 25 } else { 300 };
@@ -98,8 +98,7 @@ fn large_tensors_are_the_same_bytes_on_every_way_to_a_file() {
         let archive = builder.finish();
         let mut ways = vec![options_for(profile)];
         if profile.can.zstd {
-            let mut zstd = options_for(profile);
-            zstd.compression = Arc::new(|_| Compression::Zstd(1));
+            let zstd = options_for(profile).compression(|_| Compression::Zstd(1));
             ways.push(zstd);
         }
         for options in ways {
@@ -163,12 +162,10 @@ fn round_trip(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> Res
     let text = |error: tenfold::Error| error.to_string();
     let files = write_to_memory(archive, entry, options).map_err(text)?;
     for threads in [1, 4] {
-        let mut options = options.clone();
-        options.execute.threads = threads;
-        if write_to_memory(archive, entry, &options).map_err(text)? != files {
+        if write_on(threads, archive, entry, options).map_err(text)? != files {
             return Err(format!("{threads} threads write other bytes to memory"));
         }
-        if write_to_disk(archive, entry, &options)? != files {
+        if write_to_disk(threads, archive, entry, options)? != files {
             return Err(format!("{threads} threads write other bytes to a file"));
         }
     }
@@ -176,7 +173,7 @@ fn round_trip(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> Res
         .open()
         .map_err(text)?;
     compare(archive, &written)?;
-    let findings = ops::verify(&written, 1);
+    let findings = support::verify(&written, 1);
     match errors(&findings).as_slice() {
         [] => Ok(()),
         errors => Err(format!("does not verify: {errors:?}")),
@@ -185,6 +182,7 @@ fn round_trip(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> Res
 
 /// The files that a conversion to a directory makes, after a look at them as a user has it.
 fn write_to_disk(
+    threads: usize,
     archive: &Archive,
     entry: &Entry,
     options: &ConvertOptions,
@@ -193,11 +191,13 @@ fn write_to_disk(
     let dir = TempDir::new().unwrap();
     let path = dir.path().join(file_name(entry));
     let mut out = AtomicOutput::file(&path).map_err(text)?.sync(false);
-    let conversion = prepare(archive, entry, options).map_err(text)?;
+    let control = Arc::new(Control::new());
+    let work = Work::new().threads(threads).control(control.clone());
+    let options = options.clone().work(work);
+    let conversion = Conversion::prepare(archive, entry, &options).map_err(text)?;
     conversion
         .write_to(&file_name(entry), &mut out)
         .map_err(text)?;
-    let control = &options.execute.control;
     assert_eq!(
         control.done(),
         control.total(),

@@ -23,7 +23,7 @@ use std::path::Path;
 use support::{Case, InMemory, Kind, cases, errors};
 use tenfold::format::Severity;
 use tenfold::model::SourceId;
-use tenfold::{Archive, OpenOptions, Tensor, ops};
+use tenfold::{Archive, ErrorKind, Hint, OpenOptions, Tensor};
 
 /// Tensors around whose data a file is cut; of files with more, some.
 const TENSORS: usize = 40;
@@ -56,7 +56,7 @@ fn npz_is_salvaged() {
 /// A file can be cut off and broken otherwise.
 #[test]
 fn the_hint_is_given_only_where_it_helps() {
-    let mut without = 0;
+    let (mut without, mut unverified) = (0, 0);
     for case in cases(Kind::Reject) {
         let Some(file) = case.file() else {
             continue;
@@ -65,7 +65,7 @@ fn the_hint_is_given_only_where_it_helps() {
             continue;
         };
         let salvaged = file.open_with(&OpenOptions::new().salvage(true));
-        if error.message().contains("--salvage") {
+        if error.hints().contains(&Hint::Salvage) {
             assert!(salvaged.is_ok(), "{}: {error}", case.title());
         } else if case.name == "spec_cut_and_duplicate_key" {
             let message = salvaged.map(|_| ()).expect_err("the key is there twice");
@@ -73,8 +73,17 @@ fn the_hint_is_given_only_where_it_helps() {
             assert!(!error.message().contains("complete"), "{error}");
             without += 1;
         }
+        let skips = error.hints().contains(&Hint::SkipChecksums);
+        if error.kind() == ErrorKind::Mismatch {
+            let opened = file.open_with(&OpenOptions::new().checksums(false));
+            assert_eq!(opened.is_ok(), skips, "{}: {error}", case.title());
+            unverified += usize::from(skips);
+        } else {
+            assert!(!skips, "{}: {error}", case.title());
+        }
     }
     assert_eq!(without, 1);
+    assert!(unverified > 0, "no checksum alone is wrong");
 }
 
 /// Members whose headers do not say how long they are: what is behind the first of them cannot be found.
@@ -167,7 +176,7 @@ impl Cut<'_> {
         }
         let streamed = STREAMED.contains(&&*case.name);
         if something && !streamed {
-            assert!(error.message().contains("--salvage"), "{about}: {error}");
+            assert_eq!(error.hints(), [Hint::Salvage], "{about}: {error}");
         }
         match salvaged {
             Ok(salvaged) => self.check_salvaged(&salvaged, streamed),
@@ -246,7 +255,7 @@ impl Cut<'_> {
         }
         assert!(found.len() <= self.whole.tensors().len(), "{about}");
         let lists_lost = found.values().any(|tensor| tensor.info().defect.is_some());
-        let is_sound = errors(&ops::verify(salvaged, 1)).is_empty();
+        let is_sound = errors(&support::verify(salvaged, 1)).is_empty();
         assert!(!(lists_lost && is_sound), "{about}: verifies");
     }
 }
@@ -317,7 +326,7 @@ fn load(model: &str) -> BTreeMap<String, Vec<u8>> {
 fn check_shard(short: &InMemory, whole: &Archive, shard: &str, lost: &str) {
     let error = short.open().map(|_| ()).expect_err(shard);
     assert!(
-        error.message().contains("--salvage") || is_only(whole, shard),
+        error.hints() == [Hint::Salvage] || is_only(whole, shard),
         "{error}"
     );
     let salvaged = short.open_with(&OpenOptions::new().salvage(true)).unwrap();

@@ -94,9 +94,9 @@ fn compressed_tensors_are_sliced_with_and_without_a_table_of_frames() {
         .unwrap();
     let archive = builder.finish();
     for (version, codec) in [("1.2", "zstd"), ("2", "zstd-seekable")] {
-        let mut options = ConvertOptions::default();
-        options.version = Some(version.to_owned());
-        options.compression = Arc::new(|_| Compression::Zstd(3));
+        let options = ConvertOptions::default()
+            .version(Some(version))
+            .compression(|_| Compression::Zstd(3));
         let entry = registry.get("ztensor").unwrap();
         let files = write_to_memory(&archive, entry, &options).unwrap();
         let written = InMemory::written(files, &file_name(entry)).open().unwrap();
@@ -449,11 +449,11 @@ impl Source for Counted {
 
 fn counted(archive: &Archive, version: &str, compressed: bool) -> (Archive, Arc<AtomicU64>) {
     let registry = Registry::standard();
-    let mut options = ConvertOptions::default();
-    options.version = Some(version.to_owned());
-    options.sparse = ops::Sparse::Keep;
+    let mut options = ConvertOptions::default()
+        .version(Some(version))
+        .sparse(ops::Sparse::Keep);
     if compressed {
-        options.compression = Arc::new(|_| Compression::Zstd(1));
+        options = options.compression(|_| Compression::Zstd(1));
     }
     let entry = registry.get("ztensor").unwrap();
     let mut files = write_to_memory(archive, entry, &options).unwrap();
@@ -479,7 +479,8 @@ fn a_row_of_a_sparse_matrix_by_rows_reads_that_row() {
         part(Role::Values, le(&mut (1..=nnz))),
         part(Role::Indices, le(&mut (0..nnz).map(|n| n % each * 20))),
         part(Role::Indptr, le(&mut (0..=rows).map(|row| row * each))),
-    ];
+    ]
+    .into();
     let mut builder = ArchiveBuilder::new();
     builder.push_info(info).unwrap();
     let (archive, count) = counted(&builder.finish(), "1.2", false);
@@ -506,7 +507,8 @@ fn only_the_wanted_values_of_coordinates_are_read() {
     info.parts = vec![
         part(Role::Values, le(&mut (1..=nnz))),
         part(Role::Coords, le(&mut coords.into_iter())),
-    ];
+    ]
+    .into();
     let mut builder = ArchiveBuilder::new();
     builder.push_info(info).unwrap();
     let (archive, count) = counted(&builder.finish(), "1.2", false);

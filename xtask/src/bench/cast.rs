@@ -21,7 +21,7 @@ impl Bench {
                 project::output(numpy.command().args(make).arg(file))
             })?;
             let runs = "5";
-            let ours = Runner::new("tenfold", self.example("cast")?)
+            let ours = Runner::new("tenfold", self.program("cast")?)
                 .args([runs])
                 .args([&file])
                 .args([to]);
@@ -44,7 +44,7 @@ impl Bench {
             let make = ["vocabulary", &tokens.to_string()];
             project::output(package.command().args(make).arg(file))
         })?;
-        let ours = Runner::new("tenfold", self.example("open")?)
+        let ours = Runner::new("tenfold", self.program("open")?)
             .args(["20"])
             .args([&file]);
         let theirs = package.runner().args(["open", "2"]).args([&file]);
@@ -67,7 +67,7 @@ impl Bench {
             let make = ["blocks", &format!("{name}:{mib}")];
             project::output(package.command().args(make).arg(file))
         })?;
-        let ours = Runner::new("tenfold", self.example("cast")?)
+        let ours = Runner::new("tenfold", self.program("cast")?)
             .args(["2"])
             .args([&file])
             .args(["f32"]);

@@ -16,7 +16,7 @@ impl Bench {
         })?;
         let what = format!("column-major to row-major, f32, {size} x {size}");
         let ours = || -> Result<Runner> {
-            Ok(Runner::new("tenfold", self.dense()?)
+            Ok(Runner::new("tenfold", self.program("dense")?)
                 .args(["3"])
                 .args([&file])
                 .prints_time())
@@ -50,7 +50,7 @@ impl Bench {
         };
         let (packed, dense) = (make("packed")?, make("dense")?);
         let what = format!("expand a packed symmetric matrix, f32, {size} x {size}");
-        let ours = Runner::new("tenfold", self.dense()?)
+        let ours = Runner::new("tenfold", self.program("dense")?)
             .args(["3"])
             .args([&packed])
             .prints_time();
@@ -71,13 +71,6 @@ impl Bench {
         let copy = self.folder.join("copy.out");
         let theirs = Runner::new("cp", "cp").args([file]).makes(&copy);
         self.row(&[(what.to_owned(), ours)], &theirs, None)
-    }
-
-    /// The program that makes a tensor dense and row-major in memory.
-    fn dense(&self) -> Result<std::path::PathBuf> {
-        self.project
-            .build(&["--package", "tenfold", "--example", "dense"])?;
-        Ok(self.project.target.join("release/examples/dense"))
     }
 
     /// The side of a matrix of 1 GiB.

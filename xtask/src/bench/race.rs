@@ -89,9 +89,10 @@ impl Runner {
             let said = fs::read_to_string(messages)?;
             return Err(format!("{}: {}\n{said}", self.name, ended.status).into());
         }
-        let time = match self.prints_time {
-            true => Duration::from_nanos(printed.trim().parse()?),
-            false => time,
+        let time = if self.prints_time {
+            Duration::from_nanos(printed.trim().parse()?)
+        } else {
+            time
         };
         Ok(Score {
             time,

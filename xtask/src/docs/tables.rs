@@ -15,8 +15,43 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
 
 /// The formats that are read, and below them those that are only recognized.
 pub(super) fn formats(formats: &[Value]) -> String {
-    let mut table =
-        String::from("| format | files | versions read | versions written |\n|---|---|---|---|\n");
+    table_of_formats(formats, "", |id, name| {
+        format!("[{name}](docs/formats/{id}.md)")
+    })
+}
+
+/// The same for the page of a crate: with the features, without links into the repository.
+pub(super) fn crate_formats(formats: &[Value]) -> String {
+    table_of_formats(formats, " feature |", |id, name| format!("{name} | `{id}`"))
+}
+
+/// The features of a manifest with the comments above them; those of formats are in another table.
+pub(super) fn features(manifest: &str) -> crate::Result<String> {
+    let (_, features) = (manifest.split_once("[features]\n")).ok_or("no features")?;
+    let features = features.split("\n[").next().unwrap_or_default();
+    let mut table = String::from("| feature | what it adds |\n|---|---|\n");
+    let mut comment: Vec<&str> = Vec::new();
+    for line in features.lines() {
+        if let Some(text) = line.strip_prefix("# ") {
+            comment.push(text);
+        } else if let Some((name, _)) = line.split_once(" = ") {
+            let is_hidden = name.starts_with("__") || comment.is_empty() || name == "default";
+            if !is_hidden && !name.starts_with(' ') {
+                let _ = writeln!(table, "| `{name}` | {} |", cell(&comment.join(" ")));
+            }
+            comment.clear();
+        } else {
+            comment.clear();
+        }
+    }
+    Ok(table)
+}
+
+fn table_of_formats(formats: &[Value], more: &str, title: impl Fn(&str, &str) -> String) -> String {
+    let rule = if more.is_empty() { "" } else { "---|" };
+    let mut table = format!(
+        "| format |{more} files | versions read | versions written |\n|---|{rule}---|---|---|\n"
+    );
     for format in formats.iter().filter(|format| is_read(format)) {
         let id = text(format, "id");
         let files: Vec<_> = (list(format, "extensions").iter())
@@ -27,8 +62,8 @@ pub(super) fn formats(formats: &[Value]) -> String {
             .collect();
         let _ = writeln!(
             table,
-            "| [{}](docs/formats/{id}.md) | {} | {} | {} |",
-            text(format, "name"),
+            "| {} | {} | {} | {} |",
+            title(id, text(format, "name")),
             files.join(" "),
             versions(&list(format, "reads")),
             or_none(&versions(&written)),

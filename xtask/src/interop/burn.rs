@@ -99,9 +99,12 @@ impl Exchange {
         let ours = self.files.join(format!("{}-again.bpk", with.folder));
         let same = self
             .convert(&theirs, &ours, with.version, "changed")
-            .and_then(|()| match fs::read(&ours)? == fs::read(&theirs)? {
-                true => Ok(0),
-                false => Err("the files differ".into()),
+            .and_then(|()| {
+                if fs::read(&ours)? == fs::read(&theirs)? {
+                    Ok(0)
+                } else {
+                    Err("the files differ".into())
+                }
             });
         self.row(with, "same file", with.folder, same);
     }

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use tenfold::ops::Shards;
 
 use super::parse::bytes;
 use super::{Checking, Filter, Opening, Types, Writing};
@@ -29,6 +30,10 @@ Examples:
   tenfold split model.zt -o layers/ --by-layer               a file for every layer
 ";
 
+/// What `--output` is there.
+const SPLIT_OUTPUT: &str =
+    "The directory to write to; a name with the extension of a format makes the names of the files";
+
 pub(super) const RENAME_EXAMPLES: &str = r"Examples:
   tenfold rename in.safetensors -o out.safetensors --rule 's/^model\.//'
   tenfold rename in.zt -o out.zt --rule 's/^h\.(\d+)/layers.\1/' --rule 's/gamma$/weight/'
@@ -53,7 +58,13 @@ pub(crate) struct Files {
 pub(crate) struct Sharding {
     /// Write several files of at most this size, with an index where the format has one: 5GB, 500MB, 2GiB
     #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
-    pub(crate) shard_size: Option<u64>,
+    shard_size: Option<u64>,
+}
+
+impl Sharding {
+    pub(crate) fn shards(&self) -> Option<Shards> {
+        self.shard_size.map(Shards::Size)
+    }
 }
 
 #[derive(Args, Debug)]
@@ -102,15 +113,10 @@ pub(crate) enum PreferArg {
 
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("how").required(true).args(["max_size", "parts", "by_layer"])))]
+#[command(mut_arg("output", |arg| arg.value_name("DIR").help(SPLIT_OUTPUT)))]
 pub(crate) struct SplitArgs {
-    /// The files to read, each a file, a directory of files or an index; several are read as one
-    #[arg(value_name = "IN", required = true)]
-    pub(crate) inputs: Vec<PathBuf>,
-    /// The directory to write to; a name with the extension of a format makes the names of the files
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) opening: Opening,
+    pub(crate) files: Files,
     /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
     #[arg(long, alias = "shard-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,

@@ -15,13 +15,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
-pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs};
+pub(crate) use edit::{ExtractArgs, Files, MergeArgs, PreferArg, RenameArgs, SplitArgs};
 pub(crate) use inputs::{Filter, Inputs, Opening, Reading, Threads};
 pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };
 pub(crate) use read::{
-    DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, VerifyArgs,
+    DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
 };
 pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
 
@@ -41,7 +41,7 @@ Examples:
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted, 143 terminated.";
 
-/// Opens every tensor file: lists, verifies and converts the files that hold weights and scientific tensors.
+/// Lists, shows, verifies, compares, edits and converts tensor files: weights of models and scientific tensors.
 #[derive(Debug, Parser)]
 #[command(name = "tenfold", version, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Cli {

@@ -50,16 +50,12 @@ pub(super) fn dtype(text: &str) -> Result<DType, String> {
 
 /// What is said of a name that no type has.
 fn wrong_dtype(text: &str, expected: &str) -> String {
-    let ours: Vec<_> = DType::all()
+    let ours = DType::all()
         .filter(|dtype| matches!(dtype, DType::Number(_, Lanes::Real | Lanes::Complex)))
-        .map(|dtype| dtype.to_string())
-        .collect();
-    let others = OTHER_NAMES.iter().map(|(other, _)| *other);
-    with_hint(
-        ours.iter().map(String::as_str).chain(others),
-        text,
-        expected,
-    )
+        .map(|dtype| dtype.to_string());
+    let others = DType::all().filter_map(DType::numpy_name);
+    let names: Vec<_> = ours.chain(others.map(ToOwned::to_owned)).collect();
+    with_hint(names.iter().map(String::as_str), text, expected)
 }
 
 fn with_hint<'a>(names: impl Iterator<Item = &'a str>, text: &str, expected: &str) -> String {
@@ -69,47 +65,10 @@ fn with_hint<'a>(names: impl Iterator<Item = &'a str>, text: &str, expected: &st
     }
 }
 
-/// Names that NumPy, PyTorch and safetensors have for types, and ours.
-const OTHER_NAMES: &[(&str, &str)] = &[
-    ("bfloat16", "bf16"),
-    ("byte", "u8"),
-    ("complex64", "c64"),
-    ("complex128", "c128"),
-    ("double", "f64"),
-    ("f8_e4m3fn", "f8_e4m3"),
-    ("float", "f32"),
-    ("float8_e4m3fn", "f8_e4m3"),
-    ("float8_e4m3fnuz", "f8_e4m3fnuz"),
-    ("float8_e5m2", "f8_e5m2"),
-    ("float8_e5m2fnuz", "f8_e5m2fnuz"),
-    ("float16", "f16"),
-    ("float32", "f32"),
-    ("float64", "f64"),
-    ("fp16", "f16"),
-    ("fp32", "f32"),
-    ("fp64", "f64"),
-    ("half", "f16"),
-    ("int8", "i8"),
-    ("int16", "i16"),
-    ("int32", "i32"),
-    ("int64", "i64"),
-    ("long", "i64"),
-    ("uint8", "u8"),
-    ("uint16", "u16"),
-    ("uint32", "u32"),
-    ("uint64", "u64"),
-];
-
-/// A type by our name for it, or by that of NumPy, PyTorch or safetensors.
+/// A type of numbers by our name for it, or by that of NumPy, PyTorch or safetensors.
 fn named_dtype(text: &str) -> Option<DType> {
-    let lower = text.to_ascii_lowercase();
-    let prefixes = ["torch.", "numpy.", "np."];
-    let plain = prefixes
-        .iter()
-        .find_map(|prefix| lower.strip_prefix(prefix));
-    let plain = plain.unwrap_or(&lower);
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain);
-    DType::from_name(text).or_else(|| DType::from_name(other.map_or(plain, |(_, ours)| ours)))
+    let found = DType::parse(text).ok();
+    found.filter(|dtype| matches!(dtype, DType::Number(..)))
 }
 
 pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {

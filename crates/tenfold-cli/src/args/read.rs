@@ -10,10 +10,12 @@ use super::{Filter, Inputs, Opening, Reading, Threads};
 
 pub(super) const INSPECT_EXAMPLES: &str = "\
 Examples:
-  tenfold inspect model.zt                         a table of the tensors
-  tenfold inspect model.zt --include 'layers.3.*'  some of them
-  tenfold inspect model.zt --sort size             the largest first
-  tenfold inspect --json model.zt | jq .metadata   for programs
+  tenfold inspect model.safetensors                      a table of the tensors
+  tenfold inspect llama/ --summary                       a model directory in two lines
+  tenfold inspect model.gguf --tree                      by the parts of names
+  tenfold inspect model.zt --include 'layers.3.*'        some of them
+  tenfold inspect model.zt --sort size                   the largest first
+  tenfold inspect --json model.safetensors | jq .metadata
 ";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
@@ -58,9 +60,18 @@ pub(crate) struct InspectArgs {
     pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// In which order; that of the file unless told otherwise
+    /// The order [default: as in the file]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
+    /// Only the first lines: how many parameters of which types, how large
+    #[arg(long, conflicts_with_all = ["tree", "all", "full"])]
+    pub(crate) summary: bool,
+    /// A tree of the parts of names, with counts and sizes
+    #[arg(long, conflicts_with_all = ["all", "full", "sort", "json"])]
+    pub(crate) tree: bool,
+    /// A line for each tensor, even where a terminal would show groups of alike ones
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Exact sizes in bytes
     #[arg(long)]
     pub(crate) bytes: bool,
@@ -77,6 +88,8 @@ pub(crate) enum Sort {
     Size,
     /// By name, numbers in it by their value: layer 2 before layer 10
     Natural,
+    /// By type
+    Dtype,
 }
 
 #[derive(Args, Debug)]
@@ -119,6 +132,9 @@ pub(crate) struct StatsArgs {
     pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
+    /// The order of the table [default: as in the file]
+    #[arg(long, value_enum, value_name = "ORDER", conflicts_with = "json")]
+    pub(crate) sort: Option<StatsSort>,
     /// Draw histograms, of 20 bins unless told otherwise; reads the data a second time
     #[arg(long, value_name = "BINS", num_args = 0..=1, require_equals = true, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) hist: Option<u32>,
@@ -127,6 +143,30 @@ pub(crate) struct StatsArgs {
     pub(crate) no_progress: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum StatsSort {
+    /// By name, numbers in it by their value
+    Name,
+    /// By type
+    Dtype,
+    /// The largest tensors first
+    Size,
+    /// The least minimum first
+    Min,
+    /// The greatest maximum first
+    Max,
+    /// The greatest mean first
+    Mean,
+    /// The widest spread first
+    Std,
+    /// The greatest absolute value first
+    AbsMax,
+    /// Most zeros first
+    Zeros,
+    /// Most NaN and infinities first
+    Nan,
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ use tenfold::model::{List, Map, Value};
 use tenfold::ops::{self, Expected};
 
 use crate::failure::{Failure, Result};
+use crate::metadata::read_json;
 use crate::output::{Clean, Verbatim, show_path};
 
 /// A list of one or several files, by the paths that they had.
@@ -23,9 +24,10 @@ impl Lists {
         let text = fs::read_to_string(path)
             .map_err(|cause| Failure::Message(format!("cannot read {shown}: {cause}")))?;
         let is_shown = !text.trim_start().starts_with(['{', '[']);
-        let files = match is_shown {
-            true => parse(&text).map_err(|(line, why)| format!("line {line} {why}")),
-            false => parse_json(&text),
+        let files = if is_shown {
+            parse(&text).map_err(|(line, why)| format!("line {line} {why}"))
+        } else {
+            parse_json(&text)
         };
         let files = files.map_err(|why| {
             Failure::Message(format!(
@@ -41,9 +43,10 @@ impl Lists {
 
     /// The name that a tensor has in the list.
     pub(crate) fn listed(&self, name: &str) -> String {
-        match self.is_shown {
-            true => Verbatim(name).to_string(),
-            false => name.to_owned(),
+        if self.is_shown {
+            Verbatim(name).to_string()
+        } else {
+            name.to_owned()
         }
     }
 
@@ -84,9 +87,10 @@ fn parse(text: &str) -> std::result::Result<Vec<(String, Expected)>, (usize, &'s
                 Some((sum, path)) => (sum, path),
                 None => return Err(fail("names no file")),
             };
-            open.content = match sum.starts_with("unknown") {
-                true => None,
-                false => Some(sha256(sum).ok_or(fail("has no SHA-256"))?),
+            open.content = if sum.starts_with("unknown") {
+                None
+            } else {
+                Some(sha256(sum).ok_or(fail("has no SHA-256"))?)
             };
             files.push((path.to_owned(), std::mem::take(&mut open)));
             continue;
@@ -103,9 +107,10 @@ fn parse(text: &str) -> std::result::Result<Vec<(String, Expected)>, (usize, &'s
         };
         open.tensors.push((name.to_owned(), sum));
     }
-    match open.tensors.is_empty() && !files.is_empty() {
-        true => Ok(files),
-        false => Err((line, "is not the end of a list")),
+    if open.tensors.is_empty() && !files.is_empty() {
+        Ok(files)
+    } else {
+        Err((line, "is not the end of a list"))
     }
 }
 
@@ -114,7 +119,7 @@ type Tensors = Vec<(String, Option<[u8; 32]>)>;
 
 /// The documents of `tenfold digest --json`: one, or an array of them.
 fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String> {
-    let value = ops::parse_value("json", text).map_err(|error| error.message().to_owned())?;
+    let value = read_json(text).map_err(|error| error.message().to_owned())?;
     let documents = match value {
         Value::List(documents) => documents,
         document => vec![document].into(),

@@ -1,31 +1,24 @@
 //! `tenfold extract`: some of the tensors in a new file, or each in its own.
 
 use tenfold::Archive;
+use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Effect, Loss, Registry};
-use tenfold::ops::Shards;
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::write::{LISTED, Request, target};
-use crate::commands::{Names, tensor_named};
+use crate::commands::write::{Inputs, Request, target};
+use crate::commands::{Names, Session, tensor_named};
 use crate::failure::{Exit, Result};
-use crate::json::Json;
-use crate::output::{Out, say};
+use crate::hints;
+use crate::output::{LISTED, Out, first_of, say};
 
-pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let files = &args.files;
+pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
         check: args.checking.or(false),
-        shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new(
-            "extract",
-            &files.inputs,
-            &files.opening,
-            &files.output,
-            &args.writing,
-        )
+        shards: args.sharding.shards(),
+        ..Request::new("extract", &args.files, &args.writing, session)
     };
     request.check_output()?;
-    let inputs = request.open()?;
+    let inputs = Inputs::open(&request)?;
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;
@@ -40,8 +33,16 @@ pub(crate) fn run(args: &ExtractArgs, out: &mut Out<'_>) -> Result<Exit> {
     if !args.writing.quiet {
         say_left(&about_file);
     }
-    let extra = |json: &mut Json<'_>| json.losses("file_metadata", &about_file);
-    request.finish(target, conversion, &inputs, &options, &extra, out)
+    let extra = Written {
+        file_metadata: Some(
+            about_file
+                .iter()
+                .map(|loss| LossDocument::new(loss, hints::words))
+                .collect(),
+        ),
+        ..Written::default()
+    };
+    request.finish(target, conversion, &inputs, extra, out)
 }
 
 /// Whether it is about metadata of the file, not of a tensor.
@@ -53,12 +54,7 @@ fn say_left(losses: &[Loss]) {
     let (out, changed): (Vec<_>, Vec<_>) =
         (losses.iter()).partition(|loss| loss.effect > Effect::Changed);
     changed.iter().take(LISTED).for_each(say);
-    let mut words: Vec<_> = (out.iter().take(LISTED))
-        .map(|loss| loss.what.clone())
-        .collect();
-    if out.len() > LISTED {
-        words.push(format!("and {} more", out.len() - LISTED));
-    }
+    let words = first_of(out.iter().map(|loss| loss.what.to_string()));
     if !words.is_empty() {
         let words = words.join(", ");
         say(format_args!(

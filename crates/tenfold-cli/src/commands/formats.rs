@@ -2,12 +2,15 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use tenfold::format::{Capabilities, Entry, Fit, Profile, Registry, Spec};
-use tenfold::model::{DType, Layout, Metadata, Operation, PairIndex, Symmetry, Value};
+use tenfold::model::{
+    DType, Layout, Metadata, Operation, PairIndex, Pairs, Scheme, Symmetry, Value,
+};
 
 use crate::args::FormatsArgs;
 use crate::failure::{Exit, Result};
-use crate::json::{Json, kind};
+use crate::json;
 use crate::output::{BOLD, DIM, Out, Table};
 
 pub(crate) fn run(args: &FormatsArgs, out: &mut Out<'_>) -> Result<Exit> {
@@ -16,20 +19,19 @@ pub(crate) fn run(args: &FormatsArgs, out: &mut Out<'_>) -> Result<Exit> {
         Some(id) => {
             let entry = registry.get(id)?;
             if args.json {
-                write_format_json(entry, &mut Json::new(out))?;
+                json::write_line(out, &Document::new(entry))?;
                 writeln!(out)?;
             } else {
                 write_details(entry, out)?;
             }
         }
         None if args.json => {
-            Json::new(out).array(|json| {
-                registry
-                    .entries()
-                    .iter()
-                    .try_for_each(|entry| write_format_json(entry, json.line()?))
-            })?;
-            writeln!(out)?;
+            let mut begin = "[";
+            for entry in registry.entries() {
+                writeln!(out, "{}", std::mem::replace(&mut begin, ","))?;
+                json::write_line(out, &Document::new(entry))?;
+            }
+            writeln!(out, "]")?;
         }
         None => write_table(&registry, out)?,
     }
@@ -124,9 +126,12 @@ fn write_details(entry: &Entry, out: &mut Out<'_>) -> io::Result<()> {
 
 fn facts(profile: &Profile) -> Vec<(&'static str, String)> {
     let can = &profile.can;
-    let or_none = |list: Vec<String>| match list.is_empty() {
-        true => "none".to_owned(),
-        false => list.join(", "),
+    let or_none = |list: Vec<String>| {
+        if list.is_empty() {
+            "none".to_owned()
+        } else {
+            list.join(", ")
+        }
     };
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     let mut facts = vec![
@@ -187,15 +192,8 @@ fn layouts(can: &Capabilities) -> Vec<String> {
             operation: Operation::Same,
             permutation: vec![1, 0],
         })),
-        Layout::Pairs {
-            nnz: 1,
-            index: PairIndex::ColumnMajor,
-            orbits: Vec::new(),
-        },
-        Layout::Opaque {
-            scheme: "others (passed on as parts)".into(),
-            parameters: String::new(),
-        },
+        Layout::from(Pairs::new(1, PairIndex::ColumnMajor)),
+        Layout::from(Scheme::new("others (passed on as parts)", "")),
     ];
     let held = known.iter().filter(|layout| (can.layout)(layout));
     held.map(|layout| layout.name().to_owned()).collect()
@@ -225,55 +223,91 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
     examples
         .iter()
         .filter_map(|example| match fit("any key", example) {
-            Fit::Exact => Some(kind(example).to_owned()),
-            Fit::As(other) if kind(&other) == kind(example) => Some(kind(example).to_owned()),
-            Fit::As(other) => Some(format!("{} as {}", kind(example), kind(&other))),
+            Fit::Exact => Some(example.type_name().to_owned()),
+            Fit::As(other) if other.type_name() == example.type_name() => {
+                Some(example.type_name().to_owned())
+            }
+            Fit::As(other) => Some(format!("{} as {}", example.type_name(), other.type_name())),
             _ => None,
         })
         .collect()
 }
 
-fn write_format_json(entry: &Entry, json: &mut Json<'_>) -> io::Result<()> {
-    let spec = entry.spec;
-    json.object(|json| {
-        json.text("schema", Some("tenfold.formats/1"))?;
-        json.text("id", Some(spec.id))?;
-        json.text("name", Some(spec.name))?;
-        json.texts("extensions", spec.extensions)?;
-        json.text("status", Some(status(entry)))?;
-        json.texts("reads", spec.reads)?;
-        json.key("writes")?.array(|json| {
-            spec.writes
-                .iter()
-                .try_for_each(|profile| write_profile_json(profile, json.entry()?))
-        })?;
-        json.key("options")?.array(|json| {
-            spec.options.iter().try_for_each(|option| {
-                json.entry()?.object(|json| {
-                    json.text("key", Some(option.key))?;
-                    json.text("value", Some(option.value))?;
-                    json.text("help", Some(option.help))
-                })
-            })
-        })
-    })
+/// The document of a format.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    id: &'static str,
+    name: &'static str,
+    extensions: &'static [&'static str],
+    status: &'static str,
+    reads: &'static [&'static str],
+    writes: Vec<Version>,
+    options: Vec<OptionOf>,
 }
 
-fn write_profile_json(profile: &Profile, json: &mut Json<'_>) -> io::Result<()> {
-    let can = &profile.can;
-    let limit = |n: usize| (n != usize::MAX).then_some(n as u64);
-    json.object(|json| {
-        json.text("version", Some(profile.version))?;
-        json.text("read_by", Some(profile.read_by))?;
-        json.texts("dtypes", dtypes(can))?;
-        json.number("min_rank", limit(can.min_rank))?;
-        json.number("max_rank", limit(can.max_rank))?;
-        json.number("max_tensors", max_tensors(can))?;
-        json.key("zero_sizes")?.plain(can.zero_sizes)?;
-        json.texts("layouts", layouts(can))?;
-        json.texts("file_metadata", metadata(can.file_value))?;
-        json.texts("tensor_metadata", metadata(can.tensor_value))?;
-        json.key("zstd")?.plain(can.zstd)?;
-        json.texts("checksums", can.checksums.iter().map(|kind| kind.name()))
-    })
+impl Document {
+    fn new(entry: &Entry) -> Self {
+        let spec = entry.spec;
+        Self {
+            schema: "tenfold.formats/1",
+            id: spec.id,
+            name: spec.name,
+            extensions: spec.extensions,
+            status: status(entry),
+            reads: spec.reads,
+            writes: spec.writes.iter().map(Version::new).collect(),
+            options: (spec.options.iter())
+                .map(|option| OptionOf {
+                    key: option.key,
+                    value: option.value,
+                    help: option.help,
+                })
+                .collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct OptionOf {
+    key: &'static str,
+    value: &'static str,
+    help: &'static str,
+}
+
+/// A version that is written.
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+    read_by: &'static str,
+    dtypes: Vec<String>,
+    min_rank: usize,
+    max_rank: Option<usize>,
+    max_tensors: Option<u64>,
+    zero_sizes: bool,
+    layouts: Vec<String>,
+    file_metadata: Vec<String>,
+    tensor_metadata: Vec<String>,
+    zstd: bool,
+    checksums: Vec<&'static str>,
+}
+
+impl Version {
+    fn new(profile: &Profile) -> Self {
+        let can = &profile.can;
+        Self {
+            version: profile.version,
+            read_by: profile.read_by,
+            dtypes: dtypes(can),
+            min_rank: can.min_rank,
+            max_rank: Some(can.max_rank).filter(|max| *max != usize::MAX),
+            max_tensors: max_tensors(can),
+            zero_sizes: can.zero_sizes,
+            layouts: layouts(can),
+            file_metadata: metadata(can.file_value),
+            tensor_metadata: metadata(can.tensor_value),
+            zstd: can.zstd,
+            checksums: can.checksums.iter().map(|kind| kind.name()).collect(),
+        }
+    }
 }

@@ -1,43 +1,37 @@
 //! `tenfold merge`: the tensors of several files in one.
 
-use std::io;
 use std::path::PathBuf;
 
 use tenfold::ErrorKind;
+use tenfold::documents::{ConflictDocument, Written};
 use tenfold::format::Registry;
-use tenfold::ops::{self, Conflict, Prefer, Shards, prepare};
+use tenfold::ops::{self, Conflict, Conflicts, Conversion};
 
 use crate::args::{MergeArgs, PreferArg};
-use crate::commands::write::{LISTED, Request, target};
+use crate::commands::Session;
+use crate::commands::write::{Inputs, Request, target};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
-use crate::output::{Out, say, show_path};
+use crate::output::{Out, say_first, show_path};
 
-pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let files = &args.files;
+pub(crate) fn run(args: &MergeArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
         check: args.checking.or(true),
         keeps_content: true,
-        shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new(
-            "merge",
-            &files.inputs,
-            &files.opening,
-            &files.output,
-            &args.writing,
-        )
+        shards: args.sharding.shards(),
+        ..Request::new("merge", &args.files, &args.writing, session)
     };
     request.check_output()?;
-    let inputs = request.open()?;
-    let prefer = args.prefer.map(|prefer| match prefer {
-        PreferArg::First => Prefer::First,
-        PreferArg::Last => Prefer::Last,
-    });
+    let inputs = Inputs::open(&request)?;
+    let conflicts = match args.prefer {
+        None => Conflicts::Refuse,
+        Some(PreferArg::First) => Conflicts::First,
+        Some(PreferArg::Last) => Conflicts::Last,
+    };
     // Tensors that are not wanted cannot be there twice.
     let wanted: Vec<_> = (inputs.archives.iter())
         .map(|archive| request.narrow(&args.filter, archive))
         .collect::<Result<_>>()?;
-    let merged = ops::merge(&wanted, prefer).map_err(|error| match error.kind() {
+    let merged = ops::merge(&wanted, conflicts).map_err(|error| match error.kind() {
         ErrorKind::Argument => Failure::Message(format!(
             "{}; pass --prefer first or --prefer last to choose",
             error.message()
@@ -58,14 +52,18 @@ pub(crate) fn run(args: &MergeArgs, out: &mut Out<'_>) -> Result<Exit> {
     let options = request.options()?;
     // One version for files of several: any that holds everything.
     let versions = |pair: &[tenfold::Archive]| matches!(pair, [a, b] if a.version() == b.version());
-    let conversion = match inputs.archives.windows(2).all(versions) {
-        true => request.prepare_rewrite(&merged.archive, target, &options)?,
-        false => {
-            prepare(&merged.archive, target, &options).map_err(|error| request.about(&error))?
-        }
+    let conversion = if inputs.archives.windows(2).all(versions) {
+        request.prepare_rewrite(&merged.archive, target, &options)?
+    } else {
+        Conversion::prepare(&merged.archive, target, &options)
+            .map_err(|error| request.about(&error))?
     };
-    let conflicts = |json: &mut Json<'_>| write_conflicts(&inputs.opened, &merged.conflicts, json);
-    request.finish(target, conversion, &inputs, &options, &conflicts, out)
+    let conflicts = merged.conflicts.iter();
+    let extra = Written {
+        conflicts: Some(conflicts.map(|it| document(&inputs.opened, it)).collect()),
+        ..Written::default()
+    };
+    request.finish(target, conversion, &inputs, extra, out)
 }
 
 fn say_conflicts(inputs: &[PathBuf], conflicts: &[Conflict]) {
@@ -75,42 +73,29 @@ fn say_conflicts(inputs: &[PathBuf], conflicts: &[Conflict]) {
             .map(|path| show_path(path))
             .unwrap_or_default()
     };
-    for conflict in conflicts.iter().take(LISTED) {
-        let what = if conflict.is_tensor {
-            "tensor"
-        } else {
-            "metadata"
-        };
+    say_first(conflicts.iter().map(|conflict| {
+        let what = what(conflict);
         let (kept, left_out) = (path(conflict.kept), path(conflict.left_out));
         let name = &conflict.name;
-        say(format_args!(
-            "{what} {name:?} is that of {kept}, not that of {left_out}"
-        ));
-    }
-    if conflicts.len() > LISTED {
-        say(format_args!("and {} more", conflicts.len() - LISTED));
+        format!("{what} {name:?} is that of {kept}, not that of {left_out}")
+    }));
+}
+
+/// What was done about a conflict, with the paths of both files.
+fn document<'a>(inputs: &[PathBuf], conflict: &'a Conflict) -> ConflictDocument<'a> {
+    let path = |place: usize| Some(inputs.get(place)?.to_string_lossy().into_owned());
+    ConflictDocument {
+        what: what(conflict),
+        name: &conflict.name,
+        kept: path(conflict.kept),
+        left_out: path(conflict.left_out),
     }
 }
 
-fn write_conflicts(
-    inputs: &[PathBuf],
-    conflicts: &[Conflict],
-    json: &mut Json<'_>,
-) -> io::Result<()> {
-    let path = |place: usize| inputs.get(place).map(|path| path.to_string_lossy());
-    json.key("conflicts")?.array(|json| {
-        conflicts.iter().try_for_each(|conflict| {
-            json.line()?.object(|json| {
-                let what = if conflict.is_tensor {
-                    "tensor"
-                } else {
-                    "metadata"
-                };
-                json.text("what", Some(what))?;
-                json.text("name", Some(&conflict.name))?;
-                json.text("kept", path(conflict.kept).as_deref())?;
-                json.text("left_out", path(conflict.left_out).as_deref())
-            })
-        })
-    })
+fn what(conflict: &Conflict) -> &'static str {
+    if conflict.is_tensor {
+        "tensor"
+    } else {
+        "metadata"
+    }
 }

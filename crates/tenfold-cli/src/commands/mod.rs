@@ -10,6 +10,7 @@ pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod merge;
 pub(crate) mod meta;
+mod open;
 pub(crate) mod rename;
 pub(crate) mod show;
 pub(crate) mod split;
@@ -17,123 +18,21 @@ pub(crate) mod stats;
 pub(crate) mod verify;
 pub(crate) mod write;
 
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
-use tenfold::format::Severity;
-use tenfold::io::Limits;
-use tenfold::model::{Metadata, SourceId};
-use tenfold::{Archive, Error, ErrorKind, OpenOptions, Tensor};
+use tenfold::io::{AtomicOutput, Output, Sink};
+use tenfold::model::Metadata;
+use tenfold::{Archive, Error, Tensor};
 
-use crate::args::{Filter, Inputs, Opening, Reading};
+use crate::args::{Filter, Inputs};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
 use crate::near::did_you_mean;
 use crate::output::{Out, count, say, show_path};
 
-/// What `--limit` says. Set once before a command runs, because it is about every file that any of them opens.
-static LIMITS: OnceLock<Limits> = OnceLock::new();
-
-pub(crate) fn set_limits(given: &[(String, u64)]) -> Result<()> {
-    let mut limits = Limits::default();
-    for (name, value) in given {
-        limits = limits.with(name, *value)?;
-    }
-    // There is one command in a process.
-    let _ = LIMITS.set(limits);
-    Ok(())
-}
-
-/// How much a file may ask for.
-pub(crate) fn limits() -> Limits {
-    LIMITS.get().copied().unwrap_or_default()
-}
-
-/// Opens a file as its options say. Without verification, what is wrong with it is said.
-pub(crate) fn open(path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
-    let archive = open_silently(path, opening)?;
-    if opening.no_verify {
-        say_warnings(path, &archive);
-    }
-    Ok(archive)
-}
-
-/// Opens a file as its options say.
-pub(crate) fn open_silently(path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
-    open_with(path, &options(opening).limits(limits()))
-}
-
-/// Opens a file whose checksums count.
-pub(crate) fn open_verified(path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
-    refuse_no_file(path)?;
-    refuse_pattern(path)?;
-    reading_options(reading).limits(limits()).open(path)
-}
-
-/// Opens a file. The error of one whose checksum alone is wrong says how to open it.
-pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> tenfold::Result<Archive> {
-    refuse_no_file(path)?;
-    refuse_pattern(path)?;
-    options.open(path).map_err(|error| {
-        let unverified = || options.clone().checksums(false).open(path);
-        if error.kind() == ErrorKind::Mismatch && unverified().is_ok() {
-            error.adding("; --no-verify opens it as it is")
-        } else {
-            error
-        }
-    })
-}
-
-/// Says what was noticed when a file was opened.
-pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
-    let path = show_path(path);
-    for finding in archive.findings() {
-        if finding.severity > Severity::Note {
-            say(format_args!("{path}: warning: {}", finding.message));
-        }
-    }
-}
-
-/// Says of `-` that streams are neither read nor written (a file of that name is `./-`), and of addresses and patterns
-/// that they are no files.
-pub(crate) fn refuse_no_file(path: &Path) -> tenfold::Result<()> {
-    if path == Path::new("-") {
-        return Err(Error::argument(
-            "standard input and output (-) are not supported: name a file; ./- is a file named -",
-        ));
-    }
-    if path.symlink_metadata().is_ok() {
-        return Ok(());
-    }
-    let shown = path.to_string_lossy();
-    let is_scheme =
-        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric());
-    if shown
-        .split_once("://")
-        .is_some_and(|(scheme, _)| is_scheme(scheme))
-    {
-        let message = format!(
-            "{shown} is an address, and only files are read and written: download it first"
-        );
-        return Err(Error::argument(message));
-    }
-    Ok(())
-}
-
-/// Says of a pattern that it is none of ours, where no file is called so.
-pub(crate) fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
-    let shown = path.to_string_lossy();
-    if !shown.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {
-        return Ok(());
-    }
-    let message = format!(
-        "there is no file {shown}: a pattern is replaced by the shell, where files match it and it is not in quotes"
-    );
-    Err(Error::new(ErrorKind::NotFound, "io", message))
-}
+pub(crate) use open::{Session, open_with, refuse_no_file, say_warnings};
 
 /// The tensor of this name, or an error with those that could have been meant.
 pub(crate) fn tensor_named<'a>(
@@ -158,18 +57,6 @@ pub(crate) fn no_metadata(path: &Path, metadata: &Metadata, key: &str) -> String
     format!("{file}: there is no metadata {key:?}{hint}")
 }
 
-/// How a file is opened.
-pub(crate) fn options(opening: &Opening) -> OpenOptions {
-    reading_options(&opening.reading).checksums(!opening.no_verify)
-}
-
-/// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
-fn reading_options(reading: &Reading) -> OpenOptions {
-    OpenOptions::new()
-        .format(reading.from.as_deref())
-        .assume_dtype(reading.assume)
-}
-
 /// The format's name and version, for people.
 pub(crate) fn format_name(archive: &Archive) -> String {
     match archive.format() {
@@ -180,18 +67,11 @@ pub(crate) fn format_name(archive: &Archive) -> String {
 
 /// The directory itself, or that of a file.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    match path.is_dir() {
-        true => path,
-        false => path.parent().unwrap_or(Path::new("")),
+    if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new(""))
     }
-}
-
-/// Bytes of all files that it consists of.
-pub(crate) fn len_bytes(archive: &Archive) -> u64 {
-    let files = (0u32..).map_while(|id| archive.source(SourceId(id)));
-    files
-        .map(|source| source.len())
-        .fold(0, u64::saturating_add)
 }
 
 /// Runs `one` for every file. One that fails is reported, and the others are still done.
@@ -221,39 +101,66 @@ pub(crate) fn for_each_file(
 pub(crate) fn json_for_each_file(
     inputs: &Inputs,
     out: &mut Out<'_>,
-    mut one: impl FnMut(&Path, &mut Json<'_>) -> Result<Exit>,
+    mut one: impl FnMut(&Path, &mut Out<'_>) -> Result<Exit>,
 ) -> Result<Exit> {
-    let mut json = Json::new(out);
     let mut worst = Exit::Done;
     if let [path] = inputs.files.as_slice() {
-        worst = one(path, &mut json)?;
-    } else {
-        let mut stop = Ok(());
-        json.array(|json| {
-            for path in &inputs.files {
-                match one(path, json.line()?) {
-                    Ok(exit) => worst = worst.max(exit),
-                    Err(Failure::Output(cause)) => return Err(cause),
-                    Err(failure) => match failure.into_problem() {
-                        Ok(mut problem) => {
-                            problem.file.get_or_insert_with(|| path.clone());
-                            problem.write_json(json)?;
-                            say(problem.message);
-                            worst = Exit::Trouble;
-                        }
-                        Err(failure) => {
-                            stop = Err(failure);
-                            break;
-                        }
-                    },
-                }
-            }
-            Ok(())
-        })?;
-        stop?;
+        worst = one(path, out)?;
+        writeln!(out)?;
+        return Ok(worst);
     }
-    writeln!(out)?;
+    let mut begin = "[";
+    for path in &inputs.files {
+        writeln!(out, "{}", std::mem::replace(&mut begin, ","))?;
+        worst = worst.max(match one(path, out) {
+            Ok(exit) => exit,
+            Err(failure) => {
+                let mut problem = failure.into_problem()?;
+                problem.file.get_or_insert_with(|| path.clone());
+                problem.write_json(out)?;
+                say(problem.message);
+                Exit::Trouble
+            }
+        });
+    }
+    writeln!(out, "]")?;
     Ok(worst)
+}
+
+/// Writes a file that appears whole or not at all.
+pub(crate) fn write_file(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    /// A file of an output.
+    struct File<'a>(Box<dyn Sink + 'a>);
+
+    impl Write for File<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut output = AtomicOutput::file(path)?.force(force);
+    let name = output.main_name().to_owned();
+    {
+        let mut file = BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
+        let written = write(&mut file);
+        match written.and_then(|()| file.flush().map_err(Failure::Output)) {
+            Err(Failure::Output(cause)) => {
+                let message = format!("cannot write {}: {cause}", show_path(path));
+                return Err(Failure::Message(message));
+            }
+            written => written?,
+        }
+    }
+    Ok(output.commit()?)
 }
 
 /// Which names `--include`, `--regex` and `--exclude` leave.
@@ -315,9 +222,10 @@ pub(crate) fn refuse_nothing(inputs: &Inputs, filter: &Filter, archive: &Archive
     }
     let names = Names::new(filter)?;
     let all = archive.manifest().tensors.iter().map(|info| &*info.name);
-    match all.clone().any(|name| names.contains(name)) || all.len() == 0 {
-        true => Ok(()),
-        false => Err(nothing_left(filter, path, all.clone(), all.len())),
+    if all.clone().any(|name| names.contains(name)) || all.len() == 0 {
+        Ok(())
+    } else {
+        Err(nothing_left(filter, path, all.clone(), all.len()))
     }
 }
 

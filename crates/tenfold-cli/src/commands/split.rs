@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use tenfold::documents::Written;
 use tenfold::format::Registry;
 use tenfold::ops::Shards;
 
 use crate::args::SplitArgs;
-use crate::commands::write::{Request, is_directory, target};
+use crate::commands::Session;
+use crate::commands::write::{Inputs, Request, is_directory, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
 
-pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let registry = Registry::standard();
     let shards = match (args.max_size, args.parts) {
         (Some(size), _) => Shards::Size(size),
@@ -19,20 +21,18 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
     };
     let first = Request {
         shards: Some(shards),
-        ..Request::new(
-            "split",
-            &args.inputs,
-            &args.opening,
-            &args.output,
-            &args.writing,
-        )
+        ..Request::new("split", &args.files, &args.writing, session)
     };
-    let inputs = first.open()?;
+    let inputs = Inputs::open(&first)?;
     let all = inputs.joined()?;
     let target = target(&first, Some(&all), &registry)?;
     let stem = inputs.stem();
     let extension = target.spec.extensions.first().unwrap_or(&"bin");
-    let output = output(&args.output, &registry, &format!("{stem}.{extension}"));
+    let output = output(
+        &args.files.output,
+        &registry,
+        &format!("{stem}.{extension}"),
+    );
     let request = Request {
         check: args.checking.or(true),
         keeps_content: true,
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &SplitArgs, out: &mut Out<'_>) -> Result<Exit> {
     let archive = request.select(&args.filter, all)?;
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
-    request.finish(target, conversion, &inputs, &options, &|_| Ok(()), out)
+    request.finish(target, conversion, &inputs, Written::default(), out)
 }
 
 /// Where files go. What has no extension of a format is a directory: a new one, which appears whole, or one that is
@@ -54,8 +54,9 @@ fn output(given: &Path, registry: &Registry, name: &str) -> PathBuf {
         return given.join(name);
     }
     let is_file = registry.by_extension(&given.to_string_lossy()).is_some();
-    match is_directory(given) || is_file {
-        true => given.to_owned(),
-        false => given.join(""),
+    if is_directory(given) || is_file {
+        given.to_owned()
+    } else {
+        given.join("")
     }
 }

@@ -1,45 +1,60 @@
 //! `tenfold stats`: what the numbers of a file are like.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use tenfold::ops::{self, ArchiveStats, Histogram, Number, Stats, StatsOptions};
-use tenfold::{Archive, Error};
+use tenfold::documents::StatsDocument;
+use tenfold::model::TensorInfo;
+use tenfold::ops::{self, ArchiveStats, Histogram, Number, Stats, StatsOptions, natural_order};
+use tenfold::{Archive, Control, Error, Work};
 
-use crate::args::StatsArgs;
+use crate::args::{StatsArgs, StatsSort};
 use crate::commands::inspect::shape;
 use crate::commands::{
-    Names, for_each_file, format_name, json_for_each_file, open, refuse_nothing,
+    Names, Session, for_each_file, format_name, json_for_each_file, refuse_nothing,
 };
 use crate::failure::{Exit, Failure, Result, explain};
-use crate::json::Json;
+use crate::hints;
+use crate::json;
 use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, number, say, show_name, show_path};
 use crate::progress::Progress;
 
-pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let compute = |path: &Path| {
-        let archive = open(path, &args.opening).map_err(|error| Failure::about(path, &error))?;
+        let archive = session
+            .open(path, &args.opening)
+            .map_err(|error| Failure::about(path, &error))?;
         refuse_nothing(&args.inputs, &args.filter, &archive)?;
-        let archive = match names.is_all() {
-            true => archive,
-            false => archive.select(|info| names.contains(&info.name)),
+        let archive = if names.is_all() {
+            archive
+        } else {
+            archive.select(|info| names.contains(&info.name))
         };
-        let mut options = StatsOptions::default();
-        options.bins = args.hist;
-        options.threads = args.threads.count();
-        let bar = (!args.no_progress).then(|| Progress::watch(options.control.clone()));
+        let control = Arc::new(Control::new());
+        let work = Work::new().threads(args.threads.count());
+        let options = StatsOptions::new()
+            .bins(args.hist)
+            .work(work.control(control.clone()));
+        let bar = (!args.no_progress).then(|| Progress::watch(control));
         let stats = ops::stats(&archive, &options);
         drop(bar);
+        let stats = stats.map_err(|error| Failure::about(path, &error))?;
         for error in unreadable(&stats) {
             say(explain(path, error));
         }
         Ok::<_, Failure>((archive, stats))
     };
     if args.inputs.json {
-        return json_for_each_file(&args.inputs, out, |path, json| {
+        return json_for_each_file(&args.inputs, out, |path, out| {
             let (archive, stats) = compute(path)?;
-            write_json(path, &archive, &stats, json)?;
+            let file = path.to_string_lossy();
+            json::write(
+                out,
+                &StatsDocument::new(&file, &archive, &stats, hints::words),
+            )?;
             Ok(exit(&stats))
         });
     }
@@ -49,7 +64,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out<'_>) -> Result<Exit> {
         if !std::mem::replace(&mut first, false) {
             writeln!(out)?;
         }
-        write_text(path, &archive, &stats, out)?;
+        write_text(path, &archive, &stats, args.sort, out)?;
         Ok(exit(&stats))
     })
 }
@@ -70,6 +85,7 @@ fn write_text(
     path: &Path,
     archive: &Archive,
     stats: &ArchiveStats,
+    sort: Option<StatsSort>,
     out: &mut Out<'_>,
 ) -> io::Result<()> {
     writeln!(
@@ -95,7 +111,12 @@ fn write_text(
         ">subnormal",
         "note",
     ]);
-    for (info, (name, found)) in archive.manifest().tensors.iter().zip(&stats.tensors) {
+    let infos = archive.manifest().tensors.iter();
+    let mut rows: Vec<_> = infos.zip(&stats.tensors).collect();
+    if let Some(sort) = sort {
+        sort_rows(&mut rows, sort);
+    }
+    for (info, (name, found)) in &rows {
         let (shown, dtype) = (show_name(name), info.dtype.to_string());
         match found {
             Ok(found) => row(&mut table, &shown, &dtype, &shape(&info.shape), found),
@@ -110,13 +131,44 @@ fn write_text(
     }
     row(&mut table, "total", "", "", &stats.total);
     table.write(out, |out, at| {
-        let found = stats.tensors.get(at).map(|(_, found)| found);
+        let found = rows.get(at).map(|(_, (_, found))| found);
         match found {
             Some(Ok(found)) => write_spark(found.histogram.as_ref(), out),
             _ => Ok(()),
         }
     })?;
     write_bars(stats.total.histogram.as_ref(), out)
+}
+
+/// A tensor, and what was found of it.
+type Row<'a> = (&'a TensorInfo, &'a (String, tenfold::Result<Stats>));
+
+fn sort_rows(rows: &mut [Row<'_>], sort: StatsSort) {
+    // Those without such a number come last.
+    let falling = |rows: &mut [Row<'_>], of: fn(&Stats) -> Option<f64>| {
+        let key = |row: &Row<'_>| {
+            row.1
+                .1
+                .as_ref()
+                .ok()
+                .and_then(of)
+                .unwrap_or(f64::NEG_INFINITY)
+        };
+        rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    };
+    #[allow(clippy::cast_precision_loss)] // close enough for an order
+    match sort {
+        StatsSort::Name => rows.sort_by(|a, b| natural_order(&a.0.name, &b.0.name)),
+        StatsSort::Dtype => rows.sort_by_cached_key(|(info, _)| info.dtype.to_string()),
+        StatsSort::Size => rows.sort_by_key(|(info, _)| Reverse(info.elements())),
+        StatsSort::Min => falling(rows, |stats| Some(-stats.min?.to_f64())),
+        StatsSort::Max => falling(rows, |stats| Some(stats.max?.to_f64())),
+        StatsSort::Mean => falling(rows, |stats| stats.mean),
+        StatsSort::Std => falling(rows, |stats| stats.std_dev),
+        StatsSort::AbsMax => falling(rows, |stats| Some(stats.abs_max()?.to_f64())),
+        StatsSort::Zeros => falling(rows, |stats| Some(stats.zeros as f64)),
+        StatsSort::Nan => falling(rows, |stats| Some((stats.nans + stats.infinities()) as f64)),
+    }
 }
 
 fn row(table: &mut Table, name: &str, dtype: &str, shape: &str, stats: &Stats) {
@@ -198,75 +250,4 @@ fn write_bars(histogram: Option<&Histogram>, out: &mut Out<'_>) -> io::Result<()
         Some(edge) => writeln!(out, "  {edge:>widest$}"),
         None => Ok(()),
     }
-}
-
-fn write_json(
-    path: &Path,
-    archive: &Archive,
-    stats: &ArchiveStats,
-    json: &mut Json<'_>,
-) -> io::Result<()> {
-    json.object(|json| {
-        json.text("schema", Some("tenfold.stats/1"))?;
-        json.text("file", Some(&path.to_string_lossy()))?;
-        json.text("format", archive.format().map(|spec| spec.id))?;
-        json.key("tensors")?.array(|json| {
-            let infos = archive.manifest().tensors.iter();
-            infos
-                .zip(&stats.tensors)
-                .try_for_each(|(info, (name, found))| {
-                    json.line()?.object(|json| {
-                        json.text("name", Some(name))?;
-                        json.text("dtype", Some(&info.dtype.to_string()))?;
-                        json.key("shape")?.array(|json| {
-                            let mut sizes = info.shape.iter();
-                            sizes.try_for_each(|size| json.entry()?.plain(size))
-                        })?;
-                        match found {
-                            Ok(found) => write_figures(found, json),
-                            Err(error) => json.text("error", Some(&error.to_string())),
-                        }
-                    })
-                })
-        })?;
-        json.key("total")?
-            .object(|json| write_figures(&stats.total, json))
-    })
-}
-
-fn write_figures(stats: &Stats, json: &mut Json<'_>) -> io::Result<()> {
-    let exact = |json: &mut Json<'_>, key: &str, value: Option<Number>| match value {
-        None => json.key(key)?.null(),
-        Some(value) => json.key(key)?.exact(value),
-    };
-    let float = |json: &mut Json<'_>, key: &str, value: Option<f64>| match value {
-        None => json.key(key)?.null(),
-        Some(value) => json.key(key)?.float(value),
-    };
-    json.number("elements", Some(stats.elements))?;
-    json.number("numbers", Some(stats.numbers))?;
-    json.number("finite", Some(stats.finite))?;
-    exact(json, "min", stats.min)?;
-    exact(json, "max", stats.max)?;
-    exact(json, "abs_max", stats.abs_max())?;
-    float(json, "mean", stats.mean)?;
-    float(json, "std", stats.std_dev)?;
-    json.number("zeros", Some(stats.zeros))?;
-    json.number("nan", Some(stats.nans))?;
-    json.number("positive_infinities", Some(stats.positive_infinities))?;
-    json.number("negative_infinities", Some(stats.negative_infinities))?;
-    json.number("subnormals", Some(stats.subnormals))?;
-    let Some(histogram) = &stats.histogram else {
-        return Ok(());
-    };
-    json.key("histogram")?.object(|json| {
-        json.key("edges")?.array(|json| {
-            let mut edges = histogram.edges.iter();
-            edges.try_for_each(|&edge| json.entry()?.float(edge))
-        })?;
-        json.key("counts")?.array(|json| {
-            let mut counts = histogram.counts.iter();
-            counts.try_for_each(|count| json.entry()?.plain(count))
-        })
-    })
 }

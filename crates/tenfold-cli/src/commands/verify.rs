@@ -4,30 +4,31 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tenfold::documents::{FindingDocument, Verification};
 use tenfold::format::{Finding, Severity};
 use tenfold::model::SourceId;
-use tenfold::{Archive, Error, ErrorKind, ops};
+use tenfold::ops::{self, DigestOptions, VerifyOptions};
+use tenfold::{Archive, Error, ErrorKind, Hint, Work};
 
 use crate::args::VerifyArgs;
 use crate::commands::against::Lists;
-use crate::commands::{
-    directory_of, for_each_file, format_name, json_for_each_file, len_bytes, open_verified,
-};
+use crate::commands::{Session, directory_of, for_each_file, format_name, json_for_each_file};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
+use crate::hints;
+use crate::json;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, Verbatim, YELLOW, count, show_path, size};
 
 /// More notes are counted in the closing line, not shown.
 const NOTES: usize = 8;
 
-pub(crate) fn run(args: &VerifyArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &VerifyArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let lists = args.against.as_deref().map(Lists::read).transpose()?;
     let missing = missing_files(&args.inputs.files);
-    let check = |path: &Path| Checked::new(path, args, lists.as_ref(), &missing);
+    let check = |path: &Path| Checked::new(path, args, session, lists.as_ref(), &missing);
     if args.inputs.json && !args.quiet {
-        return json_for_each_file(&args.inputs, out, |path, json| {
+        return json_for_each_file(&args.inputs, out, |path, out| {
             let checked = check(path)?;
-            checked.write_json(path, args.strict, json)?;
+            checked.write_json(path, args.strict, out)?;
             Ok(checked.exit(args.strict))
         });
     }
@@ -55,28 +56,45 @@ impl Checked {
     fn new(
         path: &Path,
         args: &VerifyArgs,
+        session: &Session<'_>,
         lists: Option<&Lists>,
-        missing: &[(PathBuf, String)],
+        missing: &[(PathBuf, Finding)],
     ) -> Result<Self> {
         let expected = lists.map(|lists| lists.of(path)).transpose()?;
-        match open_verified(path, &args.reading) {
+        match session.open_verified(path, &args.reading) {
             Ok(archive) => {
-                let threads = args.threads.count();
-                let mut findings = ops::verify(&archive, threads);
+                let about = |error: Error| Failure::about(path, &error);
+                let work = Work::new().threads(args.threads.count());
+                let options = VerifyOptions::new().work(work.clone());
+                let verified = ops::verify(&archive, &options).map_err(about)?;
+                let mut findings = verified.findings;
+                findings.push(note(&archive, "checked", &sentence(&verified.checked)));
                 let missing = missing.iter().filter(|(file, _)| file == path);
-                findings.extend(missing.map(|(_, message)| {
-                    let error = Error::malformed("file.shard-missing", message);
-                    let mut finding = Finding::from(&error);
-                    finding.severity = Severity::Warning;
-                    finding
-                }));
+                findings.extend(missing.map(|(_, finding)| finding.clone()));
                 if args.content {
-                    findings.extend(ops::check_numbers(&archive, threads));
+                    let numbers = ops::check_numbers(&archive, &options).map_err(about)?;
+                    findings.extend(numbers.findings);
+                    let what = match numbers.checked.tensors {
+                        1 => "the numbers of 1 tensor were looked at".to_owned(),
+                        n => format!("the numbers of {n} tensors were looked at"),
+                    };
+                    findings.push(note(&archive, "numbers", &what));
                 }
                 if let (Some(lists), Some(expected)) = (lists, expected) {
-                    let digests = ops::digest(&archive, threads);
-                    let listed = |name: &str| lists.listed(name);
-                    findings.extend(ops::against(&archive, &digests, expected, &listed));
+                    let options = DigestOptions::new().work(work);
+                    let mut digests = ops::digest(&archive, &options).map_err(about)?;
+                    for (name, _) in &mut digests.tensors {
+                        *name = lists.listed(name);
+                    }
+                    let different = ops::compare_digests(&archive, &digests, expected);
+                    if different.is_empty() {
+                        let what = match expected.tensors.len() {
+                            1 => "1 tensor is as listed".to_owned(),
+                            n => format!("{n} tensors are as listed"),
+                        };
+                        findings.push(note(&archive, "digest", &what));
+                    }
+                    findings.extend(different);
                 }
                 Ok(Self {
                     format: archive.format().map(|spec| spec.id),
@@ -86,12 +104,17 @@ impl Checked {
                 })
             }
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
-            Err(error) => Ok(Self {
-                archive: None,
-                unsupported: error.kind() == ErrorKind::Unsupported,
-                format: error.format(),
-                findings: vec![Finding::from(&error)],
-            }),
+            Err(error) => {
+                let mut finding = Finding::from(&error);
+                // To verify is to look at checksums.
+                finding.hints.retain(|hint| *hint != Hint::SkipChecksums);
+                Ok(Self {
+                    archive: None,
+                    unsupported: error.kind() == ErrorKind::Unsupported,
+                    format: error.format(),
+                    findings: vec![finding],
+                })
+            }
         }
     }
 
@@ -147,38 +170,18 @@ impl Checked {
         }
     }
 
-    fn write_json(&self, path: &Path, strict: bool, json: &mut Json<'_>) -> io::Result<()> {
-        json.object(|json| {
-            json.text("schema", Some("tenfold.verify/1"))?;
-            json.text("file", Some(&path.to_string_lossy()))?;
-            json.text("format", self.format)?;
-            json.text(
-                "version",
-                self.archive.as_ref().map(|archive| archive.version()),
-            )?;
-            json.key("sound")?.plain(self.exit(strict) == Exit::Done)?;
-            json.key("findings")?.array(|json| {
-                self.findings
-                    .iter()
-                    .filter(|finding| finding.severity > Severity::Note)
-                    .try_for_each(|finding| self.write_finding(finding, path, json.line()?))
-            })?;
-            json.key("notes")?.array(|json| {
-                self.with(Severity::Note)
-                    .try_for_each(|finding| self.write_finding(finding, path, json.line()?))
-            })
-        })
-    }
-
-    fn write_finding(&self, finding: &Finding, path: &Path, json: &mut Json<'_>) -> io::Result<()> {
-        json.object(|json| {
-            json.text("severity", Some(&finding.severity.to_string()))?;
-            json.text("rule", Some(&finding.rule))?;
-            json.text("tensor", finding.tensor.as_deref())?;
-            json.text("file", Some(&self.file(finding, path)))?;
-            json.range("range", finding.at.as_ref().map(|(_, range)| range.clone()))?;
-            json.text("message", Some(&finding.message))
-        })
+    fn write_json(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+        let (file, findings) = (path.to_string_lossy(), self.findings.iter());
+        let document = Verification::new(
+            &file,
+            self.format,
+            self.archive.as_ref().map(Archive::version),
+            self.exit(strict) == Exit::Done,
+            findings.map(|finding| {
+                FindingDocument::new(finding, self.file(finding, path), hints::words)
+            }),
+        );
+        json::write(out, &document)
     }
 
     fn write_text(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
@@ -194,7 +197,7 @@ impl Checked {
                 if let Some(tensor) = &finding.tensor {
                     write!(out, "tensor {}: ", Clean(&format!("{tensor:?}")))?;
                 }
-                write!(out, "{}", Clean(&finding.message))?;
+                write!(out, "{}", Clean(&hints::finding(finding)))?;
                 if let Some((_, range)) = &finding.at {
                     write!(out, " (bytes {}..{})", range.start, range.end)?;
                 }
@@ -221,7 +224,7 @@ impl Checked {
         }
         if let Some(archive) = &self.archive {
             let tensors = count(archive.manifest().tensors.len(), "tensor");
-            let bytes = size(len_bytes(archive));
+            let bytes = size(archive.stored_bytes());
             write!(
                 out,
                 "; {}, {tensors}, {bytes}",
@@ -243,10 +246,44 @@ impl Checked {
     }
 }
 
+/// What was checked, to be told beside the findings.
+fn note(archive: &Archive, topic: &str, what: &str) -> Finding {
+    let mut note = Finding::from(&Error::malformed("file", what));
+    note.severity = Severity::Note;
+    note.rule = format!(
+        "{}.{topic}",
+        archive.format().map_or("file", |spec| spec.id)
+    );
+    note
+}
+
+/// How much was checked, in words.
+fn sentence(checked: &ops::Checked) -> String {
+    let were = |n: usize, what: &str| match n {
+        1 => format!("1 {what} was"),
+        _ => format!("{n} {what}s were"),
+    };
+    let mut text = format!("{} checked", were(checked.tensors, "tensor"));
+    for (kind, n) in &checked.checksums {
+        text += &format!(", {} verified by {kind}", were(*n, "part"));
+    }
+    match checked.unknown_checksums {
+        0 => {}
+        1 => text += ", 1 part has a checksum that is not verified",
+        n => text += &format!(", {n} parts have checksums that are not verified"),
+    }
+    match checked.without_checksum {
+        0 => {}
+        1 => text += ", 1 part has no checksum",
+        n => text += &format!(", {n} parts have no checksum"),
+    }
+    text
+}
+
 /// What is missing of models of which several files are given: said of the first of them. What is not given and lies beside
 /// them is not missing.
-fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, String)> {
-    let mut found: Vec<(PathBuf, String)> = Vec::new();
+fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, Finding)> {
+    let mut found = Vec::new();
     let mut directories: Vec<&Path> = given.iter().map(|path| directory_of(path)).collect();
     directories.sort_unstable();
     directories.dedup();
@@ -257,14 +294,14 @@ fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, String)> {
         let Some(beside) = names_in(directory).filter(|_| files.len() > 1) else {
             continue;
         };
-        for set in ops::incomplete(beside.iter().map(String::as_str)) {
+        for set in ops::missing_files(beside.iter().map(String::as_str)) {
             let is_part = |path: &&&PathBuf| {
                 let name = path.file_name().unwrap_or_default();
                 set.contains(&name.to_string_lossy())
             };
             let mut parts = files.iter().filter(is_part);
             if let (Some(first), Some(_)) = (parts.next(), parts.next()) {
-                found.push((first.to_path_buf(), set.to_string()));
+                found.push((first.to_path_buf(), set.finding()));
             }
         }
     }
@@ -273,9 +310,10 @@ fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, String)> {
 
 /// The names of what is in a directory; nothing where it cannot be listed.
 fn names_in(directory: &Path) -> Option<Vec<String>> {
-    let directory = match directory.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => directory,
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
     };
     let entries = std::fs::read_dir(directory).ok()?;
     let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();

@@ -269,9 +269,10 @@ impl FloatFormat {
             before_point.max(sign + whole.len()),
             behind_point.max(behind.len()),
         );
-        let shown = match shortest.digits.len() > PRECISION + 1 {
-            true => value.rounded(PRECISION + 1),
-            false => shortest,
+        let shown = if shortest.digits.len() > PRECISION + 1 {
+            value.rounded(PRECISION + 1)
+        } else {
+            shortest
         };
         self.scientific = (
             self.scientific.0.max(sign + 1),
@@ -305,9 +306,10 @@ impl FloatFormat {
             return format!("{:>before$}.{digits:<behind$}", format!("{sign}{whole}"));
         }
         let precision = self.scientific.1;
-        let shown = match shortest.digits.len() == precision + 1 || value.is_zero() {
-            true => shortest,
-            false => value.rounded(precision + 1),
+        let shown = if shortest.digits.len() == precision + 1 || value.is_zero() {
+            shortest
+        } else {
+            value.rounded(precision + 1)
         };
         let (first, digits) = shown.digits.split_at(1);
         let exponent = exponent(shown.exponent, self.exponent);

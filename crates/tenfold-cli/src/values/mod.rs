@@ -36,10 +36,13 @@ impl Number {
         match self {
             Number::Bool(value) => value.to_string(),
             Number::Float(value) if value.is_nan() => "\"NaN\"".into(),
-            Number::Float(value) if value.is_infinite() => match value.is_negative() {
-                true => "\"-Infinity\"".into(),
-                false => "\"Infinity\"".into(),
-            },
+            Number::Float(value) if value.is_infinite() => {
+                if value.is_negative() {
+                    "\"-Infinity\"".into()
+                } else {
+                    "\"Infinity\"".into()
+                }
+            }
             number => number.exact(),
         }
     }

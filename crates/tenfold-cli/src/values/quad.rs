@@ -96,15 +96,14 @@ fn is_nearest(parts: &Parts, decimal: &Decimal) -> bool {
     let found = scale(digits, 0, power);
     let this = scale(mantissa.into(), exponent, 0);
     let mut half = scale(1u8.into(), exponent, 0) >> 1u8;
-    let distance = match found > this {
-        true => &found - &this,
-        false => {
-            // Below a power of two, numbers are twice as near to each other.
-            if mantissa == 1 << 112 {
-                half >>= 1u8;
-            }
-            &this - &found
+    let distance = if found > this {
+        &found - &this
+    } else {
+        // Below a power of two, numbers are twice as near to each other.
+        if mantissa == 1 << 112 {
+            half >>= 1u8;
         }
+        &this - &found
     };
     distance < half || distance == half && mantissa % 2 == 0
 }

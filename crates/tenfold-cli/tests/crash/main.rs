@@ -175,12 +175,13 @@ fn two_conversions_to_the_same_directory_end_with_one_whole_directory() {
         for child in children {
             let ended = child.wait_with_output().unwrap();
             let messages = String::from_utf8_lossy(&ended.stderr);
-            match ended.status.success() {
-                true => done += 1,
-                false => assert!(
+            if ended.status.success() {
+                done += 1
+            } else {
+                assert!(
                     messages.contains("exists already"),
                     "round {round}: {messages}"
-                ),
+                )
             }
         }
         assert_eq!(done, 1, "round {round}");

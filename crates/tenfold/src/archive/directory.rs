@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Archive, OpenOptions};
+use super::merge::{self, Conflicts};
+use super::{Archive, OpenOptions, complete};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Entry;
-use crate::ops::complete;
 use crate::prelude::*;
 
 impl OpenOptions {
@@ -70,10 +70,10 @@ impl OpenOptions {
                 let missing = complete::findings(&archives);
                 only.adding_findings(missing)
             }
-            _ => crate::ops::join(&archives, true)?,
+            _ => merge::merge(&archives, Conflicts::FirstMetadata)?.archive,
         };
         let mut findings = joined.findings().iter();
-        match findings.find(|finding| finding.rule == complete::MISSING) {
+        match findings.find(|finding| complete::is_missing(finding)) {
             Some(missing) if self.strict => {
                 Err(Error::malformed(complete::MISSING, missing.message.clone()))
             }

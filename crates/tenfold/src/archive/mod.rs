@@ -1,33 +1,41 @@
 //! What users hold: a described file with its bytes.
 
+#[cfg(feature = "ndarray")]
+mod array;
 mod builder;
+pub(crate) mod complete;
 #[cfg(feature = "std")]
 mod directory;
+mod many;
 #[cfg(feature = "mmap")]
 mod mapped;
+pub(crate) mod merge;
 mod names;
 mod open;
 mod sliced;
 mod tensor;
+mod values;
 
 use alloc::borrow::Cow;
 use core::fmt;
 #[cfg(feature = "std")]
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-pub use builder::ArchiveBuilder;
+pub use builder::{ArchiveBuilder, Pushed};
+pub use many::Reading;
 pub use open::OpenOptions;
-pub use sliced::Sliced;
-pub use tensor::Tensor;
+pub use sliced::{Component, Sliced};
+pub use tensor::{InPlace, Tensor};
+pub use values::Values;
 
 use crate::error::{Error, Result};
 use crate::format::{Finding, Spec};
 use crate::io::{Limits, Source};
-use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
-use crate::ops::complete;
+use crate::model::{Elsewhere, List, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
+use crate::threads::Control;
 use crate::transform::Data;
 
 use names::NameIndex;
@@ -44,10 +52,13 @@ use names::NameIndex;
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Archive(Arc<Inner>, Threads);
-
-/// How many threads work on one large tensor; 0 is one for every core.
-type Threads = usize;
+pub struct Archive {
+    inner: Arc<Inner>,
+    /// How many threads work on one large tensor; 0 is one for every core.
+    threads: usize,
+    /// Who may stop an operation while it reads.
+    control: Option<Arc<Control>>,
+}
 
 struct Inner {
     spec: Option<&'static Spec>,
@@ -58,17 +69,18 @@ struct Inner {
     limits: Limits,
     /// The files that others were opened by, of an archive that was joined from them.
     counted: Vec<String>,
-    /// What it was opened by, for messages.
-    opened: Option<String>,
+    /// What it was opened by.
+    #[cfg(feature = "std")]
+    path: Option<PathBuf>,
     by_name: NameIndex,
 }
 
 impl fmt::Debug for Archive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Archive")
-            .field("format", &self.0.spec.map(|spec| spec.id))
+            .field("format", &self.inner.spec.map(|spec| spec.id))
             .field("version", &self.version())
-            .field("tensors", &self.0.manifest.tensors.len())
+            .field("tensors", &self.inner.manifest.tensors.len())
             .finish_non_exhaustive()
     }
 }
@@ -88,10 +100,10 @@ impl Archive {
     /// Tensors that are in no file yet, to be written to one.
     ///
     /// ```
-    /// use tenfold::{ArchiveBuilder, Bytes, model::DType};
-    /// let mut builder = ArchiveBuilder::new();
-    /// builder.push("bias", DType::U8, &[3], Bytes::from_static(&[1, 2, 3]))?;
-    /// assert_eq!(builder.finish().get("bias").unwrap().canonical()?, [1, 2, 3].as_slice());
+    /// let mut b = tenfold::Archive::builder();
+    /// b.tensor("bias", [3], [1f32, 2.0, 3.0])?;
+    /// b.meta("epoch", 3);
+    /// assert_eq!(&b.finish().tensor("bias")?.typed::<f32>()?[..], [1.0, 2.0, 3.0]);
     /// # Ok::<(), tenfold::Error>(())
     /// ```
     pub fn builder() -> ArchiveBuilder {
@@ -115,36 +127,45 @@ impl Archive {
             findings,
             limits,
             counted: Vec::new(),
-            opened: None,
+            #[cfg(feature = "std")]
+            path: None,
             by_name,
         };
-        Self(Arc::new(inner), 0)
+        Self {
+            inner: Arc::new(inner),
+            threads: 0,
+            control: None,
+        }
     }
 
     /// The format, unless the tensors are in no file yet.
     pub fn format(&self) -> Option<&'static Spec> {
-        self.0.spec
+        self.inner.spec
     }
 
     /// Which of the format's versions.
     pub fn version(&self) -> &str {
-        &self.0.manifest.version
+        &self.inner.manifest.version
     }
 
     /// Bytes of the file that was opened; 0 if the tensors are in no file yet.
     pub fn len_bytes(&self) -> u64 {
-        let main = self.0.sources.first().filter(|_| self.0.spec.is_some());
+        let main = self
+            .inner
+            .sources
+            .first()
+            .filter(|_| self.inner.spec.is_some());
         main.map_or(0, |source| source.len())
     }
 
     /// The whole description.
     pub fn manifest(&self) -> &Manifest {
-        &self.0.manifest
+        &self.inner.manifest
     }
 
     /// What the file says about itself.
     pub fn metadata(&self) -> &Metadata {
-        &self.0.manifest.metadata
+        &self.inner.manifest.metadata
     }
 
     /// What the file says about itself, with the long lists that were not loaded when it was opened.
@@ -168,10 +189,24 @@ impl Archive {
         self.metadata()
             .try_map(load)
             .map(Cow::Owned)
-            .map_err(|error| match self.0.spec {
+            .map_err(|error| match self.inner.spec {
                 Some(spec) => error.in_format(spec.id),
                 None => error,
             })
+    }
+
+    /// The first entries of a long list, as far as a few KiB of it reach.
+    pub fn load_first(&self, list: &Elsewhere, entries: usize) -> Result<List> {
+        const ENOUGH: u64 = 4096;
+        let payload = Payload::Raw {
+            source: list.source,
+            range: list.range.clone(),
+        };
+        let len = list.range.end.saturating_sub(list.range.start);
+        let bytes = self.data().input(&payload)?.read(0, len.min(ENOUGH))?;
+        let mut first = list.clone();
+        first.count = list.count.min(entries as u64);
+        list.loader.load(&first, &bytes)
     }
 
     /// The archive with its long lists loaded.
@@ -179,26 +214,36 @@ impl Archive {
         let Cow::Owned(metadata) = self.load_metadata()? else {
             return Ok(self.clone());
         };
-        let mut manifest = self.0.manifest.clone();
+        let mut manifest = self.inner.manifest.clone();
         manifest.metadata = metadata;
         Ok(self.with_manifest(manifest))
     }
 
     /// The tensors in file order.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> {
-        self.0.manifest.tensors.iter().map(|info| Tensor {
+        self.inner.manifest.tensors.iter().map(|info| Tensor {
             archive: self,
             info,
         })
     }
 
-    /// The tensor with this name, if there is one.
-    pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        let info = self.0.by_name.find(&self.0.manifest.tensors, name)?;
+    /// The tensor at a place in file order, if there is one.
+    pub fn tensor_at(&self, place: usize) -> Option<Tensor<'_>> {
+        let info = self.inner.manifest.tensors.get(place)?;
         Some(Tensor {
             archive: self,
             info,
         })
+    }
+
+    /// The place of the tensor with this name, if there is one.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.inner.by_name.find(&self.inner.manifest.tensors, name)
+    }
+
+    /// The tensor with this name, if there is one.
+    pub fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        self.tensor_at(self.index_of(name)?)
     }
 
     /// The tensor with this name; an error that names it if there is none.
@@ -214,40 +259,69 @@ impl Archive {
 
     /// What was noticed while the file was described.
     pub fn findings(&self) -> &[Finding] {
-        &self.0.findings
+        &self.inner.findings
     }
 
     /// One of the files that the archive consists of.
     pub fn source(&self, id: SourceId) -> Option<&Arc<dyn Source>> {
-        self.0.sources.get(id.index())
+        self.inner.sources.get(id.index())
     }
 
     /// The name of one of the files, without its directory.
     pub fn source_name(&self, id: SourceId) -> Option<&str> {
-        self.0.names.get(id.index())?.as_deref()
+        self.inner.names.get(id.index())?.as_deref()
+    }
+
+    /// The files that it consists of, with their names where these are known. The one that was opened comes first.
+    pub fn sources(&self) -> impl ExactSizeIterator<Item = (Option<&str>, &Arc<dyn Source>)> {
+        let names = self.inner.names.iter().map(Option::as_deref);
+        names.zip(&self.inner.sources)
+    }
+
+    /// The path that it was opened by, if it was opened by one.
+    #[cfg(feature = "std")]
+    pub fn path(&self) -> Option<&Path> {
+        self.inner.path.as_deref()
     }
 
     /// The limits that it was opened with.
     pub fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.inner.limits
     }
 
-    /// The same, with at most so many threads that make one large tensor in memory; 0 is one for every core, which is so
-    /// unless told otherwise. What has an option for threads, as conversions have, takes that instead.
-    #[must_use]
-    pub fn with_threads(&self, threads: usize) -> Self {
-        Self(self.0.clone(), threads)
+    /// The same, with at most so many threads that make one large tensor in memory: operations have options for that.
+    pub(crate) fn with_threads(&self, threads: usize) -> Self {
+        Self {
+            threads,
+            ..self.clone()
+        }
+    }
+
+    /// The same for an operation that can be stopped while it reads.
+    pub(crate) fn watched(&self, control: &Arc<Control>) -> Self {
+        Self {
+            control: Some(control.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The same for users, who read it when the operation is over.
+    pub(crate) fn unwatched(self) -> Self {
+        Self {
+            control: None,
+            ..self
+        }
     }
 
     /// The tensors for which `keep` is true, with the same metadata.
     #[must_use]
     pub fn select(&self, keep: impl Fn(&TensorInfo) -> bool) -> Self {
-        let tensors = &self.0.manifest.tensors;
+        let tensors = &self.inner.manifest.tensors;
         let kept: Vec<_> = tensors.iter().filter(|tensor| keep(tensor)).collect();
         if kept.len() == tensors.len() {
             return self.clone();
         }
-        let mut manifest = self.0.manifest.clone();
+        let mut manifest = self.inner.manifest.clone();
         manifest.tensors = kept.into_iter().cloned().collect();
         self.with_manifest(manifest)
     }
@@ -258,13 +332,13 @@ impl Archive {
         change: impl Fn(&TensorInfo) -> Result<Option<TensorInfo>>,
     ) -> Result<Self> {
         let mut changes = Vec::new();
-        for (place, tensor) in self.0.manifest.tensors.iter().enumerate() {
+        for (place, tensor) in self.inner.manifest.tensors.iter().enumerate() {
             changes.extend(change(tensor)?.map(|changed| (place, changed)));
         }
         if changes.is_empty() {
             return Ok(self.clone());
         }
-        let mut manifest = self.0.manifest.clone();
+        let mut manifest = self.inner.manifest.clone();
         let tensors = &mut *manifest.tensors;
         for (place, changed) in changes {
             if let Some(tensor) = tensors.get_mut(place) {
@@ -283,21 +357,24 @@ impl Archive {
             findings,
             limits,
             counted,
-            opened,
             ..
-        } = &*self.0;
+        } = &*self.inner;
         let (sources, names) = (sources.clone(), names.clone());
-        Self::assemble(*spec, manifest, sources, names, findings.clone(), *limits)
+        let changed = Self::assemble(*spec, manifest, sources, names, findings.clone(), *limits)
             .changed(|inner| {
                 inner.counted.clone_from(counted);
-                inner.opened.clone_from(opened);
-            })
-            .with_threads(self.1)
+                #[cfg(feature = "std")]
+                inner.path.clone_from(&self.inner.path);
+            });
+        Self {
+            inner: changed.inner,
+            ..self.clone()
+        }
     }
 
     /// One that nobody else holds yet, with something else about it.
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
             change(inner);
         }
         self
@@ -306,44 +383,54 @@ impl Archive {
     /// The same, opened by this path.
     #[cfg(feature = "std")]
     fn opened_by(self, path: &Path) -> Self {
-        self.changed(|inner| inner.opened = Some(path.display().to_string()))
+        self.changed(|inner| inner.path = Some(path.to_owned()))
     }
 
-    /// What it was opened by, where that is known.
-    pub(crate) fn opened(&self) -> Option<&str> {
-        self.0.opened.as_deref()
+    /// What it was opened by, for messages.
+    pub(crate) fn opened(&self) -> Option<String> {
+        #[cfg(feature = "std")]
+        return self.path().map(|path| path.display().to_string());
+        #[cfg(not(feature = "std"))]
+        None
     }
 
     /// The same with more that was noticed.
     #[cfg(feature = "std")]
     fn adding_findings(&self, findings: Vec<Finding>) -> Self {
-        let changed = self.with_manifest(self.0.manifest.clone());
+        let changed = self.with_manifest(self.inner.manifest.clone());
         changed.changed(|inner| inner.findings.extend(findings))
     }
 
     /// The names of its files that count themselves and that nobody else looks after.
     pub(crate) fn counted(&self) -> Vec<&str> {
-        match self.0.counted.is_empty() {
-            true => complete::own(&self.0.names),
-            false => self.0.counted.iter().map(String::as_str).collect(),
+        if self.inner.counted.is_empty() {
+            complete::own(&self.inner.names)
+        } else {
+            self.inner.counted.iter().map(String::as_str).collect()
         }
     }
 
     /// Whether it consists of several files, and one of them has this name.
     #[cfg(feature = "std")]
     fn has_part(&self, name: Option<&str>) -> bool {
-        let mut names = self.0.names.iter();
-        self.0.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
+        let mut names = self.inner.names.iter();
+        self.inner.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
+    }
+
+    /// Bytes of all files that it consists of.
+    pub fn stored_bytes(&self) -> u64 {
+        let lens = self.inner.sources.iter().map(|source| source.len());
+        lens.fold(0, u64::saturating_add)
     }
 
     /// How many files it consists of.
     pub(crate) fn source_count(&self) -> u32 {
-        u32::try_from(self.0.sources.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.inner.sources.len()).unwrap_or(u32::MAX)
     }
 
     /// The files of several archives under one description of them.
     pub(crate) fn joined(archives: &[Self], manifest: Manifest) -> Self {
-        let inner = || archives.iter().map(|archive| &*archive.0);
+        let inner = || archives.iter().map(|archive| &*archive.inner);
         let mut specs = inner().map(|inner| inner.spec);
         let first = specs.next().flatten();
         let same = specs.all(|spec| spec.map(|spec| spec.id) == first.map(|spec| spec.id));
@@ -358,7 +445,7 @@ impl Archive {
         for archive in archives {
             // What is missing of one of them may be among the others.
             let kept = archive.findings().iter();
-            let kept = kept.filter(|finding| finding.rule != complete::MISSING);
+            let kept = kept.filter(|finding| !complete::is_missing(finding));
             findings.extend(kept.cloned().map(|mut finding| {
                 if let Some((source, _)) = &mut finding.at {
                     source.0 += before;
@@ -380,14 +467,16 @@ impl Archive {
             limits,
         )
         .changed(|inner| inner.counted = counted)
+        .with_threads(archives.first().map_or(0, |archive| archive.threads))
     }
 
     pub(crate) fn data(&self) -> Data<'_> {
         Data {
-            sources: &self.0.sources,
-            limits: &self.0.limits,
+            sources: &self.inner.sources,
+            limits: &self.inner.limits,
             tally: None,
-            threads: self.1,
+            control: self.control.as_deref(),
+            threads: self.threads,
         }
     }
 }

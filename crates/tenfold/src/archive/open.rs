@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::Archive;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Context, Registry};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest};
@@ -28,6 +28,7 @@ pub struct OpenOptions {
     no_checksums: bool,
     salvage: bool,
     assumed_dtype: Option<DType>,
+    threads: usize,
 }
 
 impl OpenOptions {
@@ -91,6 +92,14 @@ impl OpenOptions {
         self
     }
 
+    /// How many threads make one large tensor in memory, as [`canonical`](crate::Tensor::canonical) does; 0, as by default,
+    /// is one for every core. Operations go by their [`Work`](crate::Work) instead.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
     /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data; that is
     /// read from the file when it is asked for. See [`map`](Self::map) for reading without a copy.
     #[cfg(feature = "std")]
@@ -132,22 +141,32 @@ impl OpenOptions {
             None => self.registry.detect(&*source, name)?,
         };
         let codec = entry.codec()?;
-        let describe = |strict, salvage| {
+        let describe = |strict, checksums, salvage| {
             let mut cx = Context::new(&source, name, &self.limits)
                 .with_siblings(siblings)
                 .strict(strict)
-                .checksums(!self.no_checksums)
+                .checksums(checksums)
                 .salvage(salvage)
                 .assume_dtype(self.assumed_dtype);
-            let manifest = codec.describe(&mut cx)?;
+            let mut manifest = codec.describe(&mut cx)?;
+            manifest.tensors.shrink_to_fit();
             Ok((within_rank(manifest, self.limits.rank)?, cx.finish()))
         };
-        let described = describe(self.strict, self.salvage).map_err(|error: Error| {
+        let checksums = !self.no_checksums;
+        let described = describe(self.strict, checksums, self.salvage).map_err(|error: Error| {
             // What else is wrong with a damaged file shows only when it is read on.
-            let hint = (error.whole())
-                .filter(|_| describe(false, true).is_ok())
-                .map(|whole| format!("{whole}; convert --salvage writes what is complete"));
-            let error = error.adding(&hint.unwrap_or_default());
+            let error = match (error.whole(), error.kind()) {
+                (Some(whole), _) if describe(false, checksums, true).is_ok() => {
+                    let whole = whole.to_owned();
+                    error.adding(&whole).hinting(Hint::Salvage)
+                }
+                (_, ErrorKind::Mismatch)
+                    if checksums && describe(self.strict, false, self.salvage).is_ok() =>
+                {
+                    error.hinting(Hint::SkipChecksums)
+                }
+                _ => error,
+            };
             error.in_format(entry.spec.id)
         });
         let (manifest, (files, findings)) = described?;
@@ -159,7 +178,8 @@ impl OpenOptions {
             names,
             findings,
             self.limits,
-        ))
+        )
+        .with_threads(self.threads))
     }
 }
 
@@ -171,7 +191,7 @@ fn within_rank(manifest: Manifest, limit: usize) -> Result<Manifest> {
         Some(tensor) => {
             let rank = tensor.shape.len();
             let message = format!("{rank} dimensions, the limit is {limit}");
-            let error = Error::limit("rank", message).raised_by("rank");
+            let error = Error::limit("rank", message).raised_by("rank", rank as u64);
             Err(error.in_tensor(&tensor.name))
         }
     }

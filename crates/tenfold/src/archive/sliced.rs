@@ -1,12 +1,15 @@
 //! Some elements of a tensor.
 
+use alloc::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::Tensor;
-use crate::error::Result;
-use crate::model::{DType, Layout, Selection, Slice, TensorInfo};
+use crate::error::{Error, Result};
+use crate::model::{DType, Endian, Layout, Selection, Slice, TensorInfo};
 use crate::prelude::*;
-use crate::transform::View;
+use crate::transform::{BLOCK, Buffers, Data, Numbers, View, as_size, cast_elements};
+use crate::typed::{self, Element, Typed};
 
 /// Some elements of a tensor, see [`Tensor::slice`].
 ///
@@ -28,15 +31,11 @@ impl<'a> Sliced<'a> {
     }
 
     pub(crate) fn of(tensor: Tensor<'a>, selection: Selection) -> Result<Self> {
-        let info = tensor.info().readable()?;
-        let dtype = match &info.decoder {
-            Some(decoder) if info.layout != Layout::Decoded => decoder.dtype(),
-            _ => info.dtype,
-        };
+        tensor.info().readable()?;
         Ok(Self {
             tensor,
             selection,
-            dtype,
+            dtype: numbers_of(tensor.info()).dtype,
         })
     }
 
@@ -70,29 +69,197 @@ impl<'a> Sliced<'a> {
     /// Gives the elements piece by piece, row-major, little-endian, in bounded memory. Every piece holds whole elements,
     /// and those below a byte are packed with the first in the lowest bits.
     pub fn stream(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.tensor.pieces(&self.view()?, put)
+        self.tensor
+            .pieces(&self.view(self.tensor.archive().data())?, put)
     }
 
     /// All of it in memory, within [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn to_bytes(&self) -> Result<Bytes> {
-        self.tensor.collect(&self.view()?)
+        self.tensor
+            .collect(&self.view(self.tensor.archive().data())?)
     }
 
-    fn view(&self) -> Result<View<'a>> {
-        let info = self.tensor.info();
-        let decoded;
-        let info = if info.decoder.is_some() && info.layout != Layout::Decoded {
-            decoded = TensorInfo {
-                dtype: self.dtype,
-                layout: Layout::Decoded,
-                ..info.clone()
-            };
-            &decoded
-        } else {
-            info
+    /// The same into memory of the caller, which is exactly as long.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        let read = self.view(self.tensor.archive().data())?.read_all(out);
+        read.map_err(|error| self.tensor.blame(error))
+    }
+
+    /// The elements as numbers of a Rust type, which must be their own.
+    pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
+        if self.dtype != T::DTYPE {
+            return Err(self.tensor.other_type::<T>(self.dtype));
+        }
+        self.to()
+    }
+
+    /// The elements as numbers of a Rust type, cast where they are of another, as by [`ops::cast`](crate::ops::cast).
+    pub fn to<T: Element>(&self) -> Result<Typed<T>> {
+        self.to_vec().map(Typed::from)
+    }
+
+    /// The same in a vector.
+    pub(super) fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let made = self.made();
+        made.map_err(|error| self.tensor.blame(error))
+    }
+
+    fn made<T: Element>(&self) -> Result<Vec<T>> {
+        let info = numbers_of(self.tensor.info());
+        let limit = self.tensor.archive().limits().tensor_memory;
+        // What is cast already is cast from what that gives, not from what is stored.
+        let is_cast = info.stored_dtype() != self.dtype && T::DTYPE != self.dtype;
+        let dtype = if is_cast { self.dtype } else { T::DTYPE };
+        let view = self.view_as(self.tensor.archive().data(), &info, dtype)?;
+        let len = view.check_memory(limit)?;
+        if !is_cast {
+            let mut elements = typed::zeros(len / size_of::<T>())?;
+            view.read_all(bytemuck::cast_slice_mut(&mut elements))?;
+            typed::from_little_endian(&mut elements);
+            return Ok(elements);
+        }
+        let mut bytes = view.collect(limit)?;
+        let (from, to) = ((dtype, Endian::Little), (T::DTYPE, Endian::Little));
+        cast_elements(from, to, &mut bytes, None)?;
+        let elements = bytes.chunks_exact(size_of::<T>());
+        let mut elements: Vec<T> = elements.map(bytemuck::pod_read_unaligned).collect();
+        typed::from_little_endian(&mut elements);
+        Ok(elements)
+    }
+
+    /// Gives the elements as numbers to compute with, some thousand at a time: those of every type, quantized ones decoded,
+    /// each as the nearest f64. Of complex numbers and the like come all components of one element after the other.
+    pub fn numbers(&self, put: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
+        self.each_number(put)
+    }
+
+    /// Gives a number for each element: one of its components, or what they make together.
+    ///
+    /// ```
+    /// use tenfold::{Archive, Bytes, Component, model::DType};
+    /// let bytes = [3f32, 4.0].iter().flat_map(|number| number.to_le_bytes()).collect::<Bytes>();
+    /// let mut b = Archive::builder();
+    /// b.push("z", DType::C64, [1], bytes)?;
+    /// let archive = b.finish();
+    /// let z = archive.tensor("z")?.slice(&[])?;
+    /// let mut found = Vec::new();
+    /// for component in [Component::Number(1), Component::Modulus] {
+    ///     z.component(component, &mut |numbers| Ok(found.extend_from_slice(numbers)))?;
+    /// }
+    /// assert_eq!(found, [4.0, 5.0]);
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn component(
+        &self,
+        component: Component,
+        put: &mut dyn FnMut(&[f64]) -> Result<()>,
+    ) -> Result<()> {
+        let lanes = match self.dtype {
+            DType::Number(_, lanes) => lanes.count() as usize,
+            _ => 1,
         };
-        let data = self.tensor.archive().data();
-        View::selected(data, info, self.dtype, self.selection.clone())
-            .map_err(|error| self.tensor.blame(error))
+        component
+            .check(lanes)
+            .map_err(|error| error.in_tensor(self.tensor.name()))?;
+        let mut found = Vec::new();
+        self.each_number(&mut |numbers| {
+            found.clear();
+            found.extend(numbers.chunks_exact(lanes).map(|lanes| component.of(lanes)));
+            put(&found)
+        })
+    }
+
+    /// The numbers of the elements, those of one element always together.
+    fn each_number(&self, put: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
+        let DType::Number(scalar, lanes) = self.dtype else {
+            let message = format!("{} has no numbers", self.dtype);
+            let error = Error::unsupported("numbers", message);
+            return Err(self.tensor.blame(error));
+        };
+        let numbers = Numbers::new(scalar);
+        let (mut buffers, mut doubles) = (Buffers::default(), Vec::new());
+        let elements = self.elements().unwrap_or(u64::MAX);
+        let mut left = elements.saturating_mul(lanes.count().into());
+        // A whole number of bytes and of elements.
+        let block = BLOCK as u64;
+        let step = as_size(numbers.len_of(block))?;
+        self.stream(&mut |piece| {
+            piece.chunks(step).try_for_each(|bytes| {
+                // The last byte may be filled up with what are no numbers.
+                let most = bytes.len() as u64 * 8 / u64::from(scalar.bits());
+                let count = most.min(block).min(left);
+                left -= count;
+                numbers.doubles(bytes, as_size(count)?, &mut buffers, &mut doubles);
+                put(&doubles)
+            })
+        })
+    }
+
+    pub(super) fn tensor(&self) -> &Tensor<'a> {
+        &self.tensor
+    }
+
+    pub(super) fn view<'d>(&self, data: Data<'d>) -> Result<View<'d>> {
+        let view = self.view_as(data, &numbers_of(self.tensor.info()), self.dtype);
+        view.map_err(|error| self.tensor.blame(error))
+    }
+
+    fn view_as<'d>(&self, data: Data<'d>, info: &TensorInfo, dtype: DType) -> Result<View<'d>> {
+        View::selected(data, info, dtype, self.selection.clone())
+    }
+}
+
+/// The tensor as the numbers that it stands for, where it is quantized.
+fn numbers_of(info: &TensorInfo) -> Cow<'_, TensorInfo> {
+    match &info.decoder {
+        Some(decoder) if info.layout != Layout::Decoded => {
+            let mut decoded = info.clone();
+            (decoded.dtype, decoded.layout) = (decoder.dtype(), Layout::Decoded);
+            Cow::Owned(decoded)
+        }
+        _ => Cow::Borrowed(info),
+    }
+}
+
+/// A number of each element that has several, see [`Sliced::component`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Component {
+    /// One of the numbers that an element consists of: of a complex one 0 is the real and 1 the imaginary part.
+    Number(usize),
+    /// The root of the sum of their squares.
+    #[cfg(feature = "std")]
+    Modulus,
+    /// The angle of a complex number, from -π to π; of a real one 0 or π.
+    #[cfg(feature = "std")]
+    Phase,
+}
+
+impl Component {
+    fn check(self, lanes: usize) -> Result<()> {
+        let is_there = match self {
+            Component::Number(number) => number < lanes,
+            #[cfg(feature = "std")]
+            Component::Modulus => true,
+            #[cfg(feature = "std")]
+            Component::Phase => lanes <= 2,
+        };
+        if is_there {
+            return Ok(());
+        }
+        let message = format!("elements of {lanes} numbers have no {self:?}");
+        Err(Error::argument(message))
+    }
+
+    fn of(self, lanes: &[f64]) -> f64 {
+        let lane = |lane: usize| lanes.get(lane).copied().unwrap_or(0.0);
+        match self {
+            Component::Number(number) => lane(number),
+            // Neither overflows nor underflows on the way.
+            #[cfg(feature = "std")]
+            Component::Modulus => lanes.iter().fold(0.0, |sum: f64, lane| sum.hypot(*lane)),
+            #[cfg(feature = "std")]
+            Component::Phase => lane(1).atan2(lane(0)),
+        }
     }
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::{Archive, Sliced};
 use crate::error::{Error, Result};
-use crate::model::{Form, Selection, Slice, TensorInfo, Want};
+use crate::model::{DType, Endian, Form, Order, Selection, Slice, TensorInfo, Want};
 use crate::prelude::*;
-use crate::transform::View;
+use crate::transform::{Data, View, as_size, in_place};
 use crate::typed::{Element, Typed};
 
 /// A tensor of an archive.
@@ -16,6 +16,18 @@ use crate::typed::{Element, Typed};
 pub struct Tensor<'a> {
     pub(super) archive: &'a Archive,
     pub(super) info: &'a TensorInfo,
+}
+
+/// The elements of a tensor as they are in memory, see [`Tensor::in_place`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InPlace {
+    /// The elements, one after the other. Where they begin is aligned as it is in the file.
+    pub bytes: Bytes,
+    /// The order of the bytes of a number.
+    pub endian: Endian,
+    /// The order of the elements.
+    pub order: Order,
 }
 
 impl fmt::Debug for Tensor<'_> {
@@ -33,6 +45,44 @@ impl<'a> Tensor<'a> {
     /// What it is and where it is.
     pub fn info(&self) -> &'a TensorInfo {
         self.info
+    }
+
+    /// Its dimensions, outermost first, as sizes in memory.
+    pub fn dims(&self) -> Result<Vec<usize>> {
+        let dims = self.info.shape.iter().map(|&dim| as_size(dim));
+        dims.collect::<Result<_>>()
+            .map_err(|error| self.blame(error))
+    }
+
+    /// All of its elements, dense and of its own type, where they are in memory already: those of a mapped file, of bytes
+    /// that were opened, or of an archive that was built. `None` where reading it makes or copies anything, as for truth values,
+    /// of which files may have any byte but 0.
+    ///
+    /// Sharing costs no allocation, and what is shared outlives the archive.
+    ///
+    /// ```
+    /// # use tenfold::{Archive, model::{Endian, Order}};
+    /// let mut b = Archive::builder();
+    /// b.tensor("w", [2, 3], vec![1f32; 6])?;
+    /// let archive = b.finish();
+    /// let found = archive.tensor("w")?.in_place().unwrap();
+    /// assert_eq!((found.bytes.len(), found.order), (24, Order::RowMajor));
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn in_place(&self) -> Option<InPlace> {
+        let (bytes, endian, order) = in_place(self.archive.data(), self.info)?;
+        Some(InPlace {
+            bytes,
+            endian,
+            order,
+        })
+    }
+
+    /// The elements in place, if they are row-major in a byte order.
+    fn shared(&self, endian: Endian) -> Option<Bytes> {
+        let found = self.in_place()?;
+        let is_like_that = found.endian == endian || !self.info.dtype.is_ordered();
+        (is_like_that && found.order == Order::RowMajor).then_some(found.bytes)
     }
 
     /// The bytes of its first part as they are in the file. Shares memory with a mapped file, and outlives the archive.
@@ -74,12 +124,25 @@ impl<'a> Tensor<'a> {
     /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
     /// [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn canonical(&self) -> Result<Bytes> {
-        self.collect(&self.view(&Form::canonical(self.info.dtype))?)
+        match self.shared(Endian::Little) {
+            Some(shared) => Ok(shared),
+            None => self.collect(&self.canonical_view(self.archive.data())?),
+        }
+    }
+
+    /// The same into memory of the caller, which is exactly as long: [`dense_len`](TensorInfo::dense_len) bytes.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        let read = self.canonical_view(self.archive.data())?.read_all(out);
+        read.map_err(|error| self.blame(error))
+    }
+
+    pub(super) fn canonical_view<'d>(&self, data: Data<'d>) -> Result<View<'d>> {
+        self.view(data, &Form::canonical(self.info.dtype))
     }
 
     /// Gives the tensor piece by piece in a form, in bounded memory.
     pub fn stream(&self, form: &Form, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        self.pieces(&self.view(form)?, put)
+        self.pieces(&self.view(self.archive.data(), form)?, put)
     }
 
     pub(super) fn pieces(
@@ -132,25 +195,53 @@ impl<'a> Tensor<'a> {
     /// as this machine wants them.
     pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
         if self.info.dtype != T::DTYPE {
-            let message = format!(
-                "elements are {}, {} were asked for",
-                self.info.dtype,
-                T::DTYPE
-            );
-            return Err(Error::argument(message).in_tensor(self.name()));
+            return Err(self.other_type::<T>(self.info.dtype));
         }
-        Typed::from_little_endian(self.canonical()?).map_err(|error| self.blame(error))
+        match self.shared(Endian::NATIVE) {
+            Some(shared) => Typed::from_native(shared).map_err(|error| self.blame(error)),
+            None => self.whole()?.to(),
+        }
     }
 
-    fn view(&self, form: &Form) -> Result<View<'a>> {
-        View::new(self.archive.data(), self.info, 0, &Want::Dense(*form))
-            .map_err(|error| self.blame(error))
+    /// The elements as numbers of a Rust type, whatever they are stored as: sparse ones are made dense, quantized ones
+    /// decoded, and others cast as by [`ops::cast`](crate::ops::cast). Shares memory where nothing has to be made.
+    ///
+    /// ```
+    /// let mut b = tenfold::Archive::builder();
+    /// b.tensor("n", [3], [1i8, -2, 3])?;
+    /// let archive = b.finish();
+    /// assert_eq!(&archive.tensor("n")?.to::<f32>()?[..], [1.0, -2.0, 3.0]);
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn to<T: Element>(&self) -> Result<Typed<T>> {
+        if self.info.dtype == T::DTYPE {
+            return self.typed();
+        }
+        self.whole()?.to()
+    }
+
+    pub(super) fn other_type<T: Element>(&self, found: DType) -> Error {
+        let message = format!("elements are {found}, {} were asked for", T::DTYPE);
+        Error::argument(message).in_tensor(self.name())
+    }
+
+    /// Gives all elements as numbers, see [`Sliced::numbers`].
+    pub fn numbers(&self, put: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
+        self.whole()?.numbers(put)
+    }
+
+    fn whole(&self) -> Result<Sliced<'a>> {
+        self.slice(&[])
+    }
+
+    fn view<'d>(&self, data: Data<'d>, form: &Form) -> Result<View<'d>> {
+        View::new(data, self.info, 0, &Want::Dense(*form)).map_err(|error| self.blame(error))
     }
 
     pub(super) fn collect(&self, view: &View<'_>) -> Result<Bytes> {
         let whole = match view.direct() {
             Some(input) if input.is_memory() => input.read(0, input.len()),
-            _ => view.collect_shared(self.archive.0.limits.tensor_memory),
+            _ => view.collect_shared(self.archive.inner.limits.tensor_memory),
         };
         whole.map_err(|error| self.blame(error))
     }

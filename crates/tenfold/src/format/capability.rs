@@ -3,8 +3,10 @@
 use alloc::borrow::Cow;
 use core::fmt;
 
+use crate::error::Hint;
 use crate::model::{
-    DType, DigestKind, Endian, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value,
+    DType, DigestKind, Effect, Endian, Layout, Manifest, Metadata, Part, Payload, Role, Shape,
+    TensorInfo, Value,
 };
 use crate::prelude::*;
 
@@ -87,58 +89,38 @@ pub enum Fit {
 pub struct Loss {
     /// The tensor it is about.
     pub tensor: Option<String>,
-    /// What it is: `metadata "lr"`, `dtype f64`.
-    pub what: String,
+    /// What it is.
+    pub what: Lost,
     /// Why it cannot be carried, or what becomes of it.
     pub why: String,
+    /// What would keep it; any one of them is enough.
+    pub hints: Vec<Hint>,
     /// How bad it is.
     pub effect: Effect,
 }
 
 impl Loss {
     /// Something of a tensor, or of the file, that is not carried over.
-    pub fn new(
-        tensor: Option<String>,
-        what: impl Into<String>,
-        why: impl Into<String>,
-        effect: Effect,
-    ) -> Self {
+    pub fn new(tensor: Option<String>, what: Lost, why: impl Into<String>, effect: Effect) -> Self {
         Self {
             tensor,
-            what: what.into(),
+            what,
             why: why.into(),
+            hints: Vec::new(),
             effect,
         }
     }
 
-    /// Whether it is about metadata.
-    pub fn is_metadata(&self) -> bool {
-        self.what.starts_with("metadata ")
+    /// Adds something that would keep it.
+    #[must_use]
+    pub fn hinting(mut self, hint: Hint) -> Self {
+        self.hints.push(hint);
+        self
     }
-}
 
-/// How bad a [`Loss`] is.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum Effect {
-    /// The same values in another layout or byte order. Always allowed.
-    Rearranged,
-    /// Metadata in another form, or what readers find under another name.
-    Changed,
-    /// Metadata that is not carried, or what would be in a file that is missing.
-    Dropped,
-    /// A tensor that cannot be held. Never allowed.
-    Impossible,
-}
-
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Effect::Rearranged => "rearranged",
-            Effect::Changed => "changed",
-            Effect::Dropped => "dropped",
-            Effect::Impossible => "impossible",
-        })
+    /// Whether it is about metadata, of the file or of a tensor.
+    pub fn is_metadata(&self) -> bool {
+        matches!(self.what, Lost::Metadata(_))
     }
 }
 
@@ -152,26 +134,108 @@ impl fmt::Display for Loss {
     }
 }
 
+/// What a [`Loss`] is about: of the tensor that it names, else of the file.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Lost {
+    /// Which byte of a number comes first.
+    ByteOrder,
+    /// A checksum, as the file has it, that cannot be computed here.
+    Checksum(String),
+    /// A kind of checksum that was asked for.
+    Checksums(DigestKind),
+    /// Compression that was asked for.
+    Compression,
+    /// Data that cannot be read.
+    Data,
+    /// The type of the elements.
+    DType(DType),
+    /// Something that only its own format understands.
+    Kept {
+        /// The format, by its id.
+        format: &'static str,
+        /// What the file calls it.
+        name: String,
+    },
+    /// How the elements are laid out, by its name.
+    Layout(String),
+    /// The metadata with this key.
+    Metadata(String),
+    /// What a file holds that is not there.
+    MissingFile,
+    /// The name.
+    Name,
+    /// That there is no tensor.
+    NoTensors,
+    /// The place among the other tensors.
+    Place,
+    /// The number of dimensions.
+    Rank(usize),
+    /// The shape.
+    Shape(Shape),
+    /// So many bytes.
+    Size(u64),
+    /// So many tensors.
+    Tensors(usize),
+    /// Values, because a cast was asked for.
+    Values {
+        /// The type of the numbers.
+        from: DType,
+        /// The type that is written.
+        to: DType,
+        /// In so many tensors.
+        tensors: usize,
+    },
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lost::ByteOrder => f.write_str("big-endian numbers"),
+            Lost::Checksum(text) => write!(f, "checksum {text:?}"),
+            Lost::Checksums(kind) => write!(f, "a {kind} checksum"),
+            Lost::Compression => f.write_str("compression with zstd"),
+            Lost::Data => f.write_str("its data"),
+            Lost::DType(dtype) => write!(f, "dtype {dtype}"),
+            Lost::Kept { format, name } => write!(f, "{format} {name:?}"),
+            Lost::Layout(name) => write!(f, "layout {name}"),
+            Lost::Metadata(key) => write!(f, "metadata {key:?}"),
+            Lost::MissingFile => f.write_str("what a missing file holds"),
+            Lost::Name => f.write_str("its name"),
+            Lost::NoTensors => f.write_str("a file without tensors"),
+            Lost::Place => f.write_str("its place"),
+            Lost::Rank(rank) => write!(f, "{rank} dimensions"),
+            Lost::Shape(shape) => write!(f, "shape {shape:?}"),
+            Lost::Size(len) => write!(f, "{len} bytes"),
+            Lost::Tensors(count) => write!(f, "{count} tensors"),
+            Lost::Values { from, to, tensors } => match tensors {
+                1 => write!(f, "cast from {from} to {to}"),
+                n => write!(f, "{n} tensors cast from {from} to {to}"),
+            },
+        }
+    }
+}
+
 /// What of `what` survives in a file that can hold `can`, and what does not.
 ///
 /// The tensors of the result are those of `what`, one for one, so that a place in one list is a place in the other.
 pub fn adapt(what: &Manifest, can: &Capabilities) -> (Manifest, Vec<Loss>) {
     let mut losses = Vec::new();
     if what.tensors.len() as u64 > can.max_tensors {
-        losses.push(Loss {
-            tensor: None,
-            what: format!("{} tensors", what.tensors.len()),
-            why: format!("at most {} fit", can.max_tensors),
-            effect: Effect::Impossible,
-        });
+        losses.push(Loss::new(
+            None,
+            Lost::Tensors(what.tensors.len()),
+            format!("at most {} fit", can.max_tensors),
+            Effect::Impossible,
+        ));
     }
     if can.max_tensors == 1 && what.tensors.is_empty() {
-        losses.push(Loss {
-            tensor: None,
-            what: "a file without tensors".into(),
-            why: "it holds exactly one".into(),
-            effect: Effect::Impossible,
-        });
+        losses.push(Loss::new(
+            None,
+            Lost::NoTensors,
+            "it holds exactly one",
+            Effect::Impossible,
+        ));
     }
     let mut adapted = Manifest::new(what.version.clone());
     if can.kept {
@@ -205,15 +269,15 @@ fn adapt_metadata(
                 };
                 (Some(form), why, Effect::Changed)
             }
-            Fit::No if tensor.is_some_and(|tensor| tensor.derived.contains(&key)) => return None,
+            Fit::No if tensor.is_some_and(|tensor| tensor.derived().contains(&key)) => return None,
             Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),
         };
-        losses.push(Loss {
-            tensor: tensor.map(|tensor| tensor.name.clone()),
-            what: format!("metadata {key:?}"),
+        losses.push(Loss::new(
+            tensor.map(|tensor| tensor.name.clone()),
+            Lost::Metadata(key.to_owned()),
             why,
             effect,
-        });
+        ));
         kept
     })
 }
@@ -224,48 +288,42 @@ fn adapt_tensor<'t>(
     can: &Capabilities,
     losses: &mut Vec<Loss>,
 ) -> Cow<'t, TensorInfo> {
-    let mut lose = |what: String, why: String, effect| {
-        losses.push(Loss {
-            tensor: Some(tensor.name.clone()),
-            what,
-            why,
-            effect,
-        });
-    };
     let mut adapted = Cow::Borrowed(tensor);
     if let Some(defect) = &tensor.defect {
-        let why = format!("{}; leave it out with --exclude", defect.message());
-        lose(
-            "its data".into(),
-            format!("it cannot be read: {why}"),
-            Effect::Impossible,
-        );
+        let why = format!("it cannot be read: {}", defect.message());
+        let name = Some(tensor.name.clone());
+        let mut loss = Loss::new(name, Lost::Data, why, Effect::Impossible);
+        loss.hints.extend_from_slice(defect.hints());
+        losses.push(loss.hinting(Hint::Exclude));
         return adapted;
     }
+    let mut lose = |what: Lost, why: String, effect| {
+        losses.push(Loss::new(Some(tensor.name.clone()), what, why, effect));
+    };
     if let Err(why) = (can.name)(&tensor.name) {
-        lose("its name".into(), why.into(), Effect::Impossible);
+        lose(Lost::Name, why.into(), Effect::Impossible);
     }
     let rank = tensor.shape.len();
     if rank < can.min_rank || rank > can.max_rank {
         let why = format!("{} to {} can be held", can.min_rank, can.max_rank);
-        lose(format!("{rank} dimensions"), why, Effect::Impossible);
+        lose(Lost::Rank(rank), why, Effect::Impossible);
     }
     if !can.zero_sizes && tensor.shape.contains(&0) {
         lose(
-            format!("shape {:?}", tensor.shape),
+            Lost::Shape(tensor.shape.clone()),
             "dimensions of 0 cannot be held".into(),
             Effect::Impossible,
         );
     }
     if !(can.layout)(&tensor.layout) || !tensor.casts_as_stored() {
-        let layout = format!("layout {}", tensor.layout.name());
+        let layout = Lost::Layout(tensor.layout.name().to_owned());
         if matches!(tensor.layout, Layout::Opaque { .. }) {
             lose(layout, "it cannot be held".into(), Effect::Impossible);
         } else {
-            let dense = match (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor)
-            {
-                true => Layout::ColumnMajor,
-                false => Layout::RowMajor,
+            let dense = if (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor) {
+                Layout::ColumnMajor
+            } else {
+                Layout::RowMajor
             };
             if tensor.layout.is_dense() && has_one_order(&tensor.shape) {
                 adapted.to_mut().layout = dense;
@@ -273,17 +331,14 @@ fn adapt_tensor<'t>(
                 // The numbers themselves are what was asked for.
                 densify(adapted.to_mut(), dense);
             } else {
-                lose(
-                    format!("layout {}", tensor.layout.name()),
-                    format!("written {}", dense.name()),
-                    Effect::Rearranged,
-                );
+                let why = format!("written {}", dense.name());
+                lose(layout, why, Effect::Rearranged);
                 densify(adapted.to_mut(), dense);
             }
         }
     }
     if !(can.dtype)(tensor.dtype) {
-        let what = format!("dtype {}", tensor.dtype);
+        let what = Lost::DType(tensor.dtype);
         lose(what, "it cannot be held".into(), Effect::Impossible);
     }
     if tensor
@@ -292,13 +347,14 @@ fn adapt_tensor<'t>(
         .any(|part| part.endian == Endian::Big && part.dtype.is_ordered())
     {
         lose(
-            "big-endian numbers".into(),
+            Lost::ByteOrder,
             "written little-endian".into(),
             Effect::Rearranged,
         );
     }
     if let Err(why) = (can.tensor)(&adapted) {
-        lose(format!("shape {:?}", tensor.shape), why, Effect::Impossible);
+        let what = Lost::Shape(tensor.shape.clone());
+        lose(what, why, Effect::Impossible);
     }
     let fits = |(key, value)| matches!((can.tensor_value)(key, value), Fit::Exact);
     if !tensor.metadata.iter().all(fits) {
@@ -317,9 +373,5 @@ fn has_one_order(shape: &[u64]) -> bool {
 fn densify(tensor: &mut TensorInfo, layout: Layout) {
     let len = tensor.dense_len().unwrap_or(0);
     tensor.layout = layout;
-    tensor.parts = vec![Part::new(
-        Role::Values,
-        tensor.dtype,
-        Payload::Derived { len },
-    )];
+    tensor.parts = Part::new(Role::Values, tensor.dtype, Payload::Derived { len }).into();
 }

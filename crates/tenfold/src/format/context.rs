@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use core::fmt;
 
 use super::stem;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, SourceId};
 use crate::prelude::*;
@@ -15,6 +15,9 @@ use crate::prelude::*;
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
+    /// What kind of thing it is, as of an error: a broken rule, facts that contradict each other, a file that is not
+    /// there. Of a note it says nothing.
+    pub kind: ErrorKind,
     /// The rule it is about, `format.topic`.
     pub rule: String,
     /// The tensor it is about.
@@ -23,6 +26,8 @@ pub struct Finding {
     pub at: Option<(SourceId, Range<u64>)>,
     /// What was found and what was expected.
     pub message: String,
+    /// What would help; any one of them is enough.
+    pub hints: Vec<Hint>,
 }
 
 /// How bad a [`Finding`] is.
@@ -51,10 +56,12 @@ impl From<&Error> for Finding {
     fn from(error: &Error) -> Self {
         Self {
             severity: Severity::Error,
-            rule: error.rule(),
+            kind: error.kind(),
+            rule: error.rule().to_owned(),
             tensor: error.tensor().map(ToOwned::to_owned),
             at: error.range(),
             message: error.message().to_owned(),
+            hints: error.hints().to_vec(),
         }
     }
 }
@@ -184,10 +191,34 @@ impl<'a> Context<'a> {
         self.salvage
     }
 
-    /// The names of the files beside it; none where there is no directory.
+    /// Whether there may be files beside it.
+    pub fn has_siblings(&self) -> bool {
+        self.siblings.is_some()
+    }
+
+    /// The names of the files beside it; none where there is no directory, or one that cannot be listed.
     pub fn siblings(&self) -> Result<Vec<String>> {
-        self.siblings
-            .map_or(Ok(Vec::new()), |siblings| siblings.names())
+        let names = self.siblings.map(Siblings::names).transpose()?;
+        Ok(names.flatten().unwrap_or_default())
+    }
+
+    /// Opens files beside it that will be asked for by [`sibling`](Self::sibling), all at once where that is faster. One
+    /// that cannot be opened fails when it is asked for.
+    pub fn expect_siblings(&mut self, names: &[&str]) {
+        let Some(siblings) = self.siblings else {
+            return;
+        };
+        let is_new = |name: &&&str| {
+            let mut known = self.sources.iter();
+            !known.any(|(known, _)| known.as_deref() == Some(**name))
+        };
+        let names: Vec<&str> = names.iter().filter(is_new).copied().collect();
+        let opened = siblings.open_all(&names);
+        for (name, source) in names.into_iter().zip(opened) {
+            if let Ok(source) = source {
+                self.sources.push((Some(name.to_owned()), source));
+            }
+        }
     }
 
     /// Opens a file beside it, once. Never reaches out of the directory.
@@ -256,9 +287,10 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
-        match self.checksums {
-            true => Err(Error::mismatch(rule, message).at(at)),
-            false => self.warn(rule, at, message),
+        if self.checksums {
+            Err(Error::mismatch(rule, message).at(at))
+        } else {
+            self.warn(rule, at, message)
         }
     }
 
@@ -293,12 +325,10 @@ impl<'a> Context<'a> {
     /// What was opened and what was reported.
     pub(crate) fn finish(mut self) -> (Vec<NamedSource>, Vec<Finding>) {
         if self.unlisted > 0 {
+            let message = format!("{} more findings are not listed", self.unlisted);
             self.findings.push(Finding {
                 severity: Severity::Warning,
-                rule: "file.findings".into(),
-                tensor: None,
-                at: None,
-                message: format!("{} more findings are not listed", self.unlisted),
+                ..Finding::from(&Error::malformed("findings", message))
             });
         }
         (self.sources, self.findings)

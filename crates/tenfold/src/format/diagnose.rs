@@ -137,9 +137,10 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 #[cfg(any(feature = "gguf", feature = "safetensors"))]
 pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     let head = source.read(0..source.len().min(HEAD)).ok()?;
-    match head.starts_with(ZIP) {
-        true => Some(zip_archive(source, &head, &Registry::standard())),
-        false => something_else(&head),
+    if head.starts_with(ZIP) {
+        Some(zip_archive(source, &head, &Registry::standard()))
+    } else {
+        something_else(&head)
     }
 }
 

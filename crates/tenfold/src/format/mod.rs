@@ -3,7 +3,7 @@
 mod capability;
 mod context;
 pub(crate) mod diagnose;
-mod execute;
+mod head;
 mod plan;
 mod registry;
 #[cfg(any(
@@ -13,17 +13,19 @@ mod registry;
     feature = "safetensors"
 ))]
 pub(crate) mod salvage;
+mod shard;
 pub(crate) mod stem;
 
-pub use crate::model::{Form, Want};
-pub use capability::{Capabilities, Effect, Fit, Loss, adapt};
+pub use crate::model::{Effect, Form, Want};
+pub use capability::{Capabilities, Fit, Loss, Lost, adapt};
 pub use context::{Context, Finding, Severity};
-pub use execute::{Control, ExecuteOptions, execute};
+pub use head::Head;
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
     Spell, Survey, Written,
 };
 pub use registry::{Entry, Registry};
+pub use shard::ShardName;
 
 use crate::error::{Error, Result};
 use crate::io::Source;
@@ -38,8 +40,8 @@ pub trait Format: Sync + 'static {
     fn spec(&self) -> &'static Spec;
 
     /// How sure it is that a file is of this format. Looks for the magic unless told otherwise.
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
-        self.spec().match_magic(source)
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        self.spec().match_magic(head)
     }
 
     /// Whether a file of this name is an index: it holds no tensors itself, and names the files beside it that do.
@@ -116,8 +118,10 @@ pub struct Spec {
     pub reads: &'static [&'static str],
     /// The versions that are written, in order of preference. Empty: read only.
     pub writes: &'static [Profile],
-    /// What only this format understands: `-O key=value`.
+    /// What only this format understands: `key=value`.
     pub options: &'static [OptionSpec],
+    /// What a file of a format is called that is known and not read, and what to do with it.
+    pub advice: Option<(&'static str, &'static str)>,
 }
 
 impl Spec {
@@ -136,6 +140,7 @@ impl Spec {
             reads: &[],
             writes: &[],
             options: &[],
+            advice: None,
         }
     }
 
@@ -170,7 +175,7 @@ impl Spec {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The version, as in listings and `--version`.
+    /// The version, as in listings.
     pub version: &'static str,
     /// Which programs read it.
     pub read_by: &'static str,
@@ -193,7 +198,7 @@ impl Profile {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OptionSpec {
-    /// The key, as in `-O key=value`.
+    /// The key, as in `key=value`.
     pub key: &'static str,
     /// What the value looks like.
     pub value: &'static str,

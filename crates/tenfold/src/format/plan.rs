@@ -274,10 +274,9 @@ impl PlanOptions {
     pub fn number(&self, key: &str) -> Result<Option<u64>> {
         self.option(key)
             .map(|value| {
-                value.parse().map_err(|cause| {
-                    Error::argument(format!("-O {key}={value}: a whole number is expected"))
-                        .because(cause)
-                })
+                value
+                    .parse()
+                    .map_err(|cause| self.wrong(key, "a whole number is expected").because(cause))
             })
             .transpose()
     }
@@ -287,10 +286,14 @@ impl PlanOptions {
         match self.option(key) {
             None | Some("false" | "no" | "off" | "0") => Ok(false),
             Some("true" | "yes" | "on" | "1" | "") => Ok(true),
-            Some(value) => Err(Error::argument(format!(
-                "-O {key}={value}: true or false is expected"
-            ))),
+            Some(_) => Err(self.wrong(key, "true or false is expected")),
         }
+    }
+
+    /// The error for one of the format's own options that has a value which cannot be heeded.
+    pub fn wrong(&self, key: &str, why: impl fmt::Display) -> Error {
+        let value = self.option(key).unwrap_or_default();
+        Error::argument(format!("option {key}={value}: {why}"))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Confidence, Format, Spec, diagnose};
-use crate::formats::{FORMATS, known};
+use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::format::{Confidence, Format, Head, Spec, diagnose};
 use crate::io::Source;
 use crate::prelude::*;
 
@@ -37,15 +36,19 @@ impl Entry {
     pub fn codec(&self) -> Result<&'static dyn Format> {
         self.codec.ok_or_else(|| {
             let Spec { id, name, .. } = self.spec;
-            let message = match known::advice(id) {
+            let error = match self.spec.advice {
                 Some((what, advice)) => {
-                    format!("this is {what}, which this version does not read yet; {advice}")
+                    let message =
+                        format!("this is {what}, which this version does not read yet; {advice}");
+                    Error::unsupported("not-built-in", message)
                 }
                 None => {
-                    format!("this is a {name} file, which is not built in; enable feature `{id}`")
+                    let message = format!("this is a {name} file, which is not built in");
+                    let error = Error::unsupported("not-built-in", message);
+                    error.hinting(Hint::EnableFeature(id))
                 }
             };
-            Error::unsupported("not-built-in", message).in_format(id)
+            error.in_format(id)
         })
     }
 }
@@ -62,17 +65,11 @@ pub struct Registry {
     entries: Vec<Entry>,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self::standard()
-    }
-}
-
 impl Registry {
-    /// Every format of this library.
-    pub fn standard() -> Self {
+    /// These formats.
+    pub fn new(entries: &[Entry]) -> Self {
         Self {
-            entries: FORMATS.to_vec(),
+            entries: entries.to_vec(),
         }
     }
 
@@ -121,12 +118,13 @@ impl Registry {
 
     /// The format that a file is, by its content. An equal confidence of two is settled by the file's name.
     pub fn detect(&self, source: &dyn Source, name: Option<&str>) -> Result<&Entry> {
+        let head = &Head::new(source, name)?;
         let mut best = Confidence::No;
         let mut found: Vec<&Entry> = Vec::new();
         for entry in &self.entries {
             let confidence = match entry.codec {
-                Some(codec) => codec.detect(source)?,
-                None => entry.spec.match_magic(source)?,
+                Some(codec) => codec.detect(head)?,
+                None => entry.spec.match_magic(head)?,
             };
             if confidence > best {
                 best = confidence;
@@ -137,7 +135,7 @@ impl Registry {
             }
         }
         match *found.as_slice() {
-            [] => Err(diagnose::unrecognized(source, name, self)),
+            [] => Err(diagnose::unrecognized(head, name, self)),
             [entry] => Ok(entry),
             ref several => {
                 let by_name = name.and_then(|name| self.by_extension(name));
@@ -146,11 +144,9 @@ impl Registry {
                     .find(|entry| by_name.is_some_and(|by| by.spec.id == entry.spec.id));
                 settled.copied().ok_or_else(|| {
                     let names: Vec<_> = several.iter().map(|entry| entry.spec.id).collect();
-                    let message = format!(
-                        "could be any of {}; say which with --from",
-                        names.join(", ")
-                    );
+                    let message = format!("could be any of {}", names.join(", "));
                     Error::new(ErrorKind::Unrecognized, "file.ambiguous", message)
+                        .hinting(Hint::ChooseFormat(names))
                 })
             }
         }

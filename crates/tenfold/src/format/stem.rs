@@ -2,6 +2,8 @@
 
 use alloc::borrow::Cow;
 
+use crate::digest::unhex_pair;
+use crate::format::ShardName;
 use crate::prelude::*;
 
 /// The name of a file, without its extension, for a tensor of this name. No two names have the same one, and [`decode`]
@@ -16,20 +18,19 @@ pub(crate) fn encode(name: &str) -> String {
     }
     let is_device = is_device(name);
     // What counts files would be taken for one of several files of a model.
-    let counter = numbers(name).map(|(prefix, ..)| prefix.len());
+    let counter = ShardName::in_stem(name).map(|name| name.stem.len());
     let mut stem = String::with_capacity(name.len());
     for (place, c) in name.char_indices() {
         let escaped = c.is_control()
             || "%/\\:*?\"<>|".contains(c)
             || (place == 0 && (c == '.' || is_device))
             || Some(place) == counter;
-        match escaped {
-            false => stem.push(c),
-            true => {
-                let mut buffer = [0; 4];
-                let bytes = c.encode_utf8(&mut buffer).bytes();
-                bytes.for_each(|byte| stem += &format!("%{byte:02X}"));
-            }
+        if escaped {
+            let mut buffer = [0; 4];
+            let bytes = c.encode_utf8(&mut buffer).bytes();
+            bytes.for_each(|byte| stem += &format!("%{byte:02X}"));
+        } else {
+            stem.push(c)
         }
     }
     stem
@@ -59,26 +60,13 @@ pub(crate) fn decode(stem: &str) -> Cow<'_, str> {
     String::from_utf8(name).map_or(Cow::Borrowed(stem), Cow::Owned)
 }
 
-/// What a file's name without its extension says about several files of which it is one: `STEM-00002-of-00003`.
-pub(crate) fn numbers(stem: &str) -> Option<(&str, u64, u64)> {
-    let (rest, count) = stem.rsplit_once("-of-")?;
-    let (prefix, number) = rest.rsplit_once('-')?;
-    let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    match digits(number) && digits(count) {
-        true => Some((prefix, number.parse().ok()?, count.parse().ok()?)),
-        false => None,
-    }
-}
-
 /// No name has it: a `%` in one is escaped.
 const EMPTY: &str = "%";
 
 /// The byte that two hexadecimal digits stand for, and what is behind them.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
-    let ([high, low], behind) = text.split_first_chunk()?;
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let value = digit(*high)? * 16 + digit(*low)?;
-    Some((u8::try_from(value).ok()?, behind))
+    let (digits, behind) = text.split_at_checked(2)?;
+    Some((unhex_pair(digits)?, behind))
 }
 
 /// Whether Windows takes a file of this name for a device, whatever its extension.
@@ -142,20 +130,5 @@ mod tests {
             assert_eq!(decode(stem), stem);
         }
         assert_eq!(decode("%c3%A4%"), "ä%");
-    }
-
-    #[test]
-    fn numbers_of_files_have_five_digits_or_more() {
-        assert_eq!(numbers("m-00002-of-00003"), Some(("m", 2, 3)));
-        assert_eq!(numbers("a-b-000002-of-123456"), Some(("a-b", 2, 123_456)));
-        for other in [
-            "m-2-of-3",
-            "m-00001",
-            "00001-of-00002",
-            "v1.5-of-2",
-            "m-00001-of-",
-        ] {
-            assert_eq!(numbers(other), None, "{other}");
-        }
     }
 }

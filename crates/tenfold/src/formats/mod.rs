@@ -7,12 +7,13 @@ pub(crate) mod known;
 pub mod mag;
 pub mod npy;
 pub mod npz;
+mod numpy;
 pub mod primitiv;
 pub mod safetensors;
 pub mod tens;
 pub mod ztensor;
 
-use crate::format::Entry;
+use crate::format::{Entry, Registry};
 
 /// Every format that is known. Detection, the command, documentation and tests go through this table.
 pub static FORMATS: &[Entry] = &[
@@ -30,3 +31,16 @@ pub static FORMATS: &[Entry] = &[
     known::ONNX,
     known::TORCH,
 ];
+
+impl Registry {
+    /// Every format of this library.
+    pub fn standard() -> Self {
+        Self::new(FORMATS)
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::standard()
+    }
+}

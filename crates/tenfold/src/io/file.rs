@@ -146,6 +146,12 @@ fn read_exact_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> std::io::Re
     Ok(())
 }
 
+/// A system without files, such as a browser: nothing could have been opened.
+#[cfg(not(any(unix, windows)))]
+fn read_exact_at(_: &File, _: &mut [u8], _: u64) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
 /// Writes all of `bytes` at a place of a file.
 #[cfg(unix)]
 pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
@@ -160,6 +166,12 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Resul
     write_all_by(bytes, at, |bytes, at| {
         std::os::windows::fs::FileExt::seek_write(file, bytes, at)
     })
+}
+
+#[cfg(not(any(unix, windows)))]
+pub(crate) fn write_all_at(_: &File, _: &[u8], _: u64) -> std::io::Result<()> {
+    fault::point("write")?;
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Writes until nothing is left, with a function that may write less than it is given.
@@ -218,7 +230,7 @@ impl DirectorySiblings {
 }
 
 impl Siblings for DirectorySiblings {
-    fn names(&self) -> Result<Vec<String>> {
+    fn names(&self) -> Result<Option<Vec<String>>> {
         let fail = |cause| {
             Error::io(
                 format_args!("cannot list {}", self.directory.display()),
@@ -232,7 +244,7 @@ impl Siblings for DirectorySiblings {
                 names.push(name);
             }
         }
-        Ok(names)
+        Ok(Some(names))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {

@@ -1,12 +1,9 @@
 //! How much a file may ask for.
 
-use crate::error::{Error, Result};
-use crate::prelude::*;
-
 /// Limits on what a file may ask for. The defaults pass every real file that we know.
 ///
 /// ```
-/// let limits = tenfold::io::Limits::default().with_header_bytes(16 << 20);
+/// let limits = tenfold::io::Limits::default().header_bytes(16 << 20);
 /// assert_eq!(limits.header_bytes, 16 << 20);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,57 +41,37 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits by name: those of the fields, which refusals name too.
-    pub const NAMES: [&str; 5] = [
-        "header_bytes",
-        "rank",
-        "depth",
-        "tensor_memory",
-        "dense_bytes",
-    ];
-
-    /// Sets the limit of a name.
-    ///
-    /// ```
-    /// let limits = tenfold::io::Limits::default().with("rank", 100)?;
-    /// assert_eq!(limits.rank, 100);
-    /// assert!(limits.with("age", 100).is_err());
-    /// # Ok::<(), tenfold::Error>(())
-    /// ```
-    pub fn with(mut self, name: &str, value: u64) -> Result<Self> {
-        let size = usize::try_from(value).unwrap_or(usize::MAX);
-        match name {
-            "header_bytes" => self.header_bytes = value,
-            "rank" => self.rank = size,
-            "depth" => self.depth = size,
-            "tensor_memory" => self.tensor_memory = value,
-            "dense_bytes" => self.dense_bytes = value,
-            _ => {
-                let known = Self::NAMES.join(", ");
-                let message = format!("there is no limit {name:?}; there are {known}");
-                return Err(Error::argument(message));
-            }
-        }
-        Ok(self)
-    }
-
     /// Sets the limit on headers and indexes.
     #[must_use]
-    pub fn with_header_bytes(mut self, bytes: u64) -> Self {
+    pub fn header_bytes(mut self, bytes: u64) -> Self {
         self.header_bytes = bytes;
+        self
+    }
+
+    /// Sets the limit on the dimensions of a tensor.
+    #[must_use]
+    pub fn rank(mut self, dimensions: usize) -> Self {
+        self.rank = dimensions;
+        self
+    }
+
+    /// Sets the limit on the depth of nested metadata.
+    #[must_use]
+    pub fn depth(mut self, levels: usize) -> Self {
+        self.depth = levels;
         self
     }
 
     /// Sets the limit on what must be in memory at once to decode one tensor.
     #[must_use]
-    pub fn with_tensor_memory(mut self, bytes: u64) -> Self {
+    pub fn tensor_memory(mut self, bytes: u64) -> Self {
         self.tensor_memory = bytes;
         self
     }
 
     /// Sets the limit on the dense size of a sparse tensor.
     #[must_use]
-    pub fn with_dense_bytes(mut self, bytes: u64) -> Self {
+    pub fn dense_bytes(mut self, bytes: u64) -> Self {
         self.dense_bytes = bytes;
         self
     }

@@ -12,7 +12,9 @@ mod memory;
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
+mod produced;
 mod reader;
+mod spool;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -36,7 +38,9 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
+pub(crate) use produced::Produced;
 pub use reader::Reader;
+pub(crate) use spool::Spool;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;
@@ -44,6 +48,21 @@ use crate::prelude::*;
 /// Bytes that can be read at any place, by many threads at once.
 ///
 /// A tensor that exists nowhere yet (generated, on a device) can be a source too.
+///
+/// # What is asked, and in which order
+///
+/// - Files are described by small reads, [`window`](Self::window) bytes at a time, at the beginning and, for formats that
+///   have an index there, at the end.
+/// - A tensor that is written, hashed or read whole is asked for in pieces of a few MiB at most, each once in a pass, which
+///   hold whole elements (whole blocks of quantized types). Several threads work on a tensor, each going forward through
+///   stretches of it that may be tens of MiB apart. A conversion makes a second pass only where it hashes or compares.
+/// - Small neighbours are fetched together with what lies between them: what is asked for may begin before a tensor and end
+///   behind it, but never outside of the source.
+/// - Slices, and tensors whose rows and columns are exchanged, ask for many short stretches, in rising order for a batch of
+///   elements at a time; close ones are asked for together.
+///
+/// Places are aligned to nothing but that: where a device wants more, the source rounds. A source that
+/// [is in order](Self::is_in_order) is read from its first byte on, each piece behind the one before.
 pub trait Source: Send + Sync {
     /// The number of bytes.
     fn len(&self) -> u64;
@@ -76,6 +95,12 @@ pub trait Source: Send + Sync {
 
     /// Whether [`read`](Self::read) shares memory instead of copying.
     fn is_memory(&self) -> bool {
+        false
+    }
+
+    /// Whether its bytes come at little cost only one after the other, from the first on, as those of a stream do. Where it
+    /// can be, it is then read so; what needs other places holds all of it in memory.
+    fn is_in_order(&self) -> bool {
         false
     }
 
@@ -124,6 +149,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
         (**self).is_memory()
     }
 
+    fn is_in_order(&self) -> bool {
+        (**self).is_in_order()
+    }
+
     #[cfg(feature = "std")]
     fn as_file(&self) -> Option<&File> {
         (**self).as_file()
@@ -160,9 +189,10 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
 /// The bytes of a range, as many as it has: sources are written by users of the library too.
 pub(crate) fn read_exactly(source: &dyn Source, range: Range<u64>) -> Result<Bytes> {
     let bytes = source.read(range.clone())?;
-    match bytes.len() as u64 == range.end.saturating_sub(range.start) {
-        true => Ok(bytes),
-        false => Err(wrong_length(&bytes, range)),
+    if bytes.len() as u64 == range.end.saturating_sub(range.start) {
+        Ok(bytes)
+    } else {
+        Err(wrong_length(&bytes, range))
     }
 }
 
@@ -201,17 +231,30 @@ fn too_long(len: u64) -> Error {
 
 /// The other files beside the one that was opened. Never reaches out of the directory.
 pub trait Siblings: Send + Sync {
-    /// The names of the files beside it, in no order that means anything.
-    fn names(&self) -> Result<Vec<String>>;
+    /// The names of the files beside it, in no order that means anything; `None` where they cannot be listed, as on a
+    /// plain web server.
+    fn names(&self) -> Result<Option<Vec<String>>>;
 
     /// Opens a file beside it.
     fn open(&self, name: &str) -> Result<Arc<dyn Source>>;
+
+    /// Opens several files beside it; the results are in the order of the names. One after the other, where nothing is
+    /// gained by asking for all at once.
+    fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        names.iter().map(|name| self.open(name)).collect()
+    }
 }
 
 /// Where the bytes of one file go, in order.
 pub trait Sink: Send {
     /// Writes all of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Called once, behind the last byte: what is buffered is sent on, and what goes wrong then is not lost as it would be
+    /// when the sink is dropped.
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
 
     /// The file behind it, if there is one: lets several threads and the kernel write at any place.
     ///

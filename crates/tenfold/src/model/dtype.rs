@@ -225,6 +225,13 @@ impl BlockSpec {
     }
 }
 
+/// Elements that mean something only together with other parts or with a program.
+#[derive(Debug, Eq, Hash, PartialEq)]
+pub struct OpaqueSpec {
+    /// What they are called.
+    pub name: &'static str,
+}
+
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -233,8 +240,8 @@ pub enum DType {
     Number(Scalar, Lanes),
     /// Elements in quantized blocks.
     Block(&'static BlockSpec),
-    /// Elements whose bytes mean something only together with other parts or with a program; the name says which.
-    Opaque(&'static str),
+    /// Elements whose bytes mean something only together with other parts or with a program.
+    Opaque(&'static OpaqueSpec),
 }
 
 #[allow(missing_docs)] // the names say it
@@ -261,9 +268,9 @@ impl DType {
     pub const C64: DType = DType::Number(Scalar::F32, Lanes::Complex);
     pub const C128: DType = DType::Number(Scalar::F64, Lanes::Complex);
     /// A type that the file names and this library does not know. Tensors of it are listed, not read.
-    pub const UNKNOWN: DType = DType::Opaque("unknown");
+    pub const UNKNOWN: DType = DType::Opaque(&OpaqueSpec { name: "unknown" });
     /// Several parts with a meaning of their own (quantized groups and the like).
-    pub const PARTS: DType = DType::Opaque("parts");
+    pub const PARTS: DType = DType::Opaque(&OpaqueSpec { name: "parts" });
 }
 
 impl DType {
@@ -353,7 +360,7 @@ impl fmt::Display for DType {
             DType::Number(scalar, Lanes::Real) => f.pad(scalar.name()),
             DType::Number(scalar, lanes) => f.pad(&format!("{}x{}", scalar.name(), lanes.count())),
             DType::Block(spec) => f.pad(&format!("gguf:{}", spec.name)),
-            DType::Opaque(name) => f.pad(name),
+            DType::Opaque(spec) => f.pad(spec.name),
         }
     }
 }

@@ -13,6 +13,15 @@ pub enum Endian {
     Big,
 }
 
+impl Endian {
+    /// That of the machine that this runs on.
+    pub const NATIVE: Endian = if cfg!(target_endian = "little") {
+        Endian::Little
+    } else {
+        Endian::Big
+    };
+}
+
 impl fmt::Display for Endian {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -54,28 +63,14 @@ pub enum Layout {
     /// part, `values`.
     Packed(Box<Symmetry>),
     /// Sparse: one part of records, each the indices as little-endian u64 and the value.
-    Pairs {
-        /// Stored entries.
-        nnz: u64,
-        /// What the indices are.
-        index: PairIndex,
-        /// Symmetries under which every entry stands for all places that it is moved to, at most one entry for each
-        /// set of such places.
-        orbits: Vec<Symmetry>,
-    },
+    Pairs(Box<Pairs>),
     /// Elements of one part, `values`, at equal distances along every dimension: a view of a storage, which may be
     /// larger, be shared with other tensors, and hold elements that the tensor has more than once.
     Strided(Box<Strides>),
     /// Dense and row-major, made from quantized parts by the tensor's decoder.
     Decoded,
     /// Several parts with a meaning of their own, such as codes and scales; passed on as they are.
-    Opaque {
-        /// The name that the file gives to it.
-        scheme: String,
-        /// What must be known beside the name to make numbers of the bytes, in a form that is the same wherever the same
-        /// is meant; empty where a format leaves that to the metadata.
-        parameters: String,
-    },
+    Opaque(Box<Scheme>),
 }
 
 impl Layout {
@@ -86,10 +81,16 @@ impl Layout {
 
     /// Whether only some of the elements are stored, each with its place.
     pub fn is_sparse(&self) -> bool {
-        matches!(
-            self,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        )
+        self.nnz().is_some()
+    }
+
+    /// The entries that a sparse tensor stores.
+    pub fn nnz(&self) -> Option<u64> {
+        match self {
+            Layout::Coo { nnz } | Layout::Csr { nnz } => Some(*nnz),
+            Layout::Pairs(pairs) => Some(pairs.nnz),
+            _ => None,
+        }
     }
 
     /// The order of the elements in the one part of a dense tensor.
@@ -105,7 +106,7 @@ impl Layout {
     pub fn symmetries(&self) -> &[Symmetry] {
         match self {
             Layout::Packed(symmetry) => core::slice::from_ref(symmetry),
-            Layout::Pairs { orbits, .. } => orbits,
+            Layout::Pairs(pairs) => &pairs.orbits,
             _ => &[],
         }
     }
@@ -121,8 +122,20 @@ impl Layout {
             Layout::Pairs { .. } => "pairs",
             Layout::Strided(_) => "strided",
             Layout::Decoded => "decoded",
-            Layout::Opaque { scheme, .. } => scheme,
+            Layout::Opaque(scheme) => &scheme.name,
         }
+    }
+}
+
+impl From<Pairs> for Layout {
+    fn from(pairs: Pairs) -> Self {
+        Layout::Pairs(Box::new(pairs))
+    }
+}
+
+impl From<Scheme> for Layout {
+    fn from(scheme: Scheme) -> Self {
+        Layout::Opaque(Box::new(scheme))
     }
 }
 
@@ -151,6 +164,70 @@ impl Strides {
         Self {
             offset,
             steps: steps.into(),
+        }
+    }
+}
+
+impl From<Vec<u64>> for Strides {
+    /// A step for every dimension, with the first element at the beginning.
+    fn from(steps: Vec<u64>) -> Self {
+        Self::new(0, steps)
+    }
+}
+
+impl From<&[u64]> for Strides {
+    fn from(steps: &[u64]) -> Self {
+        Self::new(0, steps)
+    }
+}
+
+impl<const N: usize> From<[u64; N]> for Strides {
+    fn from(steps: [u64; N]) -> Self {
+        Self::new(0, steps)
+    }
+}
+
+/// What the records of [`Layout::Pairs`] are.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct Pairs {
+    /// Stored entries.
+    pub nnz: u64,
+    /// What the indices are.
+    pub index: PairIndex,
+    /// Symmetries under which every entry stands for all places that it is moved to, at most one entry for each
+    /// set of such places.
+    pub orbits: Vec<Symmetry>,
+}
+
+impl Pairs {
+    /// This many entries, each of which stands for itself.
+    pub fn new(nnz: u64, index: PairIndex) -> Self {
+        Self {
+            nnz,
+            index,
+            orbits: Vec::new(),
+        }
+    }
+}
+
+/// What the parts of [`Layout::Opaque`] are.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct Scheme {
+    /// The name that the file gives to it.
+    pub name: String,
+    /// What must be known beside the name to make numbers of the bytes, in a form that is the same wherever the same
+    /// is meant; empty where a format leaves that to the metadata.
+    pub parameters: String,
+}
+
+impl Scheme {
+    /// A name, and what must be known beside it.
+    pub fn new(name: impl Into<String>, parameters: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            parameters: parameters.into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Metadata: named values in file order, with the widths that the file gave them.
 
 use core::fmt;
+use core::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 
@@ -85,6 +86,19 @@ impl Value {
         })
     }
 
+    /// The name of its type: `"u32"`, `"string"`, `"list"`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Integer(_) => "integer",
+            Value::Bytes(_) => "bytes",
+            Value::List(_) | Value::Empty(_) | Value::Elsewhere(_) => "list",
+            Value::Map(_) => "map",
+            Value::Encoded { .. } => "encoded",
+            other => other.kind().map_or("unknown", ValueKind::name),
+        }
+    }
+
     /// The value as an unsigned integer, whatever its width.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -158,6 +172,60 @@ impl Encoding {
         match self {
             Encoding::Cbor => "cbor",
         }
+    }
+}
+
+macro_rules! values {
+    ($($rust:ty, $kind:ident;)*) => {$(
+        impl From<$rust> for Value {
+            fn from(value: $rust) -> Self {
+                Value::$kind(value.into())
+            }
+        }
+    )*};
+}
+
+values! {
+    bool, Bool;
+    u8, U8;
+    u16, U16;
+    u32, U32;
+    u64, U64;
+    i8, I8;
+    i16, I16;
+    i32, I32;
+    i64, I64;
+    f32, F32;
+    f64, F64;
+    &str, Str;
+    String, Str;
+    &String, Str;
+    Bytes, Bytes;
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(entries: Vec<T>) -> Self {
+        let entries: Vec<Value> = entries.into_iter().map(Into::into).collect();
+        Value::List(entries.into())
+    }
+}
+
+impl<T: Into<Value>, const N: usize> From<[T; N]> for Value {
+    fn from(entries: [T; N]) -> Self {
+        Vec::from(entries).into()
+    }
+}
+
+impl<T: Into<Value> + Clone> From<&[T]> for Value {
+    fn from(entries: &[T]) -> Self {
+        entries.to_vec().into()
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    /// Nothing is [`Value::Null`].
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
     }
 }
 
@@ -272,7 +340,48 @@ pub trait Load: fmt::Debug + Send + Sync {
 
 /// Named values in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metadata(Vec<Entry>);
+pub struct Metadata(Entries);
+
+/// A list of one word, because most tensors have no entries.
+#[derive(Clone, Default)]
+#[allow(clippy::box_collection)] // for that word
+struct Entries(Option<Box<Vec<Entry>>>);
+
+impl Entries {
+    fn of(list: Vec<Entry>) -> Self {
+        Self((!list.is_empty()).then(|| Box::new(list)))
+    }
+
+    fn list(&mut self) -> &mut Vec<Entry> {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl DerefMut for Entries {
+    fn deref_mut(&mut self) -> &mut [Entry] {
+        self.0.as_deref_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
+impl PartialEq for Entries {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
@@ -360,20 +469,18 @@ impl PartialEq for Key {
 impl Metadata {
     /// No values.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(Entries(None))
     }
 
     /// One value, under a key of the program's own. Takes no more room than that: a vector that grows to its first entry
     /// has room for four.
     #[cfg(feature = "burnpack")]
     pub(crate) fn one(key: &'static str, value: Value) -> Self {
-        Self(vec![Entry {
-            key: Key::Word {
-                is_fact: false,
-                text: key,
-            },
-            value,
-        }])
+        let key = Key::Word {
+            is_fact: false,
+            text: key,
+        };
+        Self(Entries::of(vec![Entry { key, value }]))
     }
 
     /// Adds a value at the end. The caller makes sure that the key is new.
@@ -388,7 +495,7 @@ impl Metadata {
     }
 
     fn add(&mut self, key: Key, value: Value) {
-        push_tight(&mut self.0, Entry { key, value });
+        push_tight(self.0.list(), Entry { key, value });
     }
 
     /// The value of a key. Costs a walk over the entries.
@@ -432,20 +539,24 @@ impl Metadata {
     /// Removes a key; its value, if it was there. Costs a walk over the entries.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let place = self.0.iter().position(|entry| entry.key.is(key))?;
-        Some(self.0.remove(place).value)
+        Some(self.0.list().remove(place).value)
     }
 
     /// The same keys with other values; facts stay facts.
     pub(crate) fn try_map(&self, mut map: impl FnMut(&Value) -> Result<Value>) -> Result<Self> {
-        let mut mapped = Self(Vec::with_capacity(self.0.len()));
-        for entry in &self.0 {
-            mapped.add(entry.key.clone(), map(&entry.value)?);
-        }
-        Ok(mapped)
+        let mapped = self.0.iter().map(|entry| {
+            Ok(Entry {
+                key: entry.key.clone(),
+                value: map(&entry.value)?,
+            })
+        });
+        mapped
+            .collect::<Result<_>>()
+            .map(|list| Self(Entries::of(list)))
     }
 
     /// Keys, values and whether they are facts, in file order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Value, bool)> {
         (self.0.iter()).map(|entry| (entry.key.as_str(), &entry.value, entry.key.is_fact()))
     }
 
@@ -479,7 +590,7 @@ impl<K: AsRef<str>> FromIterator<(K, Value)> for Metadata {
             key: Key::new(key.as_ref(), false),
             value,
         });
-        Self(entries.collect())
+        Self(Entries::of(entries.collect()))
     }
 }
 

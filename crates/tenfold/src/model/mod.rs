@@ -1,6 +1,8 @@
 //! What files are described in: plain data, no I/O.
 
+mod cast;
 mod dtype;
+mod effect;
 mod form;
 mod layout;
 mod manifest;
@@ -16,22 +18,30 @@ mod metadata;
     allow(dead_code)
 )]
 mod packed;
-mod recast;
+mod parts;
+mod shape;
 mod slice;
+mod spelling;
 mod tensor;
 mod tensors;
 
-pub use dtype::{BlockSpec, DType, Lanes, Scalar};
+pub use cast::CastCounts;
+pub(crate) use cast::{has_zero, is_ieee};
+pub use dtype::{BlockSpec, DType, Lanes, OpaqueSpec, Scalar};
+pub use effect::Effect;
 pub use form::{Form, Want};
-pub use layout::{Endian, Layout, Operation, Order, PairIndex, Strides, Symmetry};
+pub use layout::{Endian, Layout, Operation, Order, PairIndex, Pairs, Scheme, Strides, Symmetry};
 pub use manifest::{Kept, Manifest, Region, SealedRange};
 pub use metadata::{Elsewhere, Encoding, Load, Metadata, Value, ValueKind};
 #[allow(unused_imports)] // without any format
 pub(crate) use packed::Packer;
 pub use packed::{List, Map};
-pub(crate) use recast::{has_zero, is_ieee};
+pub use parts::PartList;
+pub use shape::Shape;
 pub use slice::Slice;
 pub(crate) use slice::{Axis, Selection, Steps};
+#[allow(unused_imports)] // without a format of NumPy's
+pub(crate) use spelling::NUMPY_CODES;
 pub(crate) use tensor::element_count;
 pub use tensor::{
     Checksum, Codec, Decode, DigestKind, Make, Over, Part, Payload, Role, SourceId, TensorInfo,

@@ -5,9 +5,8 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Metadata, Symmetry};
+use crate::model::{CastCounts, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry};
 use crate::prelude::*;
-use crate::transform::CastCounts;
 
 /// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -24,36 +23,39 @@ impl SourceId {
 }
 
 /// A tensor of a file.
+///
+/// Files with a hundred thousand tensors are nothing unusual: what nearly every tensor has is here, what few have is one
+/// word while it is not there.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TensorInfo {
     /// The name, any UTF-8 text.
     pub name: String,
-    /// The name came from the file's name, because the format has none.
-    pub unnamed: bool,
-    /// Bytes at the end of such a name that are the tensor's own: a statistic of a parameter is called by the file and
-    /// by what it is.
-    pub own_name_len: u32,
     /// The type of the elements as readers get them.
     pub dtype: DType,
     /// The dimensions, outermost first. Empty for a scalar.
-    pub shape: Vec<u64>,
+    pub shape: Shape,
     /// How the parts make up the elements.
     pub layout: Layout,
     /// Where the bytes are. A dense tensor has one, of [`Role::Values`].
-    pub parts: Vec<Part>,
+    pub parts: PartList,
     /// What the file says about this tensor beyond its type and place.
     pub metadata: Metadata,
-    /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
-    pub derived: &'static [&'static str],
-    /// Symmetries that the elements are said to have, and that the layout makes no use of.
-    pub symmetries: Vec<Symmetry>,
-    /// The symmetry that a survey found and that the tensor is to be packed by.
-    pub pack: Option<Box<Symmetry>>,
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
     /// Why the tensor is listed but cannot be read. It loses only itself.
     pub defect: Option<Error>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few tensors have.
+#[derive(Clone, Debug, Default)]
+struct Rare {
+    /// Of a name that came from the file's name, the bytes at its end that are the tensor's own.
+    unnamed: Option<u32>,
+    derived: &'static [&'static str],
+    symmetries: Vec<Symmetry>,
+    pack: Option<Symmetry>,
 }
 
 /// Turns the parts of a quantized tensor into numbers, any stretch of them at a time.
@@ -94,29 +96,34 @@ pub trait Decode: fmt::Debug + Send + Sync {
 
 impl TensorInfo {
     /// A dense row-major tensor with one part.
-    pub fn dense(name: impl Into<String>, dtype: DType, shape: Vec<u64>, payload: Payload) -> Self {
+    pub fn dense(
+        name: impl Into<String>,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        payload: Payload,
+    ) -> Self {
         let mut info = Self::new(name, dtype, shape, Layout::RowMajor);
-        // Exactly one: a vector that grows to its first element has room for four.
-        info.parts = vec![Part::new(Role::Values, dtype, payload)];
+        info.parts = Part::new(Role::Values, dtype, payload).into();
         info
     }
 
     /// A tensor without parts yet.
-    pub fn new(name: impl Into<String>, dtype: DType, shape: Vec<u64>, layout: Layout) -> Self {
+    pub fn new(
+        name: impl Into<String>,
+        dtype: DType,
+        shape: impl Into<Shape>,
+        layout: Layout,
+    ) -> Self {
         Self {
             name: name.into(),
-            unnamed: false,
-            own_name_len: 0,
             dtype,
-            shape,
+            shape: shape.into(),
             layout,
-            parts: Vec::new(),
+            parts: PartList::new(),
             metadata: Metadata::new(),
-            derived: &[],
-            symmetries: Vec::new(),
-            pack: None,
             decoder: None,
             defect: None,
+            rare: None,
         }
     }
 
@@ -125,9 +132,10 @@ impl TensorInfo {
     /// A dimension of 0 makes it 0, whatever the others are: formats that refuse a shape like `[2^40, 2^40, 0]`, because
     /// strides computed from it would overflow, do so themselves.
     pub fn elements(&self) -> Option<u64> {
-        match self.shape.contains(&0) {
-            true => Some(0),
-            false => element_count(&self.shape),
+        if self.shape.contains(&0) {
+            Some(0)
+        } else {
+            element_count(&self.shape)
         }
     }
 
@@ -136,11 +144,79 @@ impl TensorInfo {
         self.dtype.bytes_for(self.elements()?)
     }
 
+    /// Whether the name came from the file's name, because the format has none.
+    pub fn is_unnamed(&self) -> bool {
+        self.rare().unnamed.is_some()
+    }
+
+    /// Says whether the name came from the file's name.
+    pub fn set_unnamed(&mut self, unnamed: bool) {
+        self.set_own_name(unnamed.then_some(0));
+    }
+
+    /// Says that the name came from the file's name, and how many bytes at its end are the tensor's own: a statistic of a
+    /// parameter is called by the file and by what it is. `None` where the file says the whole name.
+    pub fn set_own_name(&mut self, len: Option<u32>) {
+        if len != self.rare().unnamed {
+            self.rare_mut().unnamed = len;
+        }
+    }
+
     /// What of the name came from the file's name, and what follows it; `None` where the file says the whole name.
     pub fn name_from_file(&self) -> Option<(&str, &str)> {
-        let own = usize::try_from(self.own_name_len).ok()?;
-        let at = self.name.len().checked_sub(own)?;
-        self.name.split_at_checked(at).filter(|_| self.unnamed)
+        let own = usize::try_from(self.rare().unnamed?).ok()?;
+        self.name
+            .split_at_checked(self.name.len().checked_sub(own)?)
+    }
+
+    /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
+    pub fn derived(&self) -> &'static [&'static str] {
+        self.rare().derived
+    }
+
+    /// Says which keys of the metadata say what the name, the type or the layout says too.
+    pub fn set_derived(&mut self, keys: &'static [&'static str]) {
+        if keys != self.rare().derived {
+            self.rare_mut().derived = keys;
+        }
+    }
+
+    /// Symmetries that the elements are said to have, and that the layout makes no use of.
+    pub fn symmetries(&self) -> &[Symmetry] {
+        &self.rare().symmetries
+    }
+
+    /// Adds a symmetry that the elements are said to have; once, however often that is said.
+    pub fn add_symmetry(&mut self, symmetry: Symmetry) {
+        if !self.symmetries().contains(&symmetry) {
+            self.rare_mut().symmetries.push(symmetry);
+        }
+    }
+
+    /// The symmetry that a survey found and that the tensor is to be packed by.
+    #[cfg_attr(not(feature = "tens"), allow(dead_code))] // no other format packs
+    pub(crate) fn pack(&self) -> Option<&Symmetry> {
+        self.rare().pack.as_ref()
+    }
+
+    pub(crate) fn set_pack(&mut self, symmetry: Option<Symmetry>) {
+        if symmetry.is_some() || self.pack().is_some() {
+            self.rare_mut().pack = symmetry;
+        }
+    }
+
+    fn rare(&self) -> &Rare {
+        static NOTHING: Rare = Rare {
+            unnamed: None,
+            derived: &[],
+            symmetries: Vec::new(),
+            pack: None,
+        };
+        self.rare.as_deref().unwrap_or(&NOTHING)
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// The part with this role.
@@ -214,7 +290,7 @@ pub struct Part {
     /// Where the bytes are.
     pub payload: Payload,
     /// What the file says that the bytes hash to.
-    pub checksum: Option<Checksum>,
+    pub checksum: Option<Box<Checksum>>,
     /// What the file says about the bytes and nobody here understands.
     pub unknown: Option<Box<Unknown>>,
 }
@@ -229,6 +305,18 @@ impl Part {
             payload,
             checksum: None,
             unknown: None,
+        }
+    }
+
+    /// How the bytes are stored, in a word: `"raw"`, `"zstd"`, or what the file says where nobody here understands it.
+    pub fn encoding(&self) -> &str {
+        match (&self.unknown, &self.payload) {
+            (Some(said), _) if said.encoding.is_some() => {
+                said.encoding.as_deref().unwrap_or_default()
+            }
+            (_, Payload::Raw { .. }) => "raw",
+            (_, Payload::Encoded { codec, .. }) => codec.name(),
+            _ => "inline",
         }
     }
 }
@@ -443,6 +531,19 @@ impl Checksum {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn a_tensor_is_small_as_long_as_nothing_is_rare_about_it() {
+        assert_eq!(size_of::<TensorInfo>(), 248);
+        let mut info = TensorInfo::dense("t", DType::U8, [2, 3], Payload::main(0..6));
+        info.set_unnamed(false);
+        info.set_derived(&[]);
+        assert!(info.rare.is_none());
+        assert_eq!(info.name_from_file(), None);
+        info.set_own_name(Some(1));
+        assert_eq!(info.name_from_file(), Some(("", "t")));
+    }
 
     #[test]
     fn element_counts_notice_overflow_behind_a_zero() {

@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::format::{Effect, Loss};
+use crate::format::{Effect, Loss, Lost};
 use crate::model::{DType, Layout, Manifest, Scalar, TensorInfo};
 use crate::prelude::*;
 use crate::transform::{self, check_cast};
@@ -84,17 +84,19 @@ pub(super) fn cast_losses(what: &Manifest) -> Vec<Loss> {
             None => pairs.push((pair.0, pair.1, vec![&tensor.name])),
         }
     }
-    let loss = |(from, to, names): (DType, DType, Vec<&str>)| Loss {
-        tensor: match names.as_slice() {
+    let loss = |(from, to, names): (DType, DType, Vec<&str>)| {
+        let tensor = match names.as_slice() {
             [only] => Some((*only).to_owned()),
             _ => None,
-        },
-        what: match names.len() {
-            1 => format!("cast from {from} to {to}"),
-            n => format!("{n} tensors cast from {from} to {to}"),
-        },
-        why: "it does not hold every value".into(),
-        effect: Effect::Changed,
+        };
+        let tensors = names.len();
+        let what = Lost::Values { from, to, tensors };
+        Loss::new(
+            tensor,
+            what,
+            "it does not hold every value",
+            Effect::Changed,
+        )
     };
     pairs.into_iter().map(loss).collect()
 }

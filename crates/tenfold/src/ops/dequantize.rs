@@ -1,7 +1,7 @@
 //! Quantized tensors as plain numbers.
 
 use crate::archive::Archive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::model::{DType, Layout, TensorInfo};
 use crate::prelude::*;
 
@@ -18,10 +18,11 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
                 block @ DType::Block(_) => block.to_string(),
                 _ => tensor.layout.name().to_owned(),
             };
-            let message = format!(
-                "it is {kind}, and how to turn that into numbers is not known here; leave it out with --exclude"
-            );
-            let error = Error::unsupported("dequantize", message).in_tensor(&tensor.name);
+            let message =
+                format!("it is {kind}, and how to turn that into numbers is not known here");
+            let error = Error::unsupported("dequantize", message)
+                .in_tensor(&tensor.name)
+                .hinting(Hint::Exclude);
             return Err(match archive.format() {
                 Some(spec) => error.in_format(spec.id),
                 None => error,

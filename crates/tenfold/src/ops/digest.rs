@@ -3,10 +3,12 @@
 use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
-use crate::format::{Control, ExecuteOptions, Form};
-use crate::model::{DType, DigestKind, Layout};
-use crate::ops::{Parts, parallel, parts};
+use crate::format::Form;
+use crate::model::{DType, DigestKind, Layout, TensorInfo};
+use crate::ops::shared::parts::{self, Parts};
+use crate::ops::shared::unless_canceled;
 use crate::prelude::*;
+use crate::threads::{Control, InPieces, Opened, Work, in_pieces};
 
 /// The version of the definition of [`Digests::content`], which docs/digest.md of the repository has in full.
 ///
@@ -27,44 +29,117 @@ pub struct Digests {
     pub tensors: Vec<(String, Result<[u8; 32]>)>,
 }
 
-/// Computes the digests of an archive on `threads` threads; 0 is one for every core.
-///
-/// Sparse tensors are hashed with their zeros, which takes time that a small file can ask for: of those that together take
-/// more than [`dense_bytes`](crate::io::Limits::dense_bytes), the ones beyond it have an error.
-pub fn digest(archive: &Archive, threads: usize) -> Digests {
-    let options = ExecuteOptions {
-        threads,
-        ..ExecuteOptions::default()
-    };
-    digest_watched(archive, &options)
+/// How digests are computed.
+#[derive(Clone, Debug, Default)]
+pub struct DigestOptions {
+    work: Work,
 }
 
-/// The same, watched and stopped by another thread.
-pub(super) fn digest_watched(archive: &Archive, options: &ExecuteOptions) -> Digests {
-    let archive = archive.with_threads(options.threads);
-    let tensors: Vec<_> = archive.tensors().collect();
-    let beyond = beyond_limit(&archive);
-    let sums = parallel::map(tensors.len(), options.threads, |index| {
-        match (tensors.get(index), beyond.get(index)) {
-            (Some(tensor), Some(Some(error))) => Err(tensor.blame(error.clone())),
-            (Some(tensor), _) => tensor_digest(tensor, &options.control),
-            (None, _) => Err(Error::argument("no such tensor")),
-        }
-    });
-    let content = content(&tensors, &sums);
-    let names = tensors.iter().map(|tensor| tensor.name().to_owned());
-    Digests {
-        content,
-        tensors: names.zip(sums).collect(),
+impl DigestOptions {
+    /// On all cores.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Threads, and a control.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
     }
 }
 
-/// For each tensor why it is not expanded, if it is sparse and the ones before it take all that sparse tensors may: one by
-/// one they could be small enough, and together ask for any number of zeros.
-fn beyond_limit(archive: &Archive) -> Vec<Option<Error>> {
+/// Computes the digests of an archive. A tensor that cannot be read has an error in its place.
+///
+/// Sparse tensors are hashed with their zeros, which takes time that a small file can ask for: of those that together take
+/// more than [`dense_bytes`](crate::io::Limits::dense_bytes), the ones beyond it have an error.
+///
+/// ```
+/// use tenfold::{Archive, Bytes, model::DType, ops};
+/// let mut builder = Archive::builder();
+/// builder.push("x", DType::U8, &[3], Bytes::from_static(b"abc"))?;
+/// let digests = ops::digest(&builder.finish(), &Default::default())?;
+/// // What `printf abc | sha256sum` says.
+/// assert_eq!(digests.tensors[0].1.as_ref().unwrap()[..4], [0xba, 0x78, 0x16, 0xbf]);
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+pub fn digest(archive: &Archive, options: &DigestOptions) -> Result<Digests> {
+    for tensor in archive.tensors() {
+        options.work.control.expect(hashed_len(tensor.info()));
+    }
+    digest_watched(archive, &options.work)
+}
+
+/// Bytes that are hashed of a tensor.
+pub(super) fn hashed_len(tensor: &TensorInfo) -> u64 {
+    match (&tensor.layout, tensor.dense_len()) {
+        (Layout::Opaque { .. }, _) | (_, None) => (tensor.parts.iter())
+            .map(|part| part.payload.len())
+            .fold(0, u64::saturating_add),
+        (_, Some(len)) => len,
+    }
+}
+
+/// The same as a part of other work, which has counted in what is hashed.
+pub(super) fn digest_watched(archive: &Archive, work: &Work) -> Result<Digests> {
+    let Work { threads, control } = work;
+    let archive = archive.with_threads(*threads).watched(control);
+    let tensors: Vec<_> = archive.tensors().collect();
+    let items = within_limit(&archive, &tensors);
+    let sums = in_pieces(&Hashing { control }, items, *threads)?;
+    control.check()?;
+    let content = content(&tensors, &sums);
+    let names = tensors.iter().map(|tensor| tensor.name().to_owned());
+    Ok(Digests {
+        content,
+        tensors: names.zip(sums).collect(),
+    })
+}
+
+/// SHA-256 of tensors.
+pub(super) struct Hashing<'a> {
+    pub(super) control: &'a Control,
+}
+
+impl<'a> InPieces for Hashing<'a> {
+    /// A tensor, or why it is not hashed.
+    type Item = Result<Tensor<'a>>;
+    type Job = Tensor<'a>;
+    type Found = Result<[u8; 32]>;
+    type Outcome = Result<[u8; 32]>;
+    type Scratch = ();
+
+    /// All of a tensor is one piece: what comes next in a hash depends on what came before.
+    fn open(&self, tensor: Self::Item) -> Result<Opened<Tensor<'a>, Self::Outcome>> {
+        Ok(match tensor {
+            Ok(tensor) => Opened::new(tensor, 1, Err(Error::canceled())),
+            Err(error) => Opened::done(Err(error)),
+        })
+    }
+
+    fn is_light(&self, _: &Tensor<'a>) -> bool {
+        true
+    }
+
+    fn piece(&self, tensor: &Tensor<'a>, _: u64, (): &mut ()) -> Result<Self::Found> {
+        unless_canceled(tensor_digest(tensor, self.control))
+    }
+
+    fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool {
+        *outcome = found;
+        true
+    }
+}
+
+/// The tensors, but those that are sparse only as long as the ones before them do not take all that sparse tensors may: one
+/// by one they could be small enough, and together ask for any number of zeros.
+pub(super) fn within_limit<'a>(
+    archive: &Archive,
+    tensors: &[Tensor<'a>],
+) -> Vec<Result<Tensor<'a>>> {
     let limit = archive.limits().dense_bytes;
     let mut taken = 0u64;
-    let refuse = |tensor: Tensor<'_>| {
+    let mut refuse = |tensor: &Tensor<'_>| {
         let info = tensor.info();
         if !matches!(
             info.layout,
@@ -84,11 +159,19 @@ fn beyond_limit(archive: &Archive) -> Vec<Option<Error>> {
                     "it takes {len} bytes densely and the sparse tensors before it {taken}, the limit (dense_bytes) for \
                      all of them is {limit}"
                 );
-                Some(Error::limit("dense", message).raised_by("dense_bytes"))
+                Some(
+                    Error::limit("dense", message).raised_by("dense_bytes", taken.checked_add(len)),
+                )
             }
         }
     };
-    archive.tensors().map(refuse).collect()
+    let tensors = tensors.iter();
+    tensors
+        .map(|tensor| match refuse(tensor) {
+            Some(error) => Err(tensor.blame(error)),
+            None => Ok(*tensor),
+        })
+        .collect()
 }
 
 fn tensor_digest(tensor: &Tensor<'_>, control: &Control) -> Result<[u8; 32]> {

@@ -1,57 +1,53 @@
 //! Operations on archives. They print nothing.
 
-#[cfg(feature = "digest")]
-mod against;
 mod cast;
-mod chunks;
-pub(crate) mod complete;
 mod convert;
 mod dequantize;
 mod diff;
 #[cfg(feature = "digest")]
 mod digest;
-mod join;
+mod extents;
+mod groups;
 mod metadata;
-mod parallel;
-mod parts;
-mod pieces;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
-mod readback;
 mod rename;
+#[cfg(feature = "std")]
+pub(crate) mod save;
 mod shards;
+mod shared;
 mod sparse;
 mod stats;
-mod survey;
-mod values;
+mod summary;
 mod verify;
 
-pub use crate::transform::CastCounts;
-#[cfg(feature = "digest")]
-pub use against::{Expected, against};
+pub use crate::archive::complete::{MissingFiles, missing_files};
+pub use crate::archive::merge::{Conflict, Conflicts, Merged, merge};
+pub use crate::threads::Progress;
 pub use cast::{cast, is_exact};
-pub use complete::{Incomplete, incomplete};
-pub use convert::{Conversion, ConvertOptions, Report, prepare};
+pub use convert::{
+    Conversion, ConvertOptions, PlannedContent, PlannedFile, PlannedSegment, Report,
+};
 pub use dequantize::dequantize;
 pub use diff::{
-    Change, ChangeKind, Diff, DiffOptions, Difference, First, MetadataChange, Side, Tolerance,
-    Which, diff,
+    Change, ChangeKind, Diff, DiffOptions, DiffSteps, Difference, First, MetadataChange, Side,
+    Tolerance, Which, diff,
 };
 #[cfg(feature = "digest")]
-pub use digest::{CONTENT_VERSION, Digests, digest};
-pub use join::{Conflict, Merged, Prefer, join, merge};
+pub use digest::{CONTENT_VERSION, DigestOptions, Digests, digest};
+pub use extents::{Extent, ExtentKind, FileExtents, extents};
+pub use groups::{NameGroup, group_names, name_pattern};
 pub use metadata::{Edit, edit_metadata};
-#[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
-pub use metadata::{
-    VALUE_TYPES, metadata_from_json, metadata_to_json, parse_value, parse_value_like, value_like,
-    value_type, write_metadata_json,
-};
-pub use parts::Parts;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
 pub use rename::rename;
-pub use shards::{Shards, layer};
+pub use shards::{Shards, natural_order};
+pub use shared::parts::Parts;
 pub use sparse::Sparse;
-pub use stats::{ArchiveStats, Histogram, Number, Stats, StatsOptions, check_numbers, stats};
-pub use survey::{Surveyed, survey};
-pub use verify::{compare_checksums, verify};
+pub use stats::{ArchiveStats, Histogram, Number, Stats, StatsOptions, StatsSteps, stats};
+pub use summary::elements_by_type;
+pub use verify::{
+    Checked, Verified, VerifyOptions, VerifySteps, check_numbers, compare_checksums, verify,
+};
+#[cfg(feature = "digest")]
+pub use verify::{Expected, compare_digests};

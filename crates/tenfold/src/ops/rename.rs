@@ -29,8 +29,8 @@ pub fn rename(archive: &Archive, mut to: impl FnMut(&str) -> Option<String>) -> 
             continue;
         };
         tensor.name = name;
-        tensor.unnamed = false;
-        for key in tensor.derived {
+        tensor.set_unnamed(false);
+        for key in tensor.derived() {
             tensor.metadata.remove(key);
         }
     }

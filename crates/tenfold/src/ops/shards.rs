@@ -4,34 +4,30 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::cmp::Ordering;
 
 use crate::archive::Archive;
+use crate::archive::complete::missing_files;
 use crate::error::{Error, Result};
+use crate::format::ShardName;
 use crate::model::{SourceId, TensorInfo};
-use crate::ops::complete::incomplete;
 use crate::prelude::*;
 
 /// How tensors are distributed over several files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Shards {
-    /// A file for every layer, see [`layer`], and one for the tensors that belong to none. Layers come in the order of
-    /// their names, numbers by their value.
+    /// A file for every layer, and one for the tensors that belong to none. The layer of `model.layers.12.mlp.weight` is
+    /// `model.layers.12`: the name up to the first part between dots or slashes that is a number. Layers come in the order
+    /// of their names, numbers by their value.
     Layers,
     /// As many files as this, in the order of the tensors, with about the same number of bytes each.
     Parts(usize),
     /// Files with at most this many bytes of tensors, except where a tensor alone has more, in the order of the tensors.
     Size(u64),
     /// As they are distributed over the files that they are read from, under the names that these have.
-    Sources,
+    Keep,
 }
 
 /// The layer that a tensor belongs to: its name up to the first part between dots or slashes that is a number.
-///
-/// ```
-/// use tenfold::ops::layer;
-/// assert_eq!(layer("model.layers.12.mlp.weight"), Some("model.layers.12"));
-/// assert_eq!(layer("lm_head.weight"), None);
-/// ```
-pub fn layer(name: &str) -> Option<&str> {
+fn layer(name: &str) -> Option<&str> {
     let mut from = 0;
     for part in name.split(['.', '/']) {
         let end = from + part.len();
@@ -46,7 +42,7 @@ pub fn layer(name: &str) -> Option<&str> {
 /// Which tensors, by their places, go into which file. No file is empty.
 pub(super) fn group(tensors: &[TensorInfo], by: &Shards) -> Result<Vec<Vec<usize>>> {
     match *by {
-        Shards::Sources => Ok(by_source(tensors).into_values().collect()),
+        Shards::Keep => Ok(by_source(tensors).into_values().collect()),
         Shards::Layers => Ok(by_layer(tensors)),
         Shards::Parts(parts) => in_parts(&sizes(tensors)?, parts),
         Shards::Size(size) => Ok(in_order(&sizes(tensors)?, size, 0)),
@@ -61,7 +57,7 @@ pub(super) fn source_names(from: &Archive) -> Option<Vec<String>> {
     let names = sources.map(|source| from.source_name(source).map(ToOwned::to_owned));
     let names: Vec<_> = names.collect::<Option<_>>()?;
     let all = (0..from.source_count()).filter_map(|id| from.source_name(SourceId(id)));
-    let is_whole = incomplete(names.iter().map(String::as_str)) == incomplete(all);
+    let is_whole = missing_files(names.iter().map(String::as_str)) == missing_files(all);
     // Files of several directories can have the same name.
     let distinct: BTreeSet<_> = names.iter().collect();
     let is_distinct = distinct.len() == names.len();
@@ -83,18 +79,23 @@ fn by_source(tensors: &[TensorInfo]) -> BTreeMap<SourceId, Vec<usize>> {
 
 /// The name of one of several files, counted from 1.
 pub(super) fn numbered(name: &str, number: usize, count: usize) -> String {
-    let (stem, extension) = match name.rsplit_once('.') {
-        Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
-        _ => (name, String::new()),
+    let at = name.rfind('.').filter(|&at| at > 0).unwrap_or(name.len());
+    let (stem, extension) = name.split_at(at);
+    let name = ShardName {
+        stem,
+        number: number as u64,
+        count: count as u64,
+        extension,
     };
-    format!("{stem}-{number:05}-of-{count:05}{extension}")
+    name.to_string()
 }
 
 /// The bytes that tensors take: dense ones decoded, others as the sum of their parts.
 fn sizes(tensors: &[TensorInfo]) -> Result<Vec<u64>> {
-    let size = |tensor: &TensorInfo| match tensor.layout.is_dense() {
-        true => tensor.dense_len(),
-        false => {
+    let size = |tensor: &TensorInfo| {
+        if tensor.layout.is_dense() {
+            tensor.dense_len()
+        } else {
             (tensor.parts.iter()).try_fold(0u64, |sum, part| sum.checked_add(part.payload.len()))
         }
     };
@@ -138,9 +139,10 @@ fn in_parts(sizes: &[u64], parts: usize) -> Result<Vec<Vec<usize>>> {
     let mut enough = sizes.iter().fold(0u64, |sum, &len| sum.saturating_add(len));
     while least < enough {
         let middle = least + (enough - least) / 2;
-        match in_order(sizes, middle, 0).len() <= parts {
-            true => enough = middle,
-            false => least = middle + 1,
+        if in_order(sizes, middle, 0).len() <= parts {
+            enough = middle
+        } else {
+            least = middle + 1
         }
     }
     Ok(in_order(sizes, enough, parts))
@@ -159,32 +161,45 @@ fn by_layer(tensors: &[TensorInfo]) -> Vec<Vec<usize>> {
             places.push(place);
         }
     }
-    files.sort_by(|(a, _), (b, _)| natural(a.unwrap_or_default(), b.unwrap_or_default()));
+    files.sort_by(|(a, _), (b, _)| natural_order(a.unwrap_or_default(), b.unwrap_or_default()));
     files.into_iter().map(|(_, places)| places).collect()
 }
 
-/// By name, numbers in it by their value.
-fn natural(a: &str, b: &str) -> Ordering {
+/// The order of names with the numbers in them by their value: layer 2 before layer 10. Ties, such as 1 and 01, are settled
+/// by the bytes.
+///
+/// ```
+/// let mut names = ["l.10", "l.9", "l", "l.x"];
+/// names.sort_by(|a, b| tenfold::ops::natural_order(a, b));
+/// assert_eq!(names, ["l", "l.9", "l.10", "l.x"]);
+/// ```
+pub fn natural_order(a: &str, b: &str) -> Ordering {
+    let digits = |text: &str| {
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len())
+    };
     let (mut left, mut right) = (a, b);
-    while !(left.is_empty() && right.is_empty()) {
-        let text = take(&mut left, false).cmp(take(&mut right, false));
-        let [left, right] =
-            [&mut left, &mut right].map(|rest| take(rest, true).trim_start_matches('0'));
-        // Of numbers without zeros in front, the longer one is the larger.
-        let number = left.len().cmp(&right.len()).then(left.cmp(right));
-        if text.then(number) != Ordering::Equal {
-            return text.then(number);
+    loop {
+        let ((x, behind_x), (y, behind_y)) =
+            (left.split_at(digits(left)), right.split_at(digits(right)));
+        let order = if x.is_empty() || y.is_empty() {
+            let (mut left_chars, mut right_chars) = (left.chars(), right.chars());
+            let (x, y) = (left_chars.next(), right_chars.next());
+            if x.is_none() && y.is_none() {
+                return a.cmp(b);
+            }
+            (left, right) = (left_chars.as_str(), right_chars.as_str());
+            x.cmp(&y)
+        } else {
+            // Of numbers without zeros in front, the longer one is the larger.
+            let (x, y) = (x.trim_start_matches('0'), y.trim_start_matches('0'));
+            (left, right) = (behind_x, behind_y);
+            x.len().cmp(&y.len()).then(x.cmp(y))
+        };
+        if order != Ordering::Equal {
+            return order;
         }
     }
-    a.cmp(b)
-}
-
-/// Takes the digits, or what is none, from the front of a text.
-fn take<'t>(rest: &mut &'t str, digits: bool) -> &'t str {
-    let end = rest.find(|c: char| c.is_ascii_digit() != digits);
-    let (front, back) = rest.split_at(end.unwrap_or(rest.len()));
-    *rest = back;
-    front
 }
 
 #[cfg(test)]
@@ -237,9 +252,24 @@ mod tests {
 
     #[test]
     fn numbers_in_names_have_values() {
-        let mut names = ["a.10", "a.9", "a", "a.09", "b.1", "a.9.c"];
-        names.sort_by(|a, b| natural(a, b));
-        assert_eq!(names, ["a", "a.09", "a.9", "a.9.c", "a.10", "b.1"]);
+        let mut names = [
+            "l.10.w", "l.9.w", "l.10.b", "l.1", "m", "l.01", "l", "l.x", "l.2.w", "l1", "l.9",
+        ];
+        names.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(
+            names,
+            [
+                "l", "l.01", "l.1", "l.2.w", "l.9", "l.9.w", "l.10.b", "l.10.w", "l.x", "l1", "m"
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_of_any_length_have_an_order() {
+        let huge = format!("a{}", "9".repeat(100));
+        assert_eq!(natural_order("a1", &huge), Ordering::Less);
+        assert_eq!(natural_order(&huge, &huge), Ordering::Equal);
+        assert_eq!(natural_order("a0", "a00"), Ordering::Less);
     }
 
     #[test]

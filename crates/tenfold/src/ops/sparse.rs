@@ -1,14 +1,15 @@
 //! Tensors as lists of their entries.
 
 use crate::archive::Archive;
-use crate::error::{Error, Result};
-use crate::format::{Effect, ExecuteOptions, Form, Loss, Profile, Spec};
+use crate::error::{Error, Hint, Result};
+use crate::execute::Execution;
+use crate::format::{Effect, Form, Loss, Lost, Profile, Spec};
 use crate::model::{
-    DType, Endian, Layout, Manifest, Operation, Order, PairIndex, Part, Payload, Role, TensorInfo,
-    has_zero, is_ieee,
+    DType, Endian, Layout, Manifest, Operation, Order, PairIndex, Pairs, Part, Payload, Role,
+    TensorInfo, has_zero, is_ieee,
 };
-use crate::ops::parallel;
 use crate::prelude::*;
+use crate::threads;
 use crate::transform::{Data, Scatter, Tally, View, cast_elements};
 
 /// What becomes of sparse tensors, and of those that could be.
@@ -25,13 +26,13 @@ pub enum Sparse {
 }
 
 /// Lists the entries of tensors that are to be sparse in the target, and chooses the versions that have such lists. What is
-/// cast on the way is counted in the options' tally.
+/// cast on the way is counted by the tally.
 pub(super) fn list_entries(
     from: &Archive,
     candidates: Vec<&'static Profile>,
     spec: &Spec,
     sparse: Sparse,
-    options: &ExecuteOptions,
+    options: &Execution<'_>,
 ) -> Result<(Archive, Vec<&'static Profile>)> {
     if sparse == Sparse::AsIs {
         return Ok((from.clone(), candidates));
@@ -66,15 +67,14 @@ pub(super) fn check_expansion(from: &Archive, adapted: &Manifest, losses: &mut V
     for (before, after) in from.manifest().tensors.iter().zip(&adapted.tensors) {
         let len = before.dense_len().unwrap_or(u64::MAX);
         if before.layout.is_sparse() && after.layout.is_dense() && len > limit {
-            losses.push(Loss {
-                tensor: Some(before.name.clone()),
-                what: format!("{len} bytes"),
-                why: format!(
-                    "a sparse tensor is written densely up to {limit} bytes; allow more with \
-                     --max-dense, or keep it sparse with --keep-sparse"
-                ),
-                effect: Effect::Impossible,
-            });
+            let why = format!("a sparse tensor is written densely up to {limit} bytes");
+            let name = Some(before.name.clone());
+            let loss = Loss::new(name, Lost::Size(len), why, Effect::Impossible);
+            let raise = Hint::RaiseLimit {
+                name: "dense_bytes",
+                needed: Some(len),
+            };
+            losses.push(loss.hinting(raise).hinting(Hint::KeepSparse));
         }
     }
 }
@@ -98,11 +98,7 @@ impl Listing {
 
     fn layout(self, nnz: u64) -> Layout {
         match self {
-            Listing::Pairs => Layout::Pairs {
-                nnz,
-                index: PairIndex::ColumnMajor,
-                orbits: Vec::new(),
-            },
+            Listing::Pairs => Pairs::new(nnz, PairIndex::ColumnMajor).into(),
             Listing::Coordinates => Layout::Coo { nnz },
         }
     }
@@ -132,13 +128,11 @@ fn list(
     profile: &Profile,
     listing: Listing,
     all: bool,
-    options: &ExecuteOptions,
+    options: &Execution<'_>,
 ) -> Result<Archive> {
+    let read = archive.watched(options.control);
     let tensors = &archive.manifest().tensors;
-    let listed = parallel::map(tensors.len(), options.threads, |n| {
-        let Some(tensor) = tensors.get(n) else {
-            return Err(Error::argument("no such tensor"));
-        };
+    let list = |tensor: &TensorInfo, (): &mut ()| {
         let changes = if tensor.layout.is_sparse() {
             let is_cast = tensor.stored_dtype() != tensor.dtype;
             let is_listable = tensor.dtype.width().is_some()
@@ -158,12 +152,13 @@ fn list(
         if !changes || is_scalar || tensor.defect.is_some() {
             return Ok(tensor.clone());
         }
-        Entries::collect(archive.data().counted(&options.tally), tensor, listing)
+        Entries::collect(read.data().counted(options.tally), tensor, listing)
             .and_then(|entries| entries.describe(tensor, listing))
             .map_err(|error| error.in_tensor(&tensor.name))
-    });
+    };
+    let listed = threads::map(options.threads, tensors, list)?;
     let mut manifest = archive.manifest().clone();
-    manifest.tensors = listed.into_iter().collect::<Result<_>>()?;
+    manifest.tensors = listed.into();
     Ok(archive.with_manifest(manifest))
 }
 
@@ -174,15 +169,10 @@ pub(super) fn sort_pairs(
     endian: Endian,
     tally: &Tally,
 ) -> Result<TensorInfo> {
-    let Layout::Pairs {
-        index: PairIndex::ColumnMajor,
-        orbits,
-        ..
-    } = &tensor.layout
-    else {
+    let Layout::Pairs(pairs) = &tensor.layout else {
         return Ok(tensor.clone());
     };
-    if !tensor.casts_as_stored() {
+    if pairs.index != PairIndex::ColumnMajor || !tensor.casts_as_stored() {
         // It is written densely.
         return Ok(tensor.clone());
     }
@@ -195,13 +185,16 @@ pub(super) fn sort_pairs(
     }
     let places = scatter.entries().map(|(place, _)| place);
     // Negated, a zero that is stored is -0, and one that is not is 0.
-    let negates = orbits.iter().any(|by| by.operation != Operation::Same);
+    let negates = pairs
+        .orbits
+        .iter()
+        .any(|by| by.operation != Operation::Same);
     let keeps_zeros =
         negates && matches!(tensor.dtype, DType::Number(scalar, _) if is_ieee(scalar));
     let entries = Entries::cast(data, tensor, (endian, keeps_zeros), places, values)?;
     let mut sorted = entries.describe(tensor, Listing::Pairs)?;
-    if let Layout::Pairs { orbits: kept, .. } = &mut sorted.layout {
-        kept.clone_from(orbits);
+    if let Layout::Pairs(kept) = &mut sorted.layout {
+        kept.orbits.clone_from(&pairs.orbits);
     }
     for part in &mut sorted.parts {
         part.endian = endian;
@@ -234,7 +227,7 @@ impl Entries {
                 if held > data.limits.tensor_memory {
                     let message = "too many elements are not 0: their list does not fit the limit \
                                    (tensor_memory); write it densely";
-                    return Err(Error::limit("memory", message).raised_by("tensor_memory"));
+                    return Err(Error::limit("memory", message).raised_by("tensor_memory", None));
                 }
             }
             return Ok(entries);
@@ -292,14 +285,15 @@ impl Entries {
                     bytes.extend_from_slice(&place.to_le_bytes());
                     bytes.extend_from_slice(value);
                 }
-                vec![Part::new(Role::Values, tensor.dtype, inline(bytes))]
+                Part::new(Role::Values, tensor.dtype, inline(bytes)).into()
             }
             Listing::Coordinates => {
                 let coords = coordinates(&tensor.shape, &self.places);
-                vec![
+                let parts = vec![
                     Part::new(Role::Values, tensor.dtype, inline(self.values)),
                     Part::new(Role::Coords, DType::U64, inline(coords)),
-                ]
+                ];
+                parts.into()
             }
         };
         Ok(described)

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Limits, Source, read_exactly};
 use crate::model::{Payload, SourceId};
 use crate::prelude::*;
+use crate::threads::Control;
 use crate::transform::{Tally, View};
 
 /// The files of an archive, and how much may be asked of them.
@@ -15,9 +16,14 @@ pub(crate) struct Data<'a> {
     pub(crate) limits: &'a Limits,
     /// Where casts are counted, if they are.
     pub(crate) tally: Option<&'a Tally>,
+    /// Who may stop what is read from them, between two steps.
+    pub(crate) control: Option<&'a Control>,
     /// How many threads make one tensor; 0 is one for every core.
     pub(crate) threads: usize,
 }
+
+/// Bytes that are read between two looks at whether the work was stopped.
+const STEP: usize = 1 << 20;
 
 impl<'a> Data<'a> {
     /// The same with its casts counted.
@@ -34,17 +40,17 @@ impl<'a> Data<'a> {
                     id: *source,
                     source: self.source(*source)?,
                     range: range.clone(),
+                    control: self.control,
                 })
             }
             Payload::Inline(bytes) => Ok(Input::Memory(bytes.clone())),
             Payload::Lazy { len, maker } => {
                 let bytes = maker.make()?;
-                match bytes.len() as u64 == *len {
-                    true => Ok(Input::Memory(bytes)),
-                    false => {
-                        let message = format!("{} bytes were made, not {len}", bytes.len());
-                        Err(Error::argument(message))
-                    }
+                if bytes.len() as u64 == *len {
+                    Ok(Input::Memory(bytes))
+                } else {
+                    let message = format!("{} bytes were made, not {len}", bytes.len());
+                    Err(Error::argument(message))
                 }
             }
             Payload::Derived { .. } => {
@@ -53,13 +59,35 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The bytes of a payload after decompression, to be entered anywhere: held whole where they are compressed.
+    /// The bytes of a payload after decompression, to be entered anywhere: held whole where they are compressed, or come
+    /// in order.
     pub(crate) fn random_access(self, payload: &Payload) -> Result<Input<'a>> {
-        if !matches!(payload, Payload::Encoded { .. }) {
+        if !matches!(payload, Payload::Encoded { .. }) && !self.is_in_order(payload) {
             return self.input(payload);
         }
         let whole = View::decoded(self, payload)?.collect(self.limits.tensor_memory)?;
         Ok(Input::Memory(whole.into()))
+    }
+
+    /// Whether the bytes of a payload are to be read from the first on.
+    pub(crate) fn is_in_order(self, payload: &Payload) -> bool {
+        let source = payload.stored().and_then(|(id, _)| self.source(id).ok());
+        source.is_some_and(Source::is_in_order)
+    }
+
+    /// The bytes of a payload, where they are in memory as they are.
+    pub(crate) fn shared(self, payload: &Payload) -> Option<Bytes> {
+        match payload {
+            Payload::Raw { source, range } => {
+                let source = self.sources.get(source.index())?;
+                let bytes = (source.is_memory()).then(|| source.read(range.clone()));
+                bytes?
+                    .ok()
+                    .filter(|bytes| bytes.len() as u64 == payload.len())
+            }
+            Payload::Inline(bytes) => Some(bytes.clone()),
+            Payload::Encoded { .. } | Payload::Lazy { .. } | Payload::Derived { .. } => None,
+        }
     }
 
     fn source(self, id: SourceId) -> Result<&'a dyn Source> {
@@ -78,6 +106,7 @@ pub(crate) enum Input<'a> {
         id: SourceId,
         source: &'a dyn Source,
         range: Range<u64>,
+        control: Option<&'a Control>,
     },
 }
 
@@ -93,11 +122,26 @@ impl Input<'_> {
     pub(crate) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match self {
             Input::Memory(bytes) => Source::read_into(bytes, at, out),
-            Input::Source { id, source, range } => {
+            Input::Source {
+                id,
+                source,
+                range,
+                control,
+            } => {
                 let from = range.start.saturating_add(at);
-                source
-                    .read_into(from, out)
-                    .map_err(|error| place(error, *id, range))
+                let read = |from, out: &mut [u8]| {
+                    let read = source.read_into(from, out);
+                    read.map_err(|error| place(error, *id, range))
+                };
+                let Some(control) = control.filter(|_| !source.is_memory()) else {
+                    return read(from, out);
+                };
+                let places = (from..).step_by(STEP);
+                for (out, from) in out.chunks_mut(STEP).zip(places) {
+                    control.check()?;
+                    read(from, out)?;
+                }
+                Ok(())
             }
         }
     }
@@ -106,7 +150,15 @@ impl Input<'_> {
     pub(crate) fn read(&self, at: u64, len: u64) -> Result<Bytes> {
         match self {
             Input::Memory(bytes) => Source::read(bytes, at..at.saturating_add(len)),
-            Input::Source { id, source, range } => {
+            Input::Source {
+                id,
+                source,
+                range,
+                control,
+            } => {
+                if let Some(control) = control {
+                    control.check()?;
+                }
                 let from = range.start.saturating_add(at);
                 read_exactly(*source, from..from.saturating_add(len))
                     .map_err(|error| place(error, *id, range))
@@ -119,6 +171,14 @@ impl Input<'_> {
         match self {
             Input::Memory(_) => true,
             Input::Source { source, .. } => source.is_memory(),
+        }
+    }
+
+    /// Whether it is to be read from its first byte on.
+    pub(crate) fn is_in_order(&self) -> bool {
+        match self {
+            Input::Memory(_) => false,
+            Input::Source { source, .. } => source.is_in_order(),
         }
     }
 

@@ -1,5 +1,15 @@
 //! Streams a tensor from the form it is stored in to the form that is wanted, in bounded memory.
 //!
+//! Some bytes have a word, here and in the rooms behind this one, and each word has one meaning:
+//!
+//! - a **part** is stored: the values of a tensor, or its indices, where a file has them;
+//! - a **segment** is planned: what comes next in a file that will be written;
+//! - a **piece** is what one thread works on at a time, of a part or of a segment;
+//! - a **step** is how finely something can be entered or is done: a piece is a multiple of it;
+//! - a **frame** is a codec's: what is decompressed by itself.
+//!
+//! Figures are made in **chunks** of **blocks**, which do not depend on any of them: that decides about the last digits.
+//!
 //! A [`View`] is a part of a tensor in a wanted form: it knows its length, and gives its bytes piece by piece. Most views
 //! can be entered anywhere, so that several threads can work on one tensor; only a compressed stream without a table of
 //! its frames has to be read from the beginning.
@@ -23,7 +33,6 @@ mod symmetric;
 mod view;
 
 pub(crate) use crate::io::as_size;
-pub use cast::CastCounts;
 pub(crate) use cast::{Tally, is_exact, precision};
 #[cfg(feature = "npz")]
 pub(crate) use codec::Inflate;
@@ -32,8 +41,9 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
-pub(crate) use layouts::{Scatter, check as check_layout};
+pub(crate) use layouts::{Scatter, check as check_layout, in_place};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
+pub(crate) use strides::dense_order;
 #[cfg(feature = "tens")]
 pub(crate) use symmetric::Triangle;
 pub(crate) use symmetric::{NO_NEGATIVE, check_symmetry};

@@ -87,9 +87,10 @@ impl Numbers {
                 narrow.extend(codes.iter().map(value));
             }
         }
-        match self.is_wide() {
-            true => Block::Wide(&wide[..count.min(wide.len())]),
-            false => Block::Narrow(&narrow[..count.min(narrow.len())]),
+        if self.is_wide() {
+            Block::Wide(&wide[..count.min(wide.len())])
+        } else {
+            Block::Narrow(&narrow[..count.min(narrow.len())])
         }
     }
 

@@ -1,7 +1,7 @@
 //! How far apart elements are.
 
 use crate::error::Result;
-use crate::model::Order;
+use crate::model::{Order, Strides};
 use crate::prelude::*;
 use crate::transform::overflow;
 
@@ -24,4 +24,17 @@ pub(super) fn strides(shape: &[u64], order: Order) -> Result<Vec<u64>> {
         Order::RowMajor => (0..shape.len()).rev().try_for_each(&mut set)?,
     }
     Ok(strides)
+}
+
+/// The order in which elements at these distances, from the first of a storage on, are dense.
+pub(crate) fn dense_order(shape: &[u64], strides_of: &Strides) -> Option<Order> {
+    let is_dense = |order: &Order| {
+        let dense = strides(shape, *order).unwrap_or_default();
+        // How far a step goes along a dimension of one element is of no interest.
+        let mut steps = shape.iter().zip(&strides_of.steps).zip(dense);
+        steps.all(|((dim, step), dense)| *dim < 2 || *step == dense)
+    };
+    let is_plain = strides_of.offset == 0 && strides_of.steps.len() == shape.len();
+    let mut orders = [Order::RowMajor, Order::ColumnMajor].into_iter();
+    orders.find(|order| is_plain && !shape.contains(&0) && is_dense(order))
 }

@@ -35,25 +35,23 @@ fn described(dimensions: &str, more: &str) -> String {
 /// Why it is refused, as a whole or the tensor.
 fn rule(opened: tenfold::Result<Archive>) -> String {
     match opened {
-        Err(error) => error.rule(),
+        Err(error) => error.rule().to_owned(),
         Ok(archive) => {
             let tensor = archive.tensors().next().unwrap();
             tensor
                 .info()
                 .defect
                 .as_ref()
-                .map_or(String::new(), |defect| defect.rule())
+                .map_or(String::new(), |defect| defect.rule().to_owned())
         }
     }
 }
 
 fn write(archive: &Archive, own: &[(&str, &str)]) -> Vec<(String, String)> {
-    let mut options = ConvertOptions::default();
-    options.options = (own.iter())
-        .map(|&(key, value)| (key.into(), value.into()))
-        .collect();
+    let options = ConvertOptions::default().options(own.iter().copied());
     let registry = Registry::standard();
-    let conversion = ops::prepare(archive, registry.get("cc4s").unwrap(), &options).unwrap();
+    let conversion =
+        ops::Conversion::prepare(archive, registry.get("cc4s").unwrap(), &options).unwrap();
     let mut output = MemoryOutput::new();
     conversion.write_to("out.yaml", &mut output).unwrap();
     (output.into_files().into_iter())
@@ -101,7 +99,8 @@ fn tensors_of_two_types_do_not_go_into_one_set() {
     }
     let registry = Registry::standard();
     let entry = registry.get("cc4s").unwrap();
-    let conversion = ops::prepare(&builder.finish(), entry, &ConvertOptions::default()).unwrap();
+    let conversion =
+        ops::Conversion::prepare(&builder.finish(), entry, &ConvertOptions::default()).unwrap();
     let impossible = |loss: &tenfold::format::Loss| loss.effect == Effect::Impossible;
     assert!(conversion.losses.iter().any(impossible));
 }
@@ -203,7 +202,7 @@ fn a_component_that_is_not_sound_loses_only_itself() {
         Some("cc4s.scalar-type"),
         Some("cc4s.elements-missing"),
     ];
-    assert_eq!(defects, expected.map(|rule| rule.map(str::to_owned)));
+    assert_eq!(defects, expected);
     let first = archive.tensors().next().unwrap();
     assert_eq!(first.canonical().unwrap(), 2.5f64.to_le_bytes().as_slice());
     assert_eq!(first.info().metadata.get("unit"), Some(&Value::I64(1)));
@@ -264,13 +263,12 @@ fn text_reads_back_bit_by_bit() {
         let expected = archive.tensors().next().unwrap().canonical().unwrap();
         assert!(found == expected);
         // And into a real file, checked before it gets its name.
-        let mut options = ConvertOptions::default();
-        options.options = vec![("text".into(), "true".into())];
-        options.check = true;
+        let options = ConvertOptions::default().option("text", "true").check(true);
         let registry = Registry::standard();
         let path = directory.path().join("again.yaml");
         let mut output = tenfold::io::AtomicOutput::file(&path).unwrap();
-        let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
+        let conversion =
+            ops::Conversion::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
         conversion.write_to("again.yaml", &mut output).unwrap();
         let again = Archive::open(path).unwrap();
         let found = again.tensors().next().unwrap().canonical().unwrap();
@@ -302,11 +300,11 @@ fn a_nan_that_text_does_not_have_is_refused() {
     let mut builder = ArchiveBuilder::new();
     let bytes = Bytes::copy_from_slice(&0x7ff8_0000_0000_0001u64.to_le_bytes());
     builder.push("t", DType::F64, &[1], bytes).unwrap();
-    let mut options = ConvertOptions::default();
-    options.options = vec![("text".into(), "true".into())];
+    let options = ConvertOptions::default().option("text", "true");
     let registry = Registry::standard();
     let archive = builder.finish();
-    let conversion = ops::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
+    let conversion =
+        ops::Conversion::prepare(&archive, registry.get("cc4s").unwrap(), &options).unwrap();
     let mut output = MemoryOutput::new();
     let error = conversion.write_to("out.yaml", &mut output).unwrap_err();
     assert_eq!(error.rule(), "cc4s.text");

@@ -53,20 +53,17 @@ fn open(bytes: &[u8]) -> Result<Archive> {
 fn refused(bytes: &[u8]) -> String {
     match open(bytes) {
         Ok(_) => panic!("should be refused"),
-        Err(error) => error.rule(),
+        Err(error) => error.rule().to_owned(),
     }
 }
 
 fn options(version: &str) -> ConvertOptions {
-    let mut options = ConvertOptions::default();
-    options.version = Some(version.into());
-    options.check = true;
-    options
+    ConvertOptions::default().version(Some(version)).check(true)
 }
 
 fn write(archive: &Archive, options: &ConvertOptions) -> Result<Vec<u8>> {
     let registry = Registry::standard();
-    let conversion = ops::prepare(archive, registry.get("mag")?, options)?;
+    let conversion = ops::Conversion::prepare(archive, registry.get("mag")?, options)?;
     conversion.refuse_losses()?;
     let mut output = MemoryOutput::new();
     conversion.write_to("out.mag", &mut output)?;
@@ -74,7 +71,7 @@ fn write(archive: &Archive, options: &ConvertOptions) -> Result<Vec<u8>> {
 }
 
 fn content(archive: &Archive) -> [u8; 32] {
-    ops::digest(archive, 1).content.unwrap()
+    crate::support::digest(archive, 1).content.unwrap()
 }
 
 fn one_tensor(name: &str, dtype: DType, shape: &[u64]) -> ArchiveBuilder {
@@ -151,7 +148,7 @@ fn what_is_written_has_no_warning() {
             let Ok(written) = write(&archive, &options(version)) else {
                 continue;
             };
-            let findings = ops::verify(&open(&written).unwrap(), 1);
+            let findings = crate::support::verify(&open(&written).unwrap(), 1);
             let bad: Vec<_> = findings
                 .iter()
                 .filter(|finding| finding.severity > Severity::Note)
@@ -164,7 +161,7 @@ fn what_is_written_has_no_warning() {
 #[test]
 fn real_files_have_no_warning_but_the_known_ones() {
     for (name, bytes) in all_valid() {
-        let findings = ops::verify(&open(&bytes).unwrap(), 1);
+        let findings = crate::support::verify(&open(&bytes).unwrap(), 1);
         let rules: Vec<_> = findings
             .iter()
             .filter(|finding| finding.severity > Severity::Note)
@@ -193,8 +190,8 @@ fn files_of_real_writers_are_written_again_byte_for_byte() {
     ] {
         let bytes = valid(name);
         let archive = open(&bytes).unwrap();
-        let mut options = options(archive.version());
-        options.timestamp = u64::from_le_bytes(bytes[8..16].try_into().unwrap());
+        let options = options(archive.version())
+            .timestamp(u64::from_le_bytes(bytes[8..16].try_into().unwrap()));
         assert_eq!(write(&archive, &options).unwrap(), bytes, "{name}");
     }
     for (name, bytes) in all_valid() {
@@ -285,11 +282,7 @@ fn the_matching_reading_of_the_checksum_is_named() {
 
 #[test]
 fn the_reading_of_the_checksum_that_is_written_can_be_chosen() {
-    let with = |word: &str, version: &str| {
-        let mut options = options(version);
-        options.options = vec![("checksum".into(), word.into())];
-        options
-    };
+    let with = |word: &str, version: &str| options(version).option("checksum", word);
     // Each of these was made with one of them.
     for (word, name) in [
         ("crc32c-behind", "spec_all_dtypes"),
@@ -343,7 +336,7 @@ fn a_wrong_checksum_is_a_warning_for_those_who_ask_for_it() {
             Bytes::from(fs::read(fixtures("reject").join(name).with_extension("mag")).unwrap());
         let error = open(&bytes).err().unwrap();
         assert_eq!(
-            (error.kind(), error.rule().as_str()),
+            (error.kind(), error.rule()),
             (ErrorKind::Mismatch, "mag.checksum"),
             "{name}"
         );
@@ -592,11 +585,12 @@ fn fields_that_are_not_known_are_kept_or_named_as_lost() {
 
     let registry = Registry::standard();
     let older = options("snapshot-0.2.0");
-    let conversion = ops::prepare(&archive, registry.get("mag").unwrap(), &older).unwrap();
+    let conversion =
+        ops::Conversion::prepare(&archive, registry.get("mag").unwrap(), &older).unwrap();
     let lost: Vec<_> = conversion
         .losses
         .iter()
-        .map(|loss| loss.what.as_str())
+        .map(|loss| loss.what.to_string())
         .collect();
     assert_eq!(lost, ["metadata \"mag.fields\"", "mag \"extra\""]);
 }
@@ -634,8 +628,7 @@ fn metadata_is_held_exactly_or_not_at_all() {
             write(&archive, &options(version)).err().unwrap().kind(),
             ErrorKind::Lossy
         );
-        let mut changed = options(version);
-        changed.allow = Effect::Changed;
+        let changed = options(version).allow(Effect::Changed);
         let back = open(&write(&archive, &changed).unwrap()).unwrap();
         assert_eq!(back.metadata().get("flag"), Some(&Value::I64(1)));
         assert_eq!(back.metadata().get("small"), Some(&Value::I64(7)));
@@ -652,7 +645,7 @@ fn metadata_is_held_exactly_or_not_at_all() {
     );
     // Without a version that is asked for, the one that holds everything is taken.
     let registry = Registry::standard();
-    let conversion = ops::prepare(
+    let conversion = ops::Conversion::prepare(
         &archive,
         registry.get("mag").unwrap(),
         &ConvertOptions::default(),
@@ -780,7 +773,7 @@ fn every_rule_that_files_are_refused_under_is_on_the_page() {
         if path.extension().is_some_and(|extension| extension == "mag") {
             let rule = match Archive::open(&path) {
                 Ok(_) => panic!("{} should be refused", path.display()),
-                Err(error) => error.rule(),
+                Err(error) => error.rule().to_owned(),
             };
             if rule.starts_with("mag.") {
                 assert!(page.contains(&format!("| `{rule}` |")), "{rule}");

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tenfold::format::{Effect, Registry, Severity};
 use tenfold::io::{AtomicOutput, MemoryOutput};
 use tenfold::model::{DType, DigestKind, Payload};
-use tenfold::ops::{ConvertOptions, prepare, verify};
-use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
+use tenfold::ops::{Conversion, ConvertOptions};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, Hint, OpenOptions, Result};
 
 fn fixture(name: &str) -> PathBuf {
     let folder = name.rsplit_once('.').unwrap().1;
@@ -33,13 +33,9 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn options(pairs: &[(&str, &str)]) -> ConvertOptions {
-    let mut options = ConvertOptions::default();
-    options.options = pairs
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect();
-    options.allow = Effect::Dropped;
-    options
+    ConvertOptions::default()
+        .options(pairs.iter().copied())
+        .allow(Effect::Dropped)
 }
 
 fn write(
@@ -49,7 +45,8 @@ fn write(
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut out = MemoryOutput::new();
     let name = format!("written.{format}");
-    prepare(from, Registry::standard().get(format)?, options)?.write_to(&name, &mut out)?;
+    Conversion::prepare(from, Registry::standard().get(format)?, options)?
+        .write_to(&name, &mut out)?;
     Ok(out.into_files())
 }
 
@@ -156,13 +153,12 @@ fn a_file_and_a_stream_get_the_same_bytes() {
     {
         let streamed = write(&from, "npz", &options).unwrap();
         for threads in [1, 3] {
-            let mut options = options.clone();
-            options.execute.threads = threads;
+            let options = options.clone().work(tenfold::Work::new().threads(threads));
             let path = directory.path().join(format!("{n}-{threads}.npz"));
             let format = *Registry::standard().get("npz").unwrap();
             let mut out = AtomicOutput::file(&path).unwrap();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            prepare(&from, &format, &options)
+            Conversion::prepare(&from, &format, &options)
                 .unwrap()
                 .write_to(&name, &mut out)
                 .unwrap();
@@ -191,7 +187,7 @@ fn deflated_arrays_come_back_and_stay_deflated() {
     // What is empty is not made smaller.
     assert_eq!(deflated(&archive), 3);
     same_content(&from, &archive);
-    let errors = verify(&archive, 1)
+    let errors = crate::support::verify(&archive, 1)
         .into_iter()
         .filter(|finding| finding.severity != Severity::Note);
     assert_eq!(errors.count(), 0);
@@ -216,7 +212,7 @@ fn a_wrong_checksum_names_the_tensor() {
     let archive = OpenOptions::new()
         .open(fixture("crc_mismatch.npz"))
         .unwrap();
-    let findings = verify(&archive, 1);
+    let findings = crate::support::verify(&archive, 1);
     let error = findings
         .iter()
         .find(|finding| finding.severity == Severity::Error)
@@ -257,7 +253,7 @@ fn a_changed_byte_anywhere_in_a_member_is_noticed() {
             let Ok(archive) = Archive::from_bytes(damaged) else {
                 continue;
             };
-            let findings = verify(&archive, 1);
+            let findings = crate::support::verify(&archive, 1);
             let is_error = |finding: &tenfold::format::Finding| finding.severity == Severity::Error;
             if !findings.iter().any(is_error) {
                 let content = archive.tensor("a").unwrap().canonical().unwrap();
@@ -278,16 +274,17 @@ fn a_changed_byte_anywhere_in_a_member_is_noticed() {
 
 #[test]
 fn bytes_without_a_type_are_what_the_user_says() {
-    for (name, dtype, hint) in [
-        ("v1_descr_void_1.npy", DType::F8_E4M3, "--assume"),
+    for (name, dtype, guess) in [
+        ("v1_descr_void_1.npy", DType::F8_E4M3, "8-bit floats"),
         ("void_2.npy", DType::BF16, "bfloat16"),
     ] {
         let error = OpenOptions::new().open(fixture(name)).err().unwrap();
         assert_eq!(
-            (error.rule().as_str(), error.kind()),
+            (error.rule(), error.kind()),
             ("npy.void", ErrorKind::Unsupported)
         );
-        assert!(error.message().contains(hint), "{error}");
+        assert!(error.message().contains(guess), "{error}");
+        assert_eq!(error.hints(), [Hint::Assume(Some(dtype))]);
         let archive = OpenOptions::new()
             .assume_dtype(Some(dtype))
             .open(fixture(name))
@@ -360,11 +357,12 @@ fn members_that_are_left_out_are_a_loss() {
         let archive = Archive::open(fixture(name)).unwrap();
         for format in ["npz", "safetensors"] {
             let entry = *Registry::standard().get(format).unwrap();
-            let conversion = prepare(&archive, &entry, &ConvertOptions::default()).unwrap();
+            let conversion =
+                Conversion::prepare(&archive, &entry, &ConvertOptions::default()).unwrap();
             let dropped = conversion.losses.iter();
             let dropped: Vec<_> = dropped
                 .filter(|loss| loss.effect == Effect::Dropped)
-                .map(|loss| loss.what.clone())
+                .map(|loss| loss.what.to_string())
                 .collect();
             let expected: Vec<_> = lost.iter().map(|name| format!("npz {name:?}")).collect();
             assert_eq!(dropped, expected, "{name}");
@@ -436,7 +434,7 @@ fn types_that_numpy_has_no_name_for_are_reported_or_refused() {
     for format in ["npy", "npz"] {
         let entry = *Registry::standard().get(format).unwrap();
         for (dtype, told) in [(DType::BF16, "<V2"), (DType::F8_E5M2, "does not load")] {
-            let conversion = prepare(&of(dtype), &entry, &careful).unwrap();
+            let conversion = Conversion::prepare(&of(dtype), &entry, &careful).unwrap();
             assert_eq!(conversion.losses.len(), 1);
             assert!(
                 conversion.losses[0].why.contains(told),
@@ -448,15 +446,13 @@ fn types_that_numpy_has_no_name_for_are_reported_or_refused() {
             assert_eq!(back.tensors().next().unwrap().info().dtype, dtype);
         }
         assert!(
-            prepare(&of(DType::F32), &entry, &careful)
+            Conversion::prepare(&of(DType::F32), &entry, &careful)
                 .unwrap()
                 .losses
                 .is_empty()
         );
         let error = write(&of(DType::F8_E4M3), format, &careful).unwrap_err();
-        assert!(
-            error.message().contains("f8_e4m3") && error.message().contains("--cast"),
-            "{error}"
-        );
+        assert!(error.message().contains("f8_e4m3"), "{error}");
+        assert!(error.hints().contains(&Hint::Cast(None)), "{error}");
     }
 }

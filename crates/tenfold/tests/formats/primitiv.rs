@@ -12,7 +12,7 @@ use tenfold::format::{Effect, Registry, Severity};
 use tenfold::io::{Limits, MemoryOutput};
 use tenfold::model::{DType, Layout, Value};
 use tenfold::ops::{self, ConvertOptions};
-use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, Hint, OpenOptions, Result};
 
 fn fixtures(kind: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -43,16 +43,14 @@ fn all_valid() -> Vec<(String, PathBuf, Json)> {
 }
 
 fn options(own: &[(&str, &str)]) -> ConvertOptions {
-    let mut options = ConvertOptions::default();
-    let own = own.iter().map(|&(key, value)| (key.into(), value.into()));
-    options.options = own.collect();
-    options.check = true;
-    options
+    ConvertOptions::new()
+        .options(own.iter().copied())
+        .check(true)
 }
 
 fn write_as(archive: &Archive, to: &str, name: &str, options: &ConvertOptions) -> Result<Vec<u8>> {
     let registry = Registry::standard();
-    let conversion = ops::prepare(archive, registry.get(to)?, options)?;
+    let conversion = ops::Conversion::prepare(archive, registry.get(to)?, options)?;
     let mut output = MemoryOutput::new();
     conversion.write_to(name, &mut output)?;
     Ok(output.into_files().remove(name).unwrap())
@@ -158,8 +156,7 @@ fn files_survive_the_way_through_ztensor_2() {
     for (stem, path, _) in all_valid() {
         let name = format!("{stem}.primitiv");
         let original = Archive::open(&path).unwrap();
-        let mut to_zt = options(&[]);
-        to_zt.version = Some("2".into());
+        let to_zt = options(&[]).version(Some("2"));
         let between = match write_as(&original, "ztensor", "between.zt", &to_zt) {
             Ok(bytes) => Archive::from_bytes(bytes).unwrap(),
             // It takes no empty names, and none of more than 1024 bytes.
@@ -177,7 +174,7 @@ fn files_survive_the_way_through_ztensor_2() {
 #[test]
 fn leaving_out_what_the_name_says_too_is_no_loss() {
     let original = Archive::open(valid("model_nested_stats")).unwrap();
-    let conversion = ops::prepare(
+    let conversion = ops::Conversion::prepare(
         &original,
         Registry::standard().get("mag").unwrap(),
         &options(&[]),
@@ -309,7 +306,18 @@ fn statistics_are_kept_dropped_and_taken_out() {
         fs::read(valid("model_nested_stats_dropped")).unwrap()
     );
     let statistic = model.select(|tensor| tensor.name == "out@MomentumSGD.m");
-    assert!(refusal(&statistic, &[]).contains("-O stats=drop"));
+    let error = write(&statistic, &[]).map(drop).unwrap_err();
+    let drop_stats = |hint: &Hint| {
+        matches!(
+            hint,
+            Hint::FormatOption {
+                key: "stats",
+                value: "drop",
+                ..
+            }
+        )
+    };
+    assert!(error.hints().iter().any(drop_stats), "{error}");
     let tensor = rewrite(&statistic, &[("kind", "tensor")]);
     assert_eq!(
         (data_type(&tensor), names(&tensor)),
@@ -400,7 +408,7 @@ fn metadata_without_a_place_is_a_loss_that_is_told() {
     builder.metadata().push("epoch", Value::U32(3));
     builder.metadata().push("batch", Value::U32(32));
     let archive = builder.finish();
-    let conversion = ops::prepare(
+    let conversion = ops::Conversion::prepare(
         &archive,
         Registry::standard().get("primitiv").unwrap(),
         &options(&[]),
@@ -410,7 +418,7 @@ fn metadata_without_a_place_is_a_loss_that_is_told() {
         .losses
         .iter()
         .filter(|loss| loss.effect == Effect::Dropped);
-    let mut dropped: Vec<_> = dropped.map(|loss| loss.what.as_str()).collect();
+    let mut dropped: Vec<_> = dropped.map(|loss| loss.what.to_string()).collect();
     dropped.sort();
     assert_eq!(dropped, ["metadata \"batch\"", "metadata \"epoch\""]);
     assert!(conversion.refuse_losses().is_err());
@@ -420,8 +428,7 @@ fn metadata_without_a_place_is_a_loss_that_is_told() {
 fn a_batch_that_a_value_cannot_have_becomes_a_dimension() {
     let tensor = Archive::open(valid("tensor_batched")).unwrap();
     assert!(refusal(&tensor, &[("kind", "parameter")]).contains("metadata"));
-    let mut options = options(&[("kind", "parameter")]);
-    options.allow = Effect::Dropped;
+    let options = options(&[("kind", "parameter")]).allow(Effect::Dropped);
     let bytes = write_as(&tensor, "primitiv", "p.primitiv", &options).unwrap();
     let parameter = open(bytes, "p.primitiv").unwrap();
     let info = parameter.tensor("p").unwrap().info();
@@ -455,11 +462,10 @@ fn other_types_are_refused_unless_cast() {
         .push("a", DType::U8, &[2, 2], Bytes::from_static(&[1, 2, 3, 4]))
         .unwrap();
     let archive = builder.finish();
-    let message = refusal(&archive, &[]);
-    assert!(
-        message.contains("dtype u8") && message.contains("--cast"),
-        "{message}"
-    );
+    let error = write(&archive, &[]).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lossy, "{error}");
+    assert!(error.message().contains("dtype u8"), "{error}");
+    assert_eq!(error.hints().first(), Some(&Hint::Cast(None)), "{error}");
     let model = rewrite(&ops::cast(&archive, |_| Some(DType::F32)).unwrap(), &[]);
     assert_eq!(
         model.tensor("a").unwrap().typed::<f32>().unwrap().to_vec(),
@@ -598,10 +604,10 @@ fn limits_hold_for_names_and_keys() {
         let result = OpenOptions::new()
             .limits(limits)
             .read(Arc::new(Bytes::from(bytes)), None);
-        result.map(drop).unwrap_err().rule()
+        result.map(drop).unwrap_err().rule().to_owned()
     };
     let long = fs::read(valid("model_long_name")).unwrap();
-    let small = Limits::default().with_header_bytes(64);
+    let small = Limits::default().header_bytes(64);
     assert_eq!(open(long, small), "primitiv.limit");
     let mut deep = b"\xce\0\0\0\0\xce\0\0\0\x01\xce\0\0\x03\0\xce\0\0\0\x01\xdc\xff\xff".to_vec();
     deep.resize(deep.len() + 65535, 0xa0);
@@ -632,7 +638,8 @@ fn every_rule_that_files_are_refused_under_is_on_the_page() {
             .extension()
             .is_some_and(|extension| extension == "primitiv")
         {
-            let rule = Archive::open(&path).map(drop).unwrap_err().rule();
+            let error = Archive::open(&path).map(drop).unwrap_err();
+            let rule = error.rule();
             if rule.starts_with("primitiv.") {
                 assert!(page.contains(&format!("| `{rule}` |")), "{rule}");
             }
@@ -648,7 +655,7 @@ fn a_batch_is_a_note() {
         ("tensor_matrix", ""),
     ] {
         let archive = Archive::open(valid(name)).unwrap();
-        let notes: Vec<_> = ops::verify(&archive, 1)
+        let notes: Vec<_> = crate::support::verify(&archive, 1)
             .into_iter()
             .filter(|finding| finding.rule == "primitiv.batch")
             .map(|finding| (finding.severity, finding.message))
@@ -671,6 +678,6 @@ fn a_copy_of_a_parameter_under_another_name_is_equal() {
     assert!(found.is_equal(), "{found:?}");
     assert_eq!(found.equal, a.tensors().len());
     // The content counts names.
-    let content = |archive: &Archive| ops::digest(archive, 1).content.unwrap();
+    let content = |archive: &Archive| crate::support::digest(archive, 1).content.unwrap();
     assert_ne!(content(&a), content(&b));
 }

@@ -10,11 +10,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tenfold::format::{Registry, Severity};
-use tenfold::io::{AtomicOutput, MemoryOutput};
+use tenfold::io::{self, AtomicOutput, MemoryOutput};
 use tenfold::model::{DType, SourceId, Value};
-use tenfold::ops::{self, ConvertOptions, Shards};
+use tenfold::ops::{self, Conflicts, Conversion, ConvertOptions, Shards};
 use tenfold::{Archive, ArchiveBuilder, Bytes, Error, ErrorKind, OpenOptions, Result};
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -76,10 +78,11 @@ fn write(
     shard_size: Option<u64>,
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let registry = Registry::standard();
-    let mut options = ConvertOptions::default();
-    options.shards = shard_size.map(Shards::Size);
-    options.check = true;
-    let conversion = ops::prepare(archive, registry.get("safetensors").unwrap(), &options)?;
+    let options = ConvertOptions::default()
+        .shards(shard_size.map(Shards::Size))
+        .check(true);
+    let conversion =
+        ops::Conversion::prepare(archive, registry.get("safetensors").unwrap(), &options)?;
     let expected = conversion.file_names(name)?;
     let mut out = MemoryOutput::new();
     let report = conversion.write_to(name, &mut out)?;
@@ -89,7 +92,7 @@ fn write(
 }
 
 fn content(archive: &Archive) -> [u8; 32] {
-    ops::digest(archive, 1).content.unwrap()
+    crate::support::digest(archive, 1).content.unwrap()
 }
 
 #[test]
@@ -138,9 +141,11 @@ fn a_directory_without_an_index_and_a_list_of_files_are_one_archive() {
         let name = format!("model-0000{n}-of-00003.safetensors");
         Archive::open(directory.path().join(name)).unwrap()
     };
-    let list = ops::join(&[shard(3), shard(1), shard(2)], false).unwrap();
+    let list = ops::merge(&[shard(3), shard(1), shard(2)], Conflicts::Refuse)
+        .unwrap()
+        .archive;
     assert_eq!(content(&list), whole);
-    assert!(ops::join(&[shard(3), shard(1), shard(3)], false).is_err());
+    assert!(ops::merge(&[shard(3), shard(1), shard(3)], Conflicts::Refuse).is_err());
 }
 
 #[test]
@@ -385,11 +390,10 @@ fn files_appear_together_and_the_index_last() {
     let registry = Registry::standard();
     let entry = registry.get("safetensors").unwrap();
     let convert = |force| {
-        let mut options = ConvertOptions::default();
-        options.shards = Some(Shards::Size(3200));
+        let options = ConvertOptions::default().shards(Some(Shards::Size(3200)));
         let output = AtomicOutput::file(directory.path().join("out.safetensors"));
         let mut output = output.unwrap().sync(false).force(force);
-        let conversion = ops::prepare(&whole, entry, &options).unwrap();
+        let conversion = ops::Conversion::prepare(&whole, entry, &options).unwrap();
         conversion.write_to("out.safetensors", &mut output)
     };
     convert(false).unwrap();
@@ -411,14 +415,14 @@ fn formats_without_an_index_get_numbered_files() {
     let registry = Registry::standard();
     let mut options = ConvertOptions::default();
     // Less than any tensor has: each gets a file.
-    options.shards = Some(Shards::Size(1));
+    options = options.shards(Some(Shards::Size(1)));
     let without_index = registry.entries().iter().filter(|entry| {
         let shards = |codec: &&dyn tenfold::format::Format| !codec.writes_shards();
         entry.codec.as_ref().is_some_and(shards) && !entry.spec.writes.is_empty()
     });
     let mut tried = 0;
     for entry in without_index {
-        let conversion = ops::prepare(&whole, entry, &options).unwrap();
+        let conversion = ops::Conversion::prepare(&whole, entry, &options).unwrap();
         if conversion.refuse_losses().is_err() {
             continue;
         }
@@ -430,4 +434,72 @@ fn formats_without_an_index_get_numbered_files() {
         tried += 1;
     }
     assert!(tried > 0);
+}
+
+/// A directory whose files can be opened by their names and not be listed, as on a plain web server.
+struct Unlisted(io::DirectorySiblings, AtomicUsize);
+
+impl io::Siblings for Unlisted {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn io::Source>> {
+        self.0.open(name)
+    }
+
+    fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn io::Source>>> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.open_all(names)
+    }
+}
+
+#[test]
+fn shards_that_cannot_be_listed_are_opened_at_once() {
+    let index = fixture().join(INDEX);
+    let beside = Unlisted(io::DirectorySiblings::of(&index), AtomicUsize::new(0));
+    let source = Arc::new(io::FileSource::open(&index).unwrap());
+    let archive = OpenOptions::new().read_beside(source, Some(INDEX), &beside);
+    let archive = archive.unwrap();
+    assert_eq!(content(&archive), content(&Archive::open(index).unwrap()));
+    assert_eq!(beside.1.load(Relaxed), 1);
+}
+
+/// Takes bytes, and says only at the end that they were lost.
+struct Late;
+
+impl io::Sink for Late {
+    fn write(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        Err(Error::argument("the last bytes were not sent"))
+    }
+}
+
+impl io::Output for Late {
+    fn create(&mut self, _: &str, _: Option<u64>) -> Result<Box<dyn io::Sink + '_>> {
+        Ok(Box::new(Late))
+    }
+
+    fn written(&self, _: &str) -> Result<Option<Arc<dyn io::Source>>> {
+        Ok(None)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        panic!("what was not written whole is committed")
+    }
+}
+
+#[test]
+fn what_goes_wrong_behind_the_last_byte_is_an_error() {
+    let archive = Archive::open(fixture().join(INDEX)).unwrap();
+    let registry = Registry::standard();
+    let target = registry.get("safetensors").unwrap();
+    let conversion = Conversion::prepare(&archive, target, &ConvertOptions::default()).unwrap();
+    let error = conversion
+        .write_to("one.safetensors", &mut Late)
+        .unwrap_err();
+    assert!(error.message().contains("not sent"), "{error}");
 }

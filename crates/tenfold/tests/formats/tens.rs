@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenfold::format::{Effect, Registry, Severity};
+use tenfold::format::{Effect, Lost, Registry, Severity};
 use tenfold::io::{Limits, MemoryOutput, Source};
 use tenfold::model::{DType, Layout, Operation, Symmetry, TensorInfo, Value};
 use tenfold::ops::{self, ConvertOptions, Sparse};
-use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, Hint, OpenOptions, Result};
 
 fn fixture(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tens/valid");
@@ -63,19 +63,15 @@ fn elsewhere(bytes: &[u8]) -> Archive {
 }
 
 fn options(keys: &[(&str, &str)]) -> ConvertOptions {
-    let mut options = ConvertOptions::default();
-    options.allow = Effect::Dropped;
-    options.options = keys
-        .iter()
-        .map(|&(key, value)| (key.into(), value.into()))
-        .collect();
-    options
+    ConvertOptions::new()
+        .allow(Effect::Dropped)
+        .options(keys.iter().copied())
 }
 
 fn convert(from: &Archive, to: &str, options: &ConvertOptions) -> Result<Vec<u8>> {
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
-    ops::prepare(from, registry.get(to)?, options)?.write_to("value.out", &mut out)?;
+    ops::Conversion::prepare(from, registry.get(to)?, options)?.write_to("value.out", &mut out)?;
     Ok(out.into_files().remove("value.out").unwrap())
 }
 
@@ -130,7 +126,7 @@ fn single_elements_of_every_storage_are_those_of_the_dense_tensor() {
             {
                 assert_eq!(tensor.element(index).unwrap(), expected, "{name} {index:?}");
             }
-            let outside: Vec<u64> = tensor.info().shape.clone();
+            let outside = tensor.info().shape.to_vec();
             let error = tensor
                 .element(&[outside.as_slice(), &[1]].concat())
                 .unwrap_err();
@@ -178,21 +174,22 @@ fn unknown_chunks_go_into_the_new_file_byte_by_byte() {
             let again = convert(&archive, "tens", &ConvertOptions::default()).unwrap();
             assert_eq!(again, bytes, "{name}");
         }
-        let mut strict = options(&[]);
-        strict.allow = Effect::Changed;
+        let mut strict = options(&[]).allow(Effect::Changed);
         let registry = Registry::standard();
         let archive = open(&bytes);
-        let refused = ops::prepare(&archive, registry.get("mag").unwrap(), &strict).unwrap();
+        let refused =
+            ops::Conversion::prepare(&archive, registry.get("mag").unwrap(), &strict).unwrap();
         assert!(
             refused
                 .losses
                 .iter()
-                .any(|loss| loss.what.starts_with("tens ")),
+                .any(|loss| matches!(loss.what, Lost::Kept { format: "tens", .. })),
             "{name}: {:?}",
             refused.losses
         );
-        strict.version = Some("0.9".into());
-        let refused = ops::prepare(&archive, registry.get("tens").unwrap(), &strict).unwrap();
+        strict = strict.version(Some("0.9"));
+        let refused =
+            ops::Conversion::prepare(&archive, registry.get("tens").unwrap(), &strict).unwrap();
         assert!(
             refused
                 .losses
@@ -247,7 +244,7 @@ fn symmetries_are_found_and_packed() {
             assert_eq!(info(&packed).parts[0].payload.len(), stored, "{pack}");
             assert_eq!(canonical(&packed), canonical(archive), "{pack}");
             assert!(
-                ops::verify(&packed, 1)
+                crate::support::verify(&packed, 1)
                     .iter()
                     .all(|finding| finding.severity == Severity::Note)
             );
@@ -280,7 +277,7 @@ fn zeros_of_the_other_sign_do_not_hinder_packing_and_are_told() {
     });
     let registry = Registry::standard();
     let mut out = MemoryOutput::new();
-    let conversion = ops::prepare(
+    let conversion = ops::Conversion::prepare(
         &archive,
         registry.get("tens").unwrap(),
         &options(&[("pack", "auto")]),
@@ -397,10 +394,8 @@ fn integers_can_be_written_big_endian() {
 
 #[test]
 fn lists_of_entries_are_written_without_zeros_and_kept_in_other_formats() {
-    let mut sparse = options(&[]);
-    sparse.sparse = Sparse::All;
-    let mut keep = options(&[]);
-    keep.sparse = Sparse::Keep;
+    let sparse = options(&[]).sparse(Sparse::All);
+    let keep = options(&[]).sparse(Sparse::Keep);
     let dense = matrix(DType::F32, 6, |i, j| {
         let value = if (i + 2 * j) % 5 == 0 {
             number(i) - 2.0
@@ -414,7 +409,7 @@ fn lists_of_entries_are_written_without_zeros_and_kept_in_other_formats() {
         .filter(|bytes| *bytes != [0; 4])
         .count() as u64;
     let table = open(&convert(&dense, "tens", &sparse).unwrap());
-    assert!(matches!(info(&table).layout, Layout::Pairs { nnz, .. } if nnz == count));
+    assert!(matches!(info(&table).layout, Layout::Pairs(ref pairs) if pairs.nnz == count));
     assert_eq!(canonical(&table), canonical(&dense));
 
     let coordinates = open(&convert(&table, "ztensor", &keep).unwrap());
@@ -423,7 +418,7 @@ fn lists_of_entries_are_written_without_zeros_and_kept_in_other_formats() {
     let straight = open(&convert(&dense, "ztensor", &sparse).unwrap());
     assert_eq!(info(&straight).layout, Layout::Coo { nnz: count });
     let back = open(&convert(&coordinates, "tens", &keep).unwrap());
-    assert!(matches!(info(&back).layout, Layout::Pairs { nnz, .. } if nnz == count));
+    assert!(matches!(info(&back).layout, Layout::Pairs(ref pairs) if pairs.nnz == count));
     assert_eq!(canonical(&back), canonical(&dense));
     let filled = open(&convert(&table, "ztensor", &options(&[])).unwrap());
     assert!(info(&filled).layout.is_dense());
@@ -497,15 +492,18 @@ fn a_few_bytes_that_describe_a_giant_are_listed_and_not_expanded() {
     let giant = open(&crowd(62, 2, 0x1555_5555, false));
     assert_eq!(info(&giant).dense_len(), Some(1 << 62));
     assert!(
-        ops::verify(&giant, 1)
+        crate::support::verify(&giant, 1)
             .iter()
             .all(|finding| finding.severity == Severity::Note)
     );
     let error = convert(&giant, "ztensor", &options(&[])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lossy);
-    assert!(error.message().contains("--max-dense"), "{error}");
-    let mut keep = options(&[]);
-    keep.sparse = Sparse::Keep;
+    let raise = Hint::RaiseLimit {
+        name: "dense_bytes",
+        needed: Some(1 << 62),
+    };
+    assert_eq!(error.hints().get(..2), Some(&[raise, Hint::KeepSparse][..]));
+    let keep = options(&[]).sparse(Sparse::Keep);
     let coordinates = open(&convert(&giant, "ztensor", &keep).unwrap());
     assert_eq!(info(&coordinates).layout, Layout::Coo { nnz: 1 });
     let again = convert(&giant, "tens", &options(&[])).unwrap();
@@ -513,7 +511,7 @@ fn a_few_bytes_that_describe_a_giant_are_listed_and_not_expanded() {
 
     // An entry that stands for 10^17 others: listed, looked up, and not completed.
     let crowded = open(&crowd(62, 2, 0x1555_5555, true));
-    let findings = ops::verify(&crowded, 1);
+    let findings = crate::support::verify(&crowded, 1);
     assert!(
         findings
             .iter()
@@ -526,7 +524,7 @@ fn a_few_bytes_that_describe_a_giant_are_listed_and_not_expanded() {
             .any(|finding| finding.rule == "tens.symmetry"),
         "{findings:?}"
     );
-    let small = OpenOptions::new().limits(Limits::default().with_tensor_memory(1 << 20));
+    let small = OpenOptions::new().limits(Limits::default().tensor_memory(1 << 20));
     let crowded = small
         .read(Arc::new(Bytes::from(crowd(20, 2, 0x3ff, true))), None)
         .unwrap();
@@ -537,7 +535,7 @@ fn a_few_bytes_that_describe_a_giant_are_listed_and_not_expanded() {
 #[test]
 fn the_dense_limit_can_be_raised_and_lowered() {
     let bytes = fixture("ix_f64");
-    let small = OpenOptions::new().limits(Limits::default().with_dense_bytes(8));
+    let small = OpenOptions::new().limits(Limits::default().dense_bytes(8));
     let archive = small.read(Arc::new(Bytes::from(bytes)), None).unwrap();
     let error = archive.tensors().next().unwrap().canonical().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
@@ -560,7 +558,7 @@ fn a_length_of_0_makes_all_others_harmless() {
     let archive = open(&file);
     assert_eq!(canonical(&archive).len(), 0);
     assert!(
-        ops::verify(&archive, 1)
+        crate::support::verify(&archive, 1)
             .iter()
             .all(|finding| finding.severity == Severity::Note)
     );
@@ -573,7 +571,7 @@ fn a_length_of_0_makes_all_others_harmless() {
 #[test]
 fn claims_that_the_elements_do_not_keep_are_warnings() {
     let warned = |name: &str| {
-        let findings = ops::verify(&open(&fixture(name)), 1);
+        let findings = crate::support::verify(&open(&fixture(name)), 1);
         let warnings = findings
             .iter()
             .filter(|finding| finding.severity == Severity::Warning);
@@ -601,7 +599,7 @@ fn claims_that_the_elements_do_not_keep_are_warnings() {
         .start;
     let at = usize::try_from(data).unwrap() + 8;
     bytes[at..at + 8].copy_from_slice(&1.5f64.to_le_bytes());
-    let findings = ops::verify(&open(&bytes), 1);
+    let findings = crate::support::verify(&open(&bytes), 1);
     assert!(
         findings
             .iter()
@@ -617,8 +615,7 @@ fn claims_that_the_elements_do_not_keep_are_warnings() {
 
 #[test]
 fn what_a_file_of_cc4s_can_hold_goes_into_version_0_9() {
-    let mut old = options(&[]);
-    old.version = Some("0.9".into());
+    let old = options(&[]).version(Some("0.9"));
     let mut before = fixture("v09_complex_f64");
     for dimension in before[32..56].chunks_mut(8) {
         // What cc4s left there from its memory.
@@ -666,7 +663,7 @@ fn names_and_symmetries_survive_a_way_through_ztensor() {
 #[test]
 fn what_a_verification_warns_of_is_named() {
     let warnings = |name: &str| -> Vec<_> {
-        let findings = ops::verify(&open(&fixture(name)), 1);
+        let findings = crate::support::verify(&open(&fixture(name)), 1);
         assert!(
             findings
                 .iter()

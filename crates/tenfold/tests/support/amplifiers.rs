@@ -8,8 +8,10 @@ use super::memory::on_this_thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use tenfold::documents::ShownMetadata;
 use tenfold::io::Source;
-use tenfold::{Archive, Bytes, OpenOptions, Result, ops};
+use tenfold::model::Metadata;
+use tenfold::{Archive, Bytes, Error, OpenOptions, Result};
 
 /// A kind of file.
 pub struct Amplifier {
@@ -50,14 +52,14 @@ pub fn measure(bytes: &Bytes, name: &str) -> (usize, usize, Result<()>) {
 /// Loads metadata, prints it, and looks at it again.
 pub fn use_metadata(archive: &Archive) -> Result<()> {
     let metadata = archive.load_metadata()?;
-    let mut len = 0;
-    let mut count = |piece: &str| {
-        len += piece.len();
-        Ok::<_, tenfold::Error>(())
+    let print = |metadata: &Metadata| {
+        let document = ShownMetadata::new(metadata, true);
+        let printed = serde_json::to_writer(std::io::sink(), &document);
+        printed.map_err(|cause| Error::argument(cause.to_string()))
     };
-    ops::write_metadata_json(&metadata, &mut count)?;
+    print(&metadata)?;
     for tensor in archive.tensors() {
-        ops::write_metadata_json(&tensor.info().metadata, &mut count)?;
+        print(&tensor.info().metadata)?;
     }
     Ok(())
 }
@@ -127,9 +129,10 @@ fn key(n: usize) -> String {
     // Without quotes, backslashes and what a path could not have.
     const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let base = DIGITS.len();
-    let (width, mut rest) = match n < base.pow(3) {
-        true => (3, n),
-        false => (4, n - base.pow(3)),
+    let (width, mut rest) = if n < base.pow(3) {
+        (3, n)
+    } else {
+        (4, n - base.pow(3))
     };
     let mut text = vec![b'0'; width];
     for digit in text.iter_mut().rev() {
@@ -448,7 +451,10 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
             ("encoding", text("raw")),
         ]);
         let count = len / 5;
-        let custom = (0..count).map(|n| [&text(&key(n))[..], b"\x00"].concat());
+        let custom = (0..).map(key).filter(|key| key != "name" && key != "size");
+        let custom = custom
+            .take(count)
+            .map(|key| [&text(&key)[..], b"\x00"].concat());
         let custom = custom.collect::<Vec<_>>().concat();
         ztensor_01(&[&[0x81][..], &head(5, count + 6), &fields[1..], &custom].concat())
     });
@@ -984,9 +990,10 @@ fn zip(len: usize, content: &[u8], name: impl Fn(usize) -> String) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for n in 0..=count {
         // An archive without an array is none of NumPy's.
-        let (name, content) = match n == count {
-            true => ("an array.npy".to_owned(), empty_array()),
-            false => (name(n), content.to_vec()),
+        let (name, content) = if n == count {
+            ("an array.npy".to_owned(), empty_array())
+        } else {
+            (name(n), content.to_vec())
         };
         let crc = if n == count { crc32(&content) } else { crc };
         let size = u32::try_from(content.len()).unwrap().to_le_bytes();

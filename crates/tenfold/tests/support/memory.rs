@@ -67,8 +67,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        took(size);
-        gave(layout.size());
+        // What shrinks stays where it is; what grows may be copied.
+        if size > layout.size() {
+            took(size);
+            gave(layout.size());
+        } else {
+            gave(layout.size() - size);
+        }
         // SAFETY: as above.
         unsafe { System.realloc(place, layout, size) }
     }

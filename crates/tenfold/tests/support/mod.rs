@@ -5,6 +5,7 @@
 // Every test binary uses a part of it, and none of them is a library.
 #![allow(dead_code, unreachable_pub)]
 
+#[cfg(feature = "serde")]
 pub mod amplifiers;
 pub mod memory;
 pub mod random;
@@ -18,8 +19,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value as Json;
 use tenfold::format::{Effect, Entry, Finding, Profile, Registry, Severity};
 use tenfold::io::{MemoryOutput, Siblings, Source};
-use tenfold::ops::{ConvertOptions, prepare};
-use tenfold::{Archive, Bytes, Error, ErrorKind, OpenOptions, Result};
+use tenfold::ops::{Conversion, ConvertOptions, DigestOptions, Digests, VerifyOptions};
+use tenfold::{Archive, Bytes, Control, Error, ErrorKind, OpenOptions, Result, Work};
 
 /// The formats that are built in.
 pub fn handled() -> Vec<Entry> {
@@ -243,14 +244,14 @@ pub enum Beside {
 }
 
 impl Siblings for Beside {
-    fn names(&self) -> Result<Vec<String>> {
-        Ok(match self {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(Some(match self {
             Beside::Directory { path, .. } => fs::read_dir(path)
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .collect(),
             Beside::Files(files) => files.keys().cloned().collect(),
-        })
+        }))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
@@ -275,29 +276,40 @@ impl Siblings for Beside {
 
 /// How a version is written on one thread, losing whatever metadata has to be lost.
 pub fn options_for(profile: &Profile) -> ConvertOptions {
-    let mut options = ConvertOptions::default();
-    options.version = Some(profile.version.to_owned());
-    options.allow = tenfold::format::Effect::Dropped;
-    options.execute.threads = 1;
-    options
+    ConvertOptions::new()
+        .version(Some(profile.version))
+        .allow(Effect::Dropped)
+        .work(Work::new().threads(1))
 }
 
 /// Whether tensors that fit by themselves do not fit together, such as one named like a prefix of another.
 pub fn is_impossible(archive: &Archive, entry: &Entry, options: &ConvertOptions) -> bool {
-    let conversion = prepare(archive, entry, options).unwrap();
+    let conversion = Conversion::prepare(archive, entry, options).unwrap();
     let mut losses = conversion.losses.iter();
     losses.any(|loss| loss.effect == Effect::Impossible)
 }
 
-/// Writes an archive to memory.
+/// Writes an archive to memory, on one thread.
 pub fn write_to_memory(
     from: &Archive,
     entry: &Entry,
     options: &ConvertOptions,
 ) -> Result<BTreeMap<String, Vec<u8>>> {
+    write_on(1, from, entry, options)
+}
+
+/// Writes an archive to memory, and does as much work as it said.
+pub fn write_on(
+    threads: usize,
+    from: &Archive,
+    entry: &Entry,
+    options: &ConvertOptions,
+) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut out = MemoryOutput::new();
-    prepare(from, entry, options)?.write_to(&file_name(entry), &mut out)?;
-    let control = &options.execute.control;
+    let control = Arc::new(Control::new());
+    let work = Work::new().threads(threads).control(control.clone());
+    let options = options.clone().work(work);
+    Conversion::prepare(from, entry, &options)?.write_to(&file_name(entry), &mut out)?;
     assert_eq!(
         control.done(),
         control.total(),
@@ -317,6 +329,17 @@ pub fn errors(findings: &[Finding]) -> Vec<&Finding> {
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
         .collect()
+}
+
+/// Everything that is worth telling of an archive.
+pub fn verify(archive: &Archive, threads: usize) -> Vec<Finding> {
+    let options = VerifyOptions::new().work(Work::new().threads(threads));
+    tenfold::ops::verify(archive, &options).unwrap().findings
+}
+
+pub fn digest(archive: &Archive, threads: usize) -> Digests {
+    let options = DigestOptions::new().work(Work::new().threads(threads));
+    tenfold::ops::digest(archive, &options).unwrap()
 }
 
 pub fn hex(bytes: &[u8]) -> String {

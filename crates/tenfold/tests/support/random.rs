@@ -1,7 +1,5 @@
 //! Random archives that fit what a version of a format can hold.
 
-use std::sync::Arc;
-
 use tenfold::format::{Capabilities, Checksums, Compression, Effect, Fit, Profile, adapt};
 use tenfold::model::{
     DType, Endian, Lanes, Layout, Manifest, Metadata, Part, Payload, Role, Scalar, TensorInfo,
@@ -203,16 +201,17 @@ fn sparse(rng: &mut Rng, name: &str, dtype: DType, shape: &[u64]) -> TensorInfo 
     let nnz = places.len() as u64;
     let values = data(rng, dtype, places.len());
     let by_rows = shape.len() == 2 && rng.one_in(2);
-    let layout = match by_rows {
-        true => Layout::Csr { nnz },
-        false => Layout::Coo { nnz },
+    let layout = if by_rows {
+        Layout::Csr { nnz }
+    } else {
+        Layout::Coo { nnz }
     };
     let part = |role, numbers: Vec<u64>| {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         Part::new(role, DType::U64, Payload::Inline(bytes.into()))
     };
     let mut info = TensorInfo::new(name, dtype, shape.to_vec(), layout);
-    info.parts = vec![Part::new(Role::Values, dtype, Payload::Inline(values))];
+    info.parts = vec![Part::new(Role::Values, dtype, Payload::Inline(values))].into();
     if by_rows {
         let columns = places.iter().map(|place| place % shape[1]).collect();
         let starts = (0..=shape[0])
@@ -286,9 +285,10 @@ fn value(rng: &mut Rng, depth: usize) -> Value {
         255,
         65_536,
     ];
-    let n = match rng.one_in(2) {
-        true => *rng.pick(&edge),
-        false => rng.next(),
+    let n = if rng.one_in(2) {
+        *rng.pick(&edge)
+    } else {
+        rng.next()
     };
     match rng.below(if depth == 0 { 15 } else { 17 }) {
         0 => Value::Null,
@@ -329,19 +329,19 @@ pub fn common_dtype(can: &Capabilities) -> DType {
 
 /// What a version can do beyond holding tensors, some of it.
 pub fn options(rng: &mut Rng, profile: &Profile) -> ConvertOptions {
-    let mut options = options_for(profile);
-    options.allow = Effect::Rearranged;
-    options.check = rng.one_in(2);
+    let mut options = options_for(profile)
+        .allow(Effect::Rearranged)
+        .check(rng.one_in(2));
     if profile.can.zstd && rng.one_in(2) {
         let seed = rng.next();
         // Some tensors compressed, some not.
-        options.compression = Arc::new(move |tensor| match (tensor.name.len() as u64 ^ seed) % 3 {
+        options = options.compression(move |tensor| match (tensor.name.len() as u64 ^ seed) % 3 {
             0 => Compression::Raw,
             level => Compression::Zstd(i32::try_from(level).unwrap() * 3),
         });
     }
     if !profile.can.checksums.is_empty() && rng.one_in(2) {
-        options.checksums = Checksums::With(*rng.pick(profile.can.checksums));
+        options = options.checksums(Checksums::With(*rng.pick(profile.can.checksums)));
     }
     options
 }

@@ -124,7 +124,7 @@ pub fn compare(before: &Archive, after: &Archive) -> Result<(), String> {
     are_kept(before.metadata(), after.metadata()).map_err(|why| format!("file: {why}"))?;
     for tensor in before.tensors() {
         let found = match after.manifest().tensors.as_slice() {
-            [only] if only.unnamed => after.tensors().next(),
+            [only] if only.is_unnamed() => after.tensors().next(),
             _ => after.get(tensor.name()),
         };
         let found = found.ok_or_else(|| format!("{:?} is missing", tensor.name()))?;
@@ -143,11 +143,12 @@ fn compare_tensors(before: &Tensor<'_>, after: &Tensor<'_>) -> Result<(), String
     }
     are_kept(&a.metadata, &b.metadata)?;
     let bytes = |tensor: &Tensor<'_>| tensor.canonical().map_err(|error| error.to_string());
-    match bytes(before)? == bytes(after)? {
-        true => Ok(()),
-        false => Err(format!(
+    if bytes(before)? == bytes(after)? {
+        Ok(())
+    } else {
+        Err(format!(
             "{} {:?} {:?}: its bytes differ",
             a.dtype, a.shape, a.layout
-        )),
+        ))
     }
 }

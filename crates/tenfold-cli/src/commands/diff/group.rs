@@ -2,36 +2,31 @@
 
 use std::io::{self, Write};
 
-use tenfold::ops::{Change, ChangeKind, Difference};
+use tenfold::ops::{Change, ChangeKind, Difference, group_names, name_pattern};
 
 use super::text::{kind_of, letter, mark, near_one, renamed, write_change};
 use crate::output::{BOLD, Out, Verbatim, count, number};
 
 /// Changes of one kind in tensors whose names differ in numbers only.
 pub(super) struct Group<'d> {
-    key: (String, String),
+    pattern: String,
     changes: Vec<&'d Change>,
 }
 
 pub(super) fn groups(changes: &[Change]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut places = std::collections::HashMap::new();
-    for change in changes {
-        let pattern = format!("{}{}", pattern(&change.name), renamed(change, pattern));
-        let key = (
-            pattern,
-            format!("{}{}", letter(&change.kind), kind_of(change)),
-        );
-        let place = *places.entry(key.clone()).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.changes.push(change),
-            None => groups.push(Group {
-                key,
-                changes: vec![change],
-            }),
-        }
-    }
+    let named = changes.iter().map(|change| {
+        let kind = format!("{}{}", letter(&change.kind), kind_of(change));
+        (change.name.as_str(), (kind, renamed(change, name_pattern)))
+    });
+    let groups = group_names(named).into_iter();
     groups
+        .map(|group| Group {
+            pattern: format!("{}{}", group.pattern, group.kind.1),
+            changes: (group.members.iter())
+                .filter_map(|&member| changes.get(member))
+                .collect(),
+        })
+        .collect()
 }
 
 impl Group<'_> {
@@ -47,7 +42,7 @@ impl Group<'_> {
             out,
             "{} {}  {}",
             mark(&first.kind, out),
-            Verbatim(&self.key.0),
+            Verbatim(&self.pattern),
             kind_of(first)
         )?;
         writeln!(out, ", {}{}", out.paint(BOLD, tensors), self.worst())
@@ -81,27 +76,5 @@ impl Group<'_> {
             text += &format!(", cosine from {}", near_one(-cosine));
         }
         text
-    }
-}
-
-/// A name with its numbers replaced by `*`.
-fn pattern(name: &str) -> String {
-    let mut text = String::new();
-    for c in name.chars() {
-        match c.is_ascii_digit() {
-            true if text.ends_with('*') => {}
-            true => text.push('*'),
-            false => text.push(c),
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn numbers_in_names_become_stars() {
-        assert_eq!(super::pattern("h.10.mlp.w2"), "h.*.mlp.w*");
-        assert_eq!(super::pattern("größe"), "größe");
     }
 }

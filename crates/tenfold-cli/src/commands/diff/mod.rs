@@ -1,33 +1,37 @@
 //! `tenfold diff`: what is different between two files.
 
 mod group;
-mod json;
 mod text;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
+use tenfold::documents::DiffDocument;
 use tenfold::ops::{self, Change, ChangeKind, Diff, DiffOptions, Tolerance, Which};
-use tenfold::{Archive, ErrorKind};
+use tenfold::{Archive, Control, ErrorKind, Work};
 
 use crate::args::DiffArgs;
-use crate::commands::{self, Names};
+use crate::commands::{Names, Session};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
+use crate::hints;
+use crate::json;
 use crate::output::{Out, say};
 use crate::progress::Progress;
 
-pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
-        let archive = match args.quiet {
-            true => commands::open_silently(path, &args.opening),
-            false => commands::open(path, &args.opening),
+        let archive = if args.quiet {
+            session.open_silently(path, &args.opening)
+        } else {
+            session.open(path, &args.opening)
         };
         let archive = archive.map_err(|error| Failure::about(path, &error))?;
-        Ok::<_, Failure>(match names.is_all() {
-            true => archive,
-            false => archive.select(|info| names.contains(&info.name)),
+        Ok::<_, Failure>(if names.is_all() {
+            archive
+        } else {
+            archive.select(|info| names.contains(&info.name))
         })
     };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
@@ -42,11 +46,12 @@ pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
                 Which::First => &args.a,
                 Which::Second => &args.b,
             };
-            say(format_args!("{}: {error}", file.display()));
+            say(format_args!("{}: {}", file.display(), hints::line(error)));
         }
     }
     if args.json && !args.quiet {
-        json::write_json(args, &diff, &mut Json::new(out))?;
+        let (a, b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
+        json::write(out, &DiffDocument::new(&a, &b, &diff, hints::words))?;
         writeln!(out)?;
     } else if !args.quiet {
         text::write_text(args, &diff, out)?;
@@ -55,8 +60,7 @@ pub(crate) fn run(args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
 }
 
 fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
-    let mut options = DiffOptions::default();
-    options.tolerance = match (args.rtol, args.atol, args.ulp) {
+    let tolerance = match (args.rtol, args.atol, args.ulp) {
         (None, None, None) => None,
         (rtol, atol, ulp) => Some(Tolerance::new(
             rtol.unwrap_or(0.0),
@@ -64,11 +68,15 @@ fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
             ulp.unwrap_or(0),
         )),
     };
-    options.ignore_dtype = args.ignore_dtype;
-    options.ignore_metadata = args.ignore_metadata;
-    options.names_only = args.names_only;
-    options.threads = args.threads.count();
-    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(options.control.clone()));
+    let control = Arc::new(Control::new());
+    let work = Work::new().threads(args.threads.count());
+    let options = DiffOptions::new()
+        .tolerance(tolerance)
+        .ignore_dtype(args.ignore_dtype)
+        .ignore_metadata(args.ignore_metadata)
+        .names_only(args.names_only)
+        .work(work.control(control.clone()));
+    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control));
     let diff = ops::diff(a, b, &options);
     drop(bar);
     diff.map_err(|error| match error.kind() {

@@ -224,13 +224,14 @@ fn write_closing(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io::Result<
         .iter()
         .filter(|change| letter(&change.kind) == '?');
     let only_unreadable = unreadable.count() == diff.changes.len() && diff.metadata.is_empty();
-    match only_unreadable {
-        true => write!(
+    if only_unreadable {
+        write!(
             out,
             "{a} and {b} {}: ",
             out.paint(RED, "cannot be compared")
-        )?,
-        false => write!(out, "{a} and {b} are {}: ", out.paint(RED, "different"))?,
+        )?
+    } else {
+        write!(out, "{a} and {b} are {}: ", out.paint(RED, "different"))?
     }
     for (letter_of, what) in [
         ('+', "added"),

@@ -3,20 +3,24 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use tenfold::documents::Written;
 use tenfold::format::{Entry, Fit, Registry};
 use tenfold::model::{Metadata, Value};
-use tenfold::ops::{self, Edit, VALUE_TYPES};
+use tenfold::ops::{self, Edit};
 use tenfold::{Archive, Error};
 
 use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
-use crate::commands::write::{LISTED, Request, target};
-use crate::commands::{no_metadata, tensor_named};
+use crate::commands::write::{Inputs, Places, Request, target};
+use crate::commands::{Session, no_metadata, tensor_named};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::{Json, short_value};
-use crate::output::{Out, say};
+use crate::json::short_value;
+use crate::metadata::{
+    VALUE_TYPES, parse_value, parse_value_like, read_metadata, value_like, value_type,
+};
+use crate::output::{Out, say_first};
 
-pub(super) fn set(args: &MetaSet, out: &mut Out<'_>) -> Result<Exit> {
-    rewrite(&args.file, &args.edit, out, |context| {
+pub(super) fn set(args: &MetaSet, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    rewrite(&args.file, &args.edit, session, out, |context| {
         let values = args.values.iter();
         let edits = values.map(|(key, text)| {
             let value = context.value(key, text, args.kind.as_deref())?;
@@ -26,8 +30,8 @@ pub(super) fn set(args: &MetaSet, out: &mut Out<'_>) -> Result<Exit> {
     })
 }
 
-pub(super) fn unset(args: &MetaUnset, out: &mut Out<'_>) -> Result<Exit> {
-    rewrite(&args.file, &args.edit, out, |context| {
+pub(super) fn unset(args: &MetaUnset, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    rewrite(&args.file, &args.edit, session, out, |context| {
         let unset = |key: &String| match context.before.get(key) {
             Some(_) => Ok(Edit::Unset(key.clone())),
             None => {
@@ -39,12 +43,12 @@ pub(super) fn unset(args: &MetaUnset, out: &mut Out<'_>) -> Result<Exit> {
     })
 }
 
-pub(super) fn import(args: &MetaImport, out: &mut Out<'_>) -> Result<Exit> {
+pub(super) fn import(args: &MetaImport, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let path = &args.document;
     let text = read(path)?;
-    let new = ops::metadata_from_json(&text)
+    let new = read_metadata(&text)
         .map_err(|error| Failure::Message(format!("{}: {}", path.display(), error.message())))?;
-    rewrite(&args.file, &args.edit, out, |context| {
+    rewrite(&args.file, &args.edit, session, out, |context| {
         let mut edits = Vec::new();
         if args.replace {
             let gone = context.before.iter().map(|(key, _)| key);
@@ -53,8 +57,9 @@ pub(super) fn import(args: &MetaImport, out: &mut Out<'_>) -> Result<Exit> {
         }
         for (key, value) in new.iter() {
             let value = match context.before.get(key) {
-                Some(before) => ops::value_like(before, value.clone())
-                    .map_err(|error| context.about(key, &error))?,
+                Some(before) => {
+                    value_like(before, value.clone()).map_err(|error| context.about(key, &error))?
+                }
                 None => value.clone(),
             };
             edits.push(Edit::Set(key.to_owned(), value));
@@ -66,9 +71,10 @@ pub(super) fn import(args: &MetaImport, out: &mut Out<'_>) -> Result<Exit> {
 /// The text of a file, or of standard input.
 fn read(path: &Path) -> Result<String> {
     let mut text = String::new();
-    let read = match path == Path::new("-") {
-        true => std::io::stdin().read_to_string(&mut text).map(drop),
-        false => std::fs::read_to_string(path).map(|read| text = read),
+    let read = if path == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).map(drop)
+    } else {
+        std::fs::read_to_string(path).map(|read| text = read)
     };
     match read {
         Ok(()) => Ok(text),
@@ -83,6 +89,7 @@ fn read(path: &Path) -> Result<String> {
 fn rewrite(
     file: &PathBuf,
     edit: &MetaEdit,
+    session: &Session<'_>,
     out: &mut Out<'_>,
     edits: impl FnOnce(&Context<'_>) -> Result<Vec<Edit>>,
 ) -> Result<Exit> {
@@ -92,14 +99,17 @@ fn rewrite(
         keeps_content: true,
         ..Request::new(
             "meta-edit",
-            std::slice::from_ref(file),
-            &edit.opening,
-            &edit.output,
+            Places {
+                inputs: std::slice::from_ref(file),
+                opening: &edit.opening,
+                output: &edit.output,
+            },
             &edit.writing,
+            session,
         )
     };
     request.check_output()?;
-    let inputs = request.open()?;
+    let inputs = Inputs::open(&request)?;
     let archive = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&archive), &registry)?;
@@ -130,8 +140,11 @@ fn rewrite(
     let request = request.keeping_shards(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
-    let extra = |json: &mut Json<'_>| json.texts("changed", edits.iter().map(key));
-    request.finish(target, conversion, &inputs, &options, &extra, out)
+    let extra = Written {
+        changed: Some(edits.iter().map(key).collect()),
+        ..Written::default()
+    };
+    request.finish(target, conversion, &inputs, extra, out)
 }
 
 fn key(edit: &Edit) -> &str {
@@ -172,7 +185,7 @@ impl Context<'_> {
     fn value(&self, key: &str, text: &str, kind: Option<&str>) -> Result<Value> {
         let about = |error| self.about(key, &error);
         if let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_type(kind)) {
-            return ops::parse_value(kind, rest).map_err(about);
+            return parse_value(kind, rest).map_err(about);
         }
         if let Some((kind, _)) = text
             .split_once(':')
@@ -184,10 +197,10 @@ impl Context<'_> {
             )));
         }
         if let Some(kind) = kind {
-            return ops::parse_value(kind, text).map_err(about);
+            return parse_value(kind, text).map_err(about);
         }
         if let Some(before) = self.before.get(key) {
-            return ops::parse_value_like(before, text).map_err(about);
+            return parse_value_like(before, text).map_err(about);
         }
         let number = text.parse::<f64>().is_ok() || matches!(text, "true" | "false");
         if self.is_typed && number {
@@ -218,20 +231,17 @@ fn looks_like_type(word: &str) -> bool {
 }
 
 fn say_edits(edits: &[Edit], before: &Metadata) {
-    for edit in edits.iter().take(LISTED) {
+    say_first(edits.iter().map(|edit| {
         let was = |key: &str| match before.get(key) {
-            Some(value) => format!(", was {} ({})", short_value(value), ops::value_type(value)),
+            Some(value) => format!(", was {} ({})", short_value(value), value_type(value)),
             None => String::new(),
         };
         match edit {
             Edit::Set(key, value) => {
-                let (new, kind) = (short_value(value), ops::value_type(value));
-                say(format_args!("{key:?} is {new} ({kind}){}", was(key)));
+                let (new, kind) = (short_value(value), value_type(value));
+                format!("{key:?} is {new} ({kind}){}", was(key))
             }
-            edit => say(format_args!("{:?} is removed{}", key(edit), was(key(edit)))),
+            edit => format!("{:?} is removed{}", key(edit), was(key(edit))),
         }
-    }
-    if edits.len() > LISTED {
-        say(format_args!("and {} more", edits.len() - LISTED));
-    }
+    }));
 }

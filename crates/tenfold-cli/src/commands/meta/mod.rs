@@ -6,29 +6,32 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
+use serde::{Serialize, Serializer};
 use tenfold::Archive;
-use tenfold::io::{AtomicOutput, Output};
+use tenfold::documents::{ShownMetadata, ShownValue};
 use tenfold::model::{Metadata, Value};
-use tenfold::ops;
 
 use crate::args::{MetaArgs, MetaCommand, MetaExport, MetaGet, Opening};
-use crate::commands::{no_metadata, open, tensor_named};
+use crate::commands::{Session, no_metadata, tensor_named, write_file};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::{Json, short_value};
+use crate::json::{self, short_value};
+use crate::metadata::{value_type, write_metadata};
 use crate::output::{Out, Table, Verbatim, say};
 
-pub(crate) fn run(args: &MetaArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &MetaArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     match &args.command {
-        MetaCommand::Get(args) => get(args, out),
-        MetaCommand::Set(args) => edit::set(args, out),
-        MetaCommand::Unset(args) => edit::unset(args, out),
-        MetaCommand::Import(args) => edit::import(args, out),
-        MetaCommand::Export(args) => export(args, out),
+        MetaCommand::Get(args) => get(args, session, out),
+        MetaCommand::Set(args) => edit::set(args, session, out),
+        MetaCommand::Unset(args) => edit::unset(args, session, out),
+        MetaCommand::Import(args) => edit::import(args, session, out),
+        MetaCommand::Export(args) => export(args, session, out),
     }
 }
 
-fn read(path: &Path, opening: &Opening) -> Result<Archive> {
-    open(path, opening).map_err(|error| Failure::about(path, &error))
+fn read(path: &Path, opening: &Opening, session: &Session<'_>) -> Result<Archive> {
+    session
+        .open(path, opening)
+        .map_err(|error| Failure::about(path, &error))
 }
 
 /// The metadata of the file or of a tensor, with all lists loaded.
@@ -43,8 +46,8 @@ fn load<'a>(archive: &'a Archive, path: &Path, tensor: Option<&str>) -> Result<C
     Ok(metadata.map_or_else(Cow::default, |info| Cow::Borrowed(&info.metadata)))
 }
 
-fn get(args: &MetaGet, out: &mut Out<'_>) -> Result<Exit> {
-    let archive = read(&args.file, &args.opening)?;
+fn get(args: &MetaGet, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let archive = read(&args.file, &args.opening, session)?;
     let metadata = load(&archive, &args.file, args.tensor.as_deref())?;
     let mut exit = Exit::Done;
     let mut found = Metadata::new();
@@ -82,7 +85,7 @@ fn write_one(value: &Value, raw: bool, out: &mut Out<'_>) -> std::io::Result<()>
         Value::Str(text) if raw => return out.write_all(text.as_bytes()),
         Value::Bytes(bytes) if raw => return out.write_all(bytes),
         Value::Str(text) => write!(out, "{}", Verbatim(text))?,
-        value => Json::new(out).value(value, true)?,
+        value => json::write_line(out, &ShownValue::new(value, true))?,
     }
     if raw { Ok(()) } else { writeln!(out) }
 }
@@ -95,7 +98,7 @@ fn write_table(metadata: &Metadata, out: &mut Out<'_>) -> std::io::Result<()> {
     for (key, value) in metadata.iter() {
         table.row(&[
             &Verbatim(key).to_string(),
-            &ops::value_type(value),
+            &value_type(value),
             &short_value(value),
         ]);
     }
@@ -108,40 +111,48 @@ fn write_json(
     metadata: &Metadata,
     out: &mut Out<'_>,
 ) -> std::io::Result<()> {
-    Json::new(out).object(|json| {
-        json.text("schema", Some("tenfold.meta/1"))?;
-        json.text("file", Some(&args.file.to_string_lossy()))?;
-        json.text("format", archive.format().map(|spec| spec.id))?;
-        json.text("version", Some(archive.version()))?;
-        json.text("tensor", args.tensor.as_deref())?;
-        json.key("metadata")?.metadata(metadata, true)?;
-        json.key("types")?.object(|json| {
-            metadata
-                .iter()
-                .try_for_each(|(key, value)| json.text(key, Some(&ops::value_type(value))))
-        })
-    })?;
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema: &'static str,
+        file: &'a str,
+        format: Option<&'static str>,
+        version: &'a str,
+        tensor: Option<&'a str>,
+        metadata: ShownMetadata<'a>,
+        #[serde(serialize_with = "types")]
+        types: &'a Metadata,
+    }
+    let document = Document {
+        schema: "tenfold.meta/1",
+        file: &args.file.to_string_lossy(),
+        format: archive.format().map(|spec| spec.id),
+        version: archive.version(),
+        tensor: args.tensor.as_deref(),
+        metadata: ShownMetadata::new(metadata, true),
+        types: metadata,
+    };
+    json::write(out, &document)?;
     writeln!(out)
 }
 
-fn export(args: &MetaExport, out: &mut Out<'_>) -> Result<Exit> {
-    let archive = read(&args.file, &args.opening)?;
+fn types<S: Serializer>(metadata: &Metadata, serializer: S) -> Result<S::Ok, S::Error> {
+    let entries = metadata.iter();
+    serializer.collect_map(entries.map(|(key, value)| (key, value_type(value))))
+}
+
+fn export(args: &MetaExport, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let archive = read(&args.file, &args.opening, session)?;
     let metadata = load(&archive, &args.file, args.tensor.as_deref())?;
     let Some(path) = &args.output else {
-        ops::write_metadata_json(&metadata, &mut |piece| -> Result<()> {
-            Ok(out.write_all(piece.as_bytes())?)
-        })?;
+        write_metadata(&metadata, out)?;
         return Ok(Exit::Done);
     };
     if same_file::is_same_file(&args.file, path).unwrap_or(false) {
         let message = format!("{} is the input; write to another name", path.display());
         return Err(Failure::Message(message));
     }
-    let mut output = AtomicOutput::file(path)?.force(args.force);
-    let name = output.main_name().to_owned();
-    let mut file = output.create(&name, None)?;
-    ops::write_metadata_json(&metadata, &mut |piece| file.write(piece.as_bytes()))?;
-    drop(file);
-    output.commit()?;
+    write_file(path, args.force, |file| {
+        Ok(write_metadata(&metadata, file)?)
+    })?;
     Ok(Exit::Done)
 }

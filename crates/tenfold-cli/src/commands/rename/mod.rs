@@ -3,37 +3,30 @@
 mod rules;
 
 use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 
+use tenfold::documents::Written;
 use tenfold::format::Registry;
 use tenfold::model::Value;
-use tenfold::ops::{self, Shards};
+use tenfold::ops;
 
 use crate::args::RenameArgs;
-use crate::commands;
-use crate::commands::write::{LISTED, Request, target};
+use crate::commands::write::{Inputs, Request, target};
+use crate::commands::{self, Session};
 use crate::failure::{Exit, Failure, Result};
-use crate::json::Json;
-use crate::output::{Out, count, say};
+use crate::metadata::read_metadata;
+use crate::output::{Out, count, first_of, say, say_first};
 use rules::Rule;
 
-pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let files = &args.files;
+pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let request = Request {
         check: args.checking.or(false),
-        shards: args.sharding.shard_size.map(Shards::Size),
-        ..Request::new(
-            "rename",
-            &files.inputs,
-            &files.opening,
-            &files.output,
-            &args.writing,
-        )
+        shards: args.sharding.shards(),
+        ..Request::new("rename", &args.files, &args.writing, session)
     };
     let mut names = Names::new(args)?;
     request.check_output()?;
-    let inputs = request.open()?;
+    let inputs = Inputs::open(&request)?;
     let archive = inputs.joined()?;
     // Refuses what leaves nothing; the others are written too, under the names they have.
     request.select(&args.filter, archive.clone())?;
@@ -59,8 +52,11 @@ pub(crate) fn run(args: &RenameArgs, out: &mut Out<'_>) -> Result<Exit> {
     if !args.writing.quiet {
         say_renamed(&renamed, archive.tensors().len(), args.writing.dry_run);
     }
-    let extra = |json: &mut Json<'_>| write_renamed(&renamed, json);
-    request.finish(target, conversion, &inputs, &options, &extra, out)
+    let extra = Written {
+        renamed: Some(&renamed),
+        ..Written::default()
+    };
+    request.finish(target, conversion, &inputs, extra, out)
 }
 
 /// The map and the rules, and which of them matched.
@@ -113,19 +109,12 @@ impl Names {
         let unused = |name: &&String| self.map.get(*name).is_some_and(|(_, used)| !used);
         let names = self.order.iter().filter(unused);
         let names = names.map(|name| format!("the map names {name:?}, which no tensor is called"));
-        let mut unmatched: Vec<_> = rules.chain(names).collect();
+        let unmatched: Vec<_> = rules.chain(names).collect();
+        let mut unmatched = first_of(unmatched.into_iter());
         if unmatched.is_empty() {
             return Ok(());
         }
-        let more = unmatched.len().saturating_sub(LISTED);
-        unmatched.truncate(LISTED);
-        if more > 0 {
-            unmatched.push(format!("and {more} more"));
-        }
-        let last = match allowed {
-            true => None,
-            false => unmatched.pop(),
-        };
+        let last = if allowed { None } else { unmatched.pop() };
         unmatched.iter().for_each(say);
         match last {
             None => Ok(()),
@@ -141,7 +130,7 @@ fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
     let about = |why: String| Failure::Message(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path)
         .map_err(|cause| Failure::Message(format!("cannot read {}: {cause}", path.display())))?;
-    let map = ops::metadata_from_json(&text).map_err(|error| about(error.message().to_owned()))?;
+    let map = read_metadata(&text).map_err(|error| about(error.message().to_owned()))?;
     let pairs = map.iter().map(|(old, new)| match new {
         Value::Str(new) => Ok((old.to_owned(), new.clone())),
         _ => Err(about(format!("the new name of {old:?} is not text"))),
@@ -150,17 +139,10 @@ fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
 }
 
 fn say_renamed(renamed: &[(String, String)], all: usize, listed: bool) {
-    for (old, new) in renamed.iter().take(LISTED).filter(|_| listed) {
-        say(format_args!("{old:?} becomes {new:?}"));
-    }
-    if listed && renamed.len() > LISTED {
-        say(format_args!("and {} more", renamed.len() - LISTED));
+    if listed {
+        let renamed = renamed.iter();
+        say_first(renamed.map(|(old, new)| format!("{old:?} becomes {new:?}")));
     }
     let all = count(all, "tensor");
     say(format_args!("{} of {all} get another name", renamed.len()));
-}
-
-fn write_renamed(renamed: &[(String, String)], json: &mut Json<'_>) -> io::Result<()> {
-    json.key("renamed")?
-        .object(|json| (renamed.iter()).try_for_each(|(old, new)| json.text(old, Some(new))))
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use tenfold::format::{PlanOptions, Registry, Segment, adapt};
 use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
 use tenfold::{Error, Sliced};
@@ -9,7 +10,7 @@ use tenfold::{Error, Sliced};
 use super::Shown;
 use crate::args::ShowArgs;
 use crate::failure::{Failure, Result};
-use crate::json::Json;
+use crate::json;
 use crate::output::{BOLD, DIM, Out, show_name, show_path};
 use crate::values::{Formatter, Grid, Number, exact, numbers};
 
@@ -24,15 +25,29 @@ const HUGE: u64 = 1 << 20;
 /// Elements that line up then.
 const STRETCH: usize = 1 << 14;
 
+/// What JSON says in front of the values.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    file: &'a str,
+    tensor: &'a str,
+    dtype: String,
+    shape: &'a [u64],
+    slice: Option<String>,
+    values_dtype: String,
+    values_shape: &'a [u64],
+}
+
 impl Shown<'_> {
     pub(super) fn write_text(&self, out: &mut Out<'_>) -> Result<()> {
         let info = self.tensor.info();
         let elements = self.sliced.elements();
         let whole = self.sliced.shape();
         let is_long = elements.is_none_or(|elements| elements > THRESHOLD) && !self.args.full;
-        let sliced = match is_long {
-            true => self.sliced.clone().edges(EDGE),
-            false => self.sliced.clone(),
+        let sliced = if is_long {
+            self.sliced.clone().edges(EDGE)
+        } else {
+            self.sliced.clone()
         };
         let Some(mut formatter) = Formatter::new(sliced.dtype()) else {
             return Err(self.no_numbers());
@@ -50,13 +65,15 @@ impl Shown<'_> {
             slices => format!("[{}]", join(slices)),
         };
         let name = out.paint(BOLD, format!("{}{slice}", show_name(self.tensor.name())));
-        let dtype = match info.dtype == sliced.dtype() {
-            true => info.dtype.to_string(),
-            false => format!("{} as {}", info.dtype, sliced.dtype()),
+        let dtype = if info.dtype == sliced.dtype() {
+            info.dtype.to_string()
+        } else {
+            format!("{} as {}", info.dtype, sliced.dtype())
         };
-        let of = match self.sliced.is_whole() {
-            true => String::new(),
-            false => format!("  of {:?}", info.shape),
+        let of = if self.sliced.is_whole() {
+            String::new()
+        } else {
+            format!("  of {:?}", info.shape)
         };
         let title = format!("  {dtype}  {whole:?}{of}");
         writeln!(out, "{name}{}", out.paint(DIM, title))?;
@@ -73,11 +90,12 @@ impl Shown<'_> {
             .map(|(shown, all)| (shown < all).then_some(EDGE))
             .collect();
         let mut grid = Grid::new(out, shape, gaps);
-        match is_huge {
-            true => self.write_stretches(&sliced, &mut grid)?,
-            false => for_each(self.args, &sliced, |element| {
+        if is_huge {
+            self.write_stretches(&sliced, &mut grid)?
+        } else {
+            for_each(self.args, &sliced, |element| {
                 grid.push(&formatter.format(element))
-            })?,
+            })?
         }
         Ok(grid.finish()?)
     }
@@ -101,9 +119,10 @@ impl Shown<'_> {
         };
         for_each(self.args, sliced, |element| {
             stretch.extend_from_slice(element);
-            match stretch.len() >= STRETCH * lanes {
-                true => put(&mut stretch),
-                false => Ok(()),
+            if stretch.len() >= STRETCH * lanes {
+                put(&mut stretch)
+            } else {
+                Ok(())
             }
         })?;
         Ok(put(&mut stretch)?)
@@ -120,9 +139,10 @@ impl Shown<'_> {
         for_each(self.args, &self.sliced, |element| {
             column += 1;
             let text = exact(element);
-            match text.contains(',') {
-                true => write!(out, "\"{text}\"")?,
-                false => out.write_all(text.as_bytes())?,
+            if text.contains(',') {
+                write!(out, "\"{text}\"")?
+            } else {
+                out.write_all(text.as_bytes())?
             }
             if column == row {
                 column = 0;
@@ -135,32 +155,32 @@ impl Shown<'_> {
         self.check_numbers()?;
         let info = self.tensor.info();
         let shape = self.sliced.shape();
-        let mut json = Json::new(out);
-        let mut result = Ok(());
-        json.object(|json| {
-            json.text("schema", Some("tenfold.show/1"))?;
-            json.text("file", Some(&self.args.file.to_string_lossy()))?;
-            json.text("tensor", Some(self.tensor.name()))?;
-            json.text("dtype", Some(&info.dtype.to_string()))?;
-            json.key("shape")?.plain(format_args!("{:?}", info.shape))?;
-            let slice = (!self.slices.is_empty()).then(|| join(self.slices));
-            json.text("slice", slice.as_deref())?;
-            json.text("values_dtype", Some(&self.sliced.dtype().to_string()))?;
-            json.key("values_shape")?.plain(format_args!("{shape:?}"))?;
-            json.key("values")?;
-            result = self.write_nested(json, &shape);
-            Ok(())
-        })?;
-        result?;
-        Ok(writeln!(out)?)
+        let slice = (!self.slices.is_empty()).then(|| join(self.slices));
+        let document = Document {
+            schema: "tenfold.show/1",
+            file: &self.args.file.to_string_lossy(),
+            tensor: self.tensor.name(),
+            dtype: info.dtype.to_string(),
+            shape: &info.shape,
+            slice,
+            values_dtype: self.sliced.dtype().to_string(),
+            values_shape: &shape,
+        };
+        // The values are read and written piece by piece, behind the rest of the document.
+        let mut head = Vec::new();
+        json::write(&mut head, &document)?;
+        out.write_all(head.strip_suffix(b"}").unwrap_or(&head))?;
+        write!(out, ", \"values\": ")?;
+        self.write_nested(out, &shape)?;
+        Ok(writeln!(out, "}}")?)
     }
 
     /// Arrays in arrays, the innermost a line each.
-    fn write_nested(&self, json: &mut Json<'_>, shape: &[u64]) -> Result<()> {
+    fn write_nested(&self, out: &mut Out<'_>, shape: &[u64]) -> Result<()> {
         if self.sliced.elements() == Some(0) {
-            return Ok(json.plain("[]")?);
+            return Ok(write!(out, "[]")?);
         }
-        json.plain("[".repeat(shape.len()))?;
+        write!(out, "{}", "[".repeat(shape.len()))?;
         let mut index = vec![0; shape.len()];
         let mut begun = false;
         for_each(self.args, &self.sliced, |element| {
@@ -175,21 +195,17 @@ impl Shown<'_> {
                     ended += 1;
                 }
                 let separator = if ended > 0 { ",\n" } else { ", " };
-                json.plain(format_args!(
-                    "{}{separator}{}",
-                    "]".repeat(ended),
-                    "[".repeat(ended)
-                ))?;
+                write!(out, "{}{separator}{}", "]".repeat(ended), "[".repeat(ended))?;
             }
             match element {
-                [number] => json.plain(number.json()),
+                [number] => write!(out, "{}", number.json()),
                 numbers => {
                     let words: Vec<_> = numbers.iter().map(|number| number.json()).collect();
-                    json.plain(format_args!("[{}]", words.join(", ")))
+                    write!(out, "[{}]", words.join(", "))
                 }
             }
         })?;
-        Ok(json.plain("]".repeat(shape.len()))?)
+        Ok(write!(out, "{}", "]".repeat(shape.len()))?)
     }
 
     /// The file as the format lays it out, with the slice for its tensor.
@@ -206,7 +222,7 @@ impl Shown<'_> {
         };
         let mut manifest = Manifest::new(profile.version);
         let mut tensor = TensorInfo::dense("slice", dtype, shape, payload);
-        tensor.unnamed = true;
+        tensor.set_unnamed(true);
         manifest.tensors.push(tensor);
         let (adapted, losses) = adapt(&manifest, &profile.can);
         if let Some(loss) = losses.first() {

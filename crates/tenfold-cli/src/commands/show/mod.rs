@@ -3,30 +3,31 @@
 mod find;
 mod forms;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use tenfold::io::{AtomicOutput, Output, Sink};
 use tenfold::model::Slice;
 use tenfold::{Error, ErrorKind, Sliced, Tensor};
 
 use crate::args::{ShowArgs, ShowFormat};
-use crate::commands::open;
+use crate::commands::{Session, write_file};
 use crate::failure::{Exit, Failure, Result};
+use crate::hints;
 use crate::output::{Out, show_path};
 
 use find::find;
 
-pub(crate) fn run(args: &ShowArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let about = |error: Error| Failure::about(&args.file, &error);
-    let archive = open(&args.file, &args.opening).map_err(about)?;
+    let archive = session.open(&args.file, &args.opening).map_err(about)?;
     let tensor = find(&archive, args)?;
     let slices = args.slice.as_deref().unwrap_or_default();
     let sliced = tensor.slice(slices).map_err(|error| match error.kind() {
         // The user's own mistake breaks no rule of a file.
         ErrorKind::Argument => {
             let (file, name) = (show_path(&args.file), tensor.name());
-            Failure::Message(format!("{file}: tensor {name:?}: {}", error.message()))
+            let message = hints::message(&error);
+            Failure::Message(format!("{file}: tensor {name:?}: {message}"))
         }
         _ => about(error),
     })?;
@@ -67,20 +68,9 @@ impl Shown<'_> {
             let message = format!("{} is the file that is read", show_path(path));
             return Err(Failure::Message(message));
         }
-        let mut output = AtomicOutput::file(path)?.force(self.args.force);
-        let name = output.main_name().to_owned();
-        {
-            let mut file = io::BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
-            let written = self.write(&mut Out::new(&mut file, false));
-            match written.and_then(|()| file.flush().map_err(Failure::Output)) {
-                Err(Failure::Output(cause)) => {
-                    let message = format!("cannot write {}: {cause}", show_path(path));
-                    return Err(Failure::Message(message));
-                }
-                written => written?,
-            }
-        }
-        Ok(output.commit()?)
+        write_file(path, self.args.force, |file| {
+            self.write(&mut Out::new(file, false))
+        })
     }
 
     fn write(&self, out: &mut Out<'_>) -> Result<()> {
@@ -90,19 +80,5 @@ impl Shown<'_> {
             ShowFormat::Csv => self.write_csv(out),
             ShowFormat::Npy => self.write_npy(out),
         }
-    }
-}
-
-/// A file of an output.
-struct File<'a>(Box<dyn Sink + 'a>);
-
-impl Write for File<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use tenfold::format::{Registry, Severity};
+use tenfold::format::{Registry, Severity, ShardName};
 use tenfold::model::SourceId;
+use tenfold::ops::{self, Conflicts};
 use tenfold::{Archive, ErrorKind};
 
-use super::{Request, names, output};
-use crate::commands::{directory_of, limits, open_with, options, say_warnings};
+use super::{Request, output};
+use crate::commands::{directory_of, open_with, say_warnings};
 use crate::failure::{Failure, Result};
+use crate::hints;
 use crate::output::{Clean, say, show_path};
 
 /// What was opened.
@@ -24,6 +26,39 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
+    /// Opens what was asked for. None of the files that they consist of may be the output.
+    pub(crate) fn open(request: &Request<'_>) -> Result<Self> {
+        let mut inputs = Self::default();
+        for input in request.inputs {
+            // Any of the parts of a model opens all of them.
+            if inputs.has_part(input) {
+                continue;
+            }
+            if inputs
+                .opened
+                .iter()
+                .any(|other| output::is_same(other, input))
+            {
+                let shown = show_path(input);
+                return Err(Failure::Message(format!("{shown} is given twice")));
+            }
+            let archive = open_one(request, input);
+            let archive = archive.map_err(|error| Failure::about(input, &error))?;
+            inputs.push(input, archive);
+        }
+        for file in &inputs.files {
+            request.refuse_input(file, request.output)?;
+        }
+        if inputs.has_part(request.output) {
+            let message = "one of several files of a model, and only a single file is replaced";
+            let shown = request.output.display();
+            return Err(Failure::Message(format!(
+                "{shown} is {message}; write to another name"
+            )));
+        }
+        Ok(inputs)
+    }
+
     fn push(&mut self, input: &Path, archive: Archive) {
         let directory = directory_of(input);
         let names = (0u32..).map_while(|id| archive.source_name(SourceId(id)));
@@ -44,10 +79,12 @@ impl Inputs {
         let first = names.first()?;
         let registry = Registry::standard();
         if registry.entries().iter().any(|entry| entry.is_index(first)) {
-            return (self.archives.len() == 1).then(|| names::stem(first));
+            return (self.archives.len() == 1).then(|| stem_of(first));
         }
-        let numbered = names.iter().map(|name| names::numbered(name));
-        let mut stems = numbered.collect::<Option<Vec<_>>>()?;
+        let shards = names.iter().map(|name| ShardName::parse(name));
+        let mut stems = shards
+            .map(|shard| Some(shard?.stem))
+            .collect::<Option<Vec<_>>>()?;
         stems.dedup();
         match stems.as_slice() {
             [only] if names.len() > 1 => Some((*only).to_owned()),
@@ -64,7 +101,7 @@ impl Inputs {
             _ => given,
         };
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        self.shard_stem().unwrap_or_else(|| names::stem(&name))
+        self.shard_stem().unwrap_or_else(|| stem_of(&name))
     }
 
     fn has_part(&self, file: &Path) -> bool {
@@ -73,72 +110,62 @@ impl Inputs {
 
     /// All of them as one archive; where they disagree about metadata, the first counts.
     pub(crate) fn joined(&self) -> Result<Archive> {
-        tenfold::ops::join(&self.archives, true).map_err(|error| match error.kind() {
-            ErrorKind::Argument => Failure::from(
+        match ops::merge(&self.archives, Conflicts::FirstMetadata) {
+            Ok(merged) => Ok(merged.archive),
+            Err(error) if error.kind() == ErrorKind::Argument => Err(Failure::from(
                 error.adding("; `tenfold merge --prefer first` or `last` takes one of both"),
-            ),
-            _ => error.into(),
-        })
+            )),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
-impl Request<'_> {
-    /// Opens the inputs. None of the files that they consist of may be the output.
-    pub(crate) fn open(&self) -> Result<Inputs> {
-        let mut inputs = Inputs::default();
-        for input in self.inputs {
-            // Any of the parts of a model opens all of them.
-            if inputs.has_part(input) {
-                continue;
-            }
-            if inputs
-                .opened
-                .iter()
-                .any(|other| output::is_same(other, input))
-            {
-                let shown = show_path(input);
-                return Err(Failure::Message(format!("{shown} is given twice")));
-            }
-            let archive = self.open_one(input);
-            let archive = archive.map_err(|error| Failure::about(input, &error))?;
-            inputs.push(input, archive);
-        }
-        for file in &inputs.files {
-            self.refuse_input(file, self.output)?;
-        }
-        if inputs.has_part(self.output) {
-            let message = "one of several files of a model, and only a single file is replaced";
-            let shown = self.output.display();
-            return Err(Failure::Message(format!(
-                "{shown} is {message}; write to another name"
-            )));
-        }
-        Ok(inputs)
+/// The file, or what is whole of it: then the reason why that is not everything is said.
+fn open_one(request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
+    let mut options = request.session.options(request.opening);
+    if let Some(bytes) = request.max_dense {
+        options = options.limits(request.session.limits.dense_bytes(bytes));
     }
+    let archive = open_with(input, &options.salvage(request.salvage))?;
+    if request.writing.quiet {
+        return Ok(archive);
+    }
+    if !request.salvage {
+        if request.opening.no_verify {
+            say_warnings(input, &archive);
+        }
+        return Ok(archive);
+    }
+    for finding in archive.findings() {
+        if finding.severity > Severity::Note {
+            let input = show_path(input);
+            say(format_args!("{input}: {}", Clean(&hints::finding(finding))));
+        }
+    }
+    Ok(archive)
+}
 
-    /// The file, or what is whole of it: then the reason why that is not everything is said.
-    fn open_one(&self, input: &Path) -> tenfold::Result<Archive> {
-        let mut limits = limits();
-        if let Some(bytes) = self.max_dense {
-            limits = limits.with_dense_bytes(bytes);
-        }
-        let options = options(self.opening).limits(limits);
-        let archive = open_with(input, &options.salvage(self.salvage))?;
-        if self.writing.quiet {
-            return Ok(archive);
-        }
-        if !self.salvage {
-            if self.opening.no_verify {
-                say_warnings(input, &archive);
-            }
-            return Ok(archive);
-        }
-        for finding in archive.findings() {
-            if finding.severity > Severity::Note {
-                let input = show_path(input);
-                say(format_args!("{input}: {}", Clean(&finding.message)));
-            }
-        }
-        Ok(archive)
+/// The name that those of several files are made from: a file's without its extension and the numbers of a shard.
+fn stem_of(name: &str) -> String {
+    let whole = name.strip_suffix(".index.json").unwrap_or(name);
+    let stem = whole.rsplit_once('.').map_or(whole, |(stem, _)| stem);
+    match ShardName::parse(name).map_or(stem, |shard| shard.stem) {
+        "" => "model".to_owned(),
+        stem => stem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem_of as stem;
+
+    #[test]
+    fn names_of_parts_come_from_the_name_of_the_input() {
+        assert_eq!(stem("model.safetensors"), "model");
+        assert_eq!(stem("model.safetensors.index.json"), "model");
+        assert_eq!(stem("tiny-00002-of-00009.gguf"), "tiny");
+        assert_eq!(stem("v1.5-of-2.zt"), "v1.5-of-2");
+        assert_eq!(stem("weights"), "weights");
+        assert_eq!(stem(""), "model");
     }
 }

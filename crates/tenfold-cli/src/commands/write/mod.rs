@@ -2,34 +2,48 @@
 //! again, and say what was done.
 
 mod inputs;
-mod names;
 mod options;
 mod output;
 mod summary;
-mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tenfold::format::{Control, Effect, Entry, Loss, Registry};
+use tenfold::documents::Written;
+use tenfold::format::{Effect, Entry, Loss, Lost};
 use tenfold::io::AtomicOutput;
-use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, prepare};
+use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
+use tenfold::{Control, Work};
 
-use crate::args::{Filter, Opening, Writing};
-use crate::commands::{Names, globs, nothing_left};
+use crate::args::{Files, Filter, Opening, Writing};
+use crate::commands::{Names, Session, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Clean, Out, count, say};
+use crate::hints;
+use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
-use crate::signal;
 
-use inputs::Inputs;
-pub(crate) use output::is_directory;
-pub(crate) use summary::Extra;
+pub(crate) use inputs::Inputs;
+pub(crate) use output::{is_directory, target};
+use summary::Summary;
 
-/// More losses are counted, not listed.
-pub(crate) const LISTED: usize = 10;
+/// What is read, and where the result goes.
+pub(crate) struct Places<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) opening: &'a Opening,
+    pub(crate) output: &'a Path,
+}
+
+impl<'a> From<&'a Files> for Places<'a> {
+    fn from(files: &'a Files) -> Self {
+        Self {
+            inputs: &files.inputs,
+            opening: &files.opening,
+            output: &files.output,
+        }
+    }
+}
 
 /// A file, or several, to be written: what was asked for.
 pub(crate) struct Request<'a> {
@@ -39,6 +53,7 @@ pub(crate) struct Request<'a> {
     pub(crate) opening: &'a Opening,
     pub(crate) output: &'a Path,
     pub(crate) writing: &'a Writing,
+    pub(crate) session: &'a Session<'a>,
     /// Whether contents are compared.
     pub(crate) check: bool,
     pub(crate) shards: Option<Shards>,
@@ -53,22 +68,29 @@ pub(crate) struct Request<'a> {
     /// The output holds what the inputs hold: its digest is theirs.
     pub(crate) keeps_content: bool,
     pub(crate) started: Instant,
+    /// What shows progress and stops the work.
+    pub(crate) control: Arc<Control>,
 }
 
 impl<'a> Request<'a> {
     pub(crate) fn new(
         command: &'static str,
-        inputs: &'a [PathBuf],
-        opening: &'a Opening,
-        output: &'a Path,
+        places: impl Into<Places<'a>>,
         writing: &'a Writing,
+        session: &'a Session<'a>,
     ) -> Self {
+        let Places {
+            inputs,
+            opening,
+            output,
+        } = places.into();
         Self {
             command,
             inputs,
             opening,
             output,
             writing,
+            session,
             check: false,
             shards: None,
             max_dense: None,
@@ -77,7 +99,14 @@ impl<'a> Request<'a> {
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
+            control: Arc::new(Control::new()),
         }
+    }
+
+    /// As many threads as were asked for, and what shows progress and stops the work.
+    fn work(&self) -> Work {
+        let threads = self.writing.threads.count();
+        Work::new().threads(threads).control(self.control.clone())
     }
 
     /// Into a directory, a model of several files stays distributed over them as it is.
@@ -88,7 +117,7 @@ impl<'a> Request<'a> {
         let stem = inputs.shard_stem();
         match stem.filter(|_| is_same && is_directory(self.output) && self.shards.is_none()) {
             Some(stem) => Self {
-                shards: Some(Shards::Sources),
+                shards: Some(Shards::Keep),
                 name: Some(stem),
                 ..self
             },
@@ -134,7 +163,9 @@ impl<'a> Request<'a> {
             .filter_map(|info| {
                 let defect = info.defect.as_ref()?;
                 let (name, why) = (info.name.clone(), defect.message());
-                Some(Loss::new(Some(name), "its data", why, Effect::Dropped))
+                let mut loss = Loss::new(Some(name), Lost::Data, why, Effect::Dropped);
+                loss.hints = defect.hints().to_vec();
+                Some(loss)
             })
             .collect();
         let all = archive.tensors().len();
@@ -145,13 +176,10 @@ impl<'a> Request<'a> {
             return Err(Failure::Message(message));
         }
         if !self.writing.quiet {
-            for Loss { tensor, why, .. } in left_out.iter().take(LISTED) {
-                let tensor = tensor.as_deref().unwrap_or_default();
-                say(format_args!("left out: tensor {tensor:?}: {}", Clean(why)));
-            }
-            if left_out.len() > LISTED {
-                say(format_args!("and {} more", left_out.len() - LISTED));
-            }
+            say_first(left_out.iter().map(|loss| {
+                let tensor = loss.tensor.as_deref().unwrap_or_default();
+                format!("left out: tensor {tensor:?}: {}", Clean(&hints::why(loss)))
+            }));
         }
         Ok((archive.select(|info| info.defect.is_none()), left_out))
     }
@@ -168,22 +196,22 @@ impl<'a> Request<'a> {
         };
         let set = globs(std::slice::from_ref(pattern))?;
         let matches = |name: &str| set.as_ref().is_some_and(|set| set.is_match(name));
-        match archive.tensors().any(|tensor| matches(tensor.name())) {
-            true => Ok(()),
-            false => {
-                let all = count(archive.tensors().len(), "tensor");
-                let message = format!("{option}: {pattern:?} matches none of {all}");
-                Err(Failure::Message(message))
-            }
+        if archive.tensors().any(|tensor| matches(tensor.name())) {
+            Ok(())
+        } else {
+            let all = count(archive.tensors().len(), "tensor");
+            let message = format!("{option}: {pattern:?} matches none of {all}");
+            Err(Failure::Message(message))
         }
     }
 
     /// The tensors that are wanted.
     pub(crate) fn narrow(&self, filter: &Filter, archive: &Archive) -> Result<Archive> {
         let names = Names::new(filter)?;
-        match names.is_all() {
-            true => Ok(archive.clone()),
-            false => Ok(archive.select(|info| names.contains(&info.name))),
+        if names.is_all() {
+            Ok(archive.clone())
+        } else {
+            Ok(archive.select(|info| names.contains(&info.name)))
         }
     }
 
@@ -206,15 +234,16 @@ impl<'a> Request<'a> {
         options: &ConvertOptions,
     ) -> Result<Conversion> {
         let prepare = |options: &ConvertOptions| {
-            prepare(archive, target, options).map_err(|error| self.about(&error))
+            Conversion::prepare(archive, target, options).map_err(|error| self.about(&error))
         };
         let same = archive.format().map(|spec| spec.id) == Some(target.spec.id)
             && target.spec.profile(archive.version()).is_some();
-        if options.version.is_some() || !same {
+        if self.writing.version.is_some() || !same {
             return prepare(options);
         }
-        let mut as_before = options.clone();
-        as_before.version = Some(archive.version().to_owned());
+        let as_before = (options.clone())
+            .version(Some(archive.version()))
+            .work(self.work());
         let conversion = prepare(&as_before)?;
         let lost = |conversion: &Conversion| {
             let effects = conversion.losses.iter().map(|loss| loss.effect);
@@ -224,9 +253,10 @@ impl<'a> Request<'a> {
             return Ok(conversion);
         }
         let other = prepare(options)?;
-        match lost(&other) < lost(&conversion) {
-            true => Ok(other),
-            false => Ok(conversion),
+        if lost(&other) < lost(&conversion) {
+            Ok(other)
+        } else {
+            Ok(conversion)
         }
     }
 
@@ -236,22 +266,22 @@ impl<'a> Request<'a> {
         target: &Entry,
         conversion: Conversion,
         inputs: &Inputs,
-        options: &ConvertOptions,
-        extra: &Extra<'_>,
+        extra: Written<'_>,
         out: &mut Out<'_>,
     ) -> Result<Exit> {
         self.announce(target, &conversion)?;
         let files = self.check_files(target, &conversion, &inputs.files)?;
-        let summary = self.summary(target, files, &conversion, extra);
-        let report = match self.writing.dry_run {
-            true => None,
-            false => Some(self.write(target, conversion, &options.execute.control)?),
+        let summary = Summary::new(self, target, files, &conversion);
+        let report = if self.writing.dry_run {
+            None
+        } else {
+            Some(self.write(target, conversion)?)
         };
         if !self.writing.quiet {
             summary.say(report.as_ref());
         }
         if self.writing.json {
-            summary.write_json(report.as_ref(), out)?;
+            summary.write_json(report.as_ref(), extra, out)?;
         }
         Ok(Exit::Done)
     }
@@ -273,23 +303,16 @@ impl<'a> Request<'a> {
         let losses = &conversion.losses;
         // A refusal names the worst loss itself.
         let listed = !quiet && (refusal.is_ok() || losses.len() > 1);
-        for loss in losses.iter().take(LISTED).filter(|_| listed) {
-            say(loss);
-        }
-        if losses.len() > LISTED && listed {
-            say(format_args!("and {} more", losses.len() - LISTED));
+        if listed {
+            say_first(losses.iter().map(hints::loss));
         }
         refusal.map_err(|error| self.about(&error).with_losses(losses))
     }
 
-    fn write(
-        &self,
-        target: &Entry,
-        conversion: Conversion,
-        control: &Arc<Control>,
-    ) -> Result<Report> {
+    fn write(&self, target: &Entry, conversion: Conversion) -> Result<Report> {
         // First, so that whatever is there when the signal comes is removed.
-        signal::cancel(control.clone())?;
+        let watched = self.session.interrupts.watch(self.control.clone());
+        watched.map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))?;
         let output = if is_directory(self.output) {
             AtomicOutput::directory(self.output)?
         } else {
@@ -301,18 +324,9 @@ impl<'a> Request<'a> {
             name => name.to_owned(),
         };
         let shown = !self.writing.no_progress && !self.writing.quiet;
-        let bar = shown.then(|| Progress::watch(control.clone()));
+        let bar = shown.then(|| Progress::watch(self.control.clone()));
         let result = conversion.write_to(&name, &mut output);
         drop(bar);
         result.map_err(|error| self.about(&error))
     }
-}
-
-/// The format to write: what was asked for, else that of the output's name, else that of the input.
-pub(crate) fn target<'r>(
-    request: &Request<'_>,
-    input: Option<&Archive>,
-    registry: &'r Registry,
-) -> Result<&'r Entry> {
-    output::target(request, input.and_then(Archive::format), registry)
 }

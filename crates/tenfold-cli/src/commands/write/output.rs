@@ -2,22 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use tenfold::OpenOptions;
-use tenfold::format::{Entry, Registry, Spec};
+use tenfold::format::{Entry, Registry};
 use tenfold::io::AtomicOutput;
 use tenfold::model::SourceId;
 use tenfold::ops::Conversion;
+use tenfold::{Archive, OpenOptions};
 
 use super::Request;
 use crate::commands::refuse_no_file;
 use crate::failure::{Failure, Result};
 
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
-pub(super) fn target<'r>(
+pub(crate) fn target<'r>(
     request: &Request<'_>,
-    input: Option<&'static Spec>,
+    input: Option<&Archive>,
     registry: &'r Registry,
 ) -> Result<&'r Entry> {
+    let input = input.and_then(Archive::format);
     let name = request.output.to_string_lossy();
     let replaced = request.in_place
         && request
@@ -167,11 +168,10 @@ impl Request<'_> {
             return Ok(());
         }
         let (output, input) = (output.display(), input.display());
-        Err(Failure::Message(match self.in_place {
-            true => format!("{output} is the input; pass --force to replace it"),
-            false => {
-                format!("{output} is the same file as the input {input}; write to another name")
-            }
+        Err(Failure::Message(if self.in_place {
+            format!("{output} is the input; pass --force to replace it")
+        } else {
+            format!("{output} is the same file as the input {input}; write to another name")
         }))
     }
 }

@@ -4,15 +4,16 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use tenfold::digest::Hex;
+use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Entry, Loss};
-use tenfold::ops::{CastCounts, Conversion, Report};
+use tenfold::model::CastCounts;
+use tenfold::ops::{Conversion, Report};
 
 use super::Request;
-use crate::json::{Json, hex};
+use crate::hints;
+use crate::json;
 use crate::output::{Clean, Out, count, say, show_path, size};
-
-/// What a command says of its own work in the JSON.
-pub(crate) type Extra<'e> = dyn Fn(&mut Json<'_>) -> io::Result<()> + 'e;
 
 pub(super) struct Summary<'a> {
     request: &'a Request<'a>,
@@ -29,21 +30,19 @@ pub(super) struct Summary<'a> {
     /// The first of the files is an index of the others.
     has_index: bool,
     started: Instant,
-    extra: &'a Extra<'a>,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn summary(
-        &'a self,
+impl<'a> Summary<'a> {
+    pub(super) fn new(
+        request: &'a Request<'a>,
         target: &'a Entry,
         files: Vec<PathBuf>,
         conversion: &Conversion,
-        extra: &'a Extra<'a>,
-    ) -> Summary<'a> {
+    ) -> Self {
         let name = files.first().and_then(|file| file.file_name());
         let name = name.unwrap_or_default().to_string_lossy();
-        Summary {
-            request: self,
+        Self {
+            request,
             target,
             version: conversion.profile.version,
             read_by: conversion.profile.read_by,
@@ -53,13 +52,10 @@ impl<'a> Request<'a> {
             tensors: conversion.tensors(),
             has_index: target.is_index(&name),
             files,
-            started: self.started,
-            extra,
+            started: request.started,
         }
     }
-}
 
-impl Summary<'_> {
     /// What is written, for people.
     fn output(&self) -> String {
         match self.files.as_slice() {
@@ -104,7 +100,7 @@ impl Summary<'_> {
                     took.as_secs_f64()
                 ));
                 if let Some(content) = report.content.filter(|_| self.request.keeps_content) {
-                    say(format_args!("content {} is unchanged", hex(&content)));
+                    say(format_args!("content {} is unchanged", Hex(&content)));
                 }
             }
         }
@@ -113,48 +109,41 @@ impl Summary<'_> {
         }
     }
 
-    pub(super) fn write_json(&self, report: Option<&Report>, out: &mut Out<'_>) -> io::Result<()> {
-        let took = self.started.elapsed();
-        let Request {
-            command,
+    pub(super) fn write_json(
+        &self,
+        report: Option<&Report>,
+        extra: Written<'_>,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
+        let shown = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let request = self.request;
+        let (input, inputs) = match request.inputs {
+            [only] => (Some(shown(only)), Vec::new()),
+            several => (None, several.iter().map(shown).collect()),
+        };
+        let document = Written {
+            schema: format!("tenfold.{}/1", request.command),
+            input,
             inputs,
-            output,
-            writing,
-            check,
-            ..
-        } = self.request;
-        Json::new(out).object(|json| {
-            json.text("schema", Some(&format!("tenfold.{command}/1")))?;
-            match inputs {
-                [only] => json.text("input", Some(&only.to_string_lossy()))?,
-                several => {
-                    json.texts("inputs", several.iter().map(|path| path.to_string_lossy()))?
-                }
-            }
-            json.text("output", Some(&output.to_string_lossy()))?;
-            if !self.files.is_empty() {
-                let files = self.files.iter();
-                json.texts("files", files.map(|path| path.to_string_lossy()))?;
-            }
-            json.text("format", Some(self.target.spec.id))?;
-            json.text("version", Some(self.version))?;
-            json.text("because", self.because.as_deref())?;
-            json.text("read_by", Some(self.read_by))?;
-            json.losses("losses", &self.losses)?;
-            (self.extra)(json)?;
-            json.key("dry_run")?.plain(writing.dry_run)?;
-            json.key("checked")?.plain(*check && report.is_some())?;
-            let content = report.and_then(|report| report.content);
-            json.text("content", content.map(|sum| hex(&sum)).as_deref())?;
-            json.number("tensors", Some(self.tensors as u64))?;
-            json.number("bytes", report.map(bytes))?;
-            if let Some(casts) = report.and_then(|report| self.casts(report)) {
-                json.key("casts")?
-                    .object(|json| write_counts(casts, json))?;
-            }
-            json.key("seconds")?
-                .plain(format_args!("{:.3}", took.as_secs_f64()))
-        })?;
+            output: request.output.to_string_lossy().into_owned(),
+            files: self.files.iter().map(shown).collect(),
+            format: self.target.spec.id,
+            version: self.version,
+            because: self.because.as_deref(),
+            read_by: self.read_by,
+            losses: (self.losses.iter())
+                .map(|loss| LossDocument::new(loss, hints::words))
+                .collect(),
+            dry_run: request.writing.dry_run,
+            checked: request.check && report.is_some(),
+            content: report.and_then(|report| report.content),
+            tensors: self.tensors,
+            bytes: report.map(bytes),
+            casts: report.and_then(|report| self.casts(report)),
+            seconds: (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
+            ..extra
+        };
+        json::write(out, &document)?;
         writeln!(out)
     }
 }
@@ -172,13 +161,6 @@ fn counts(casts: &CastCounts) -> String {
         number(casts.underflows, "underflow"),
         number(casts.nans, "NaN")
     )
-}
-
-fn write_counts(casts: &CastCounts, json: &mut Json<'_>) -> io::Result<()> {
-    json.number("numbers", Some(casts.numbers))?;
-    json.number("overflows", Some(casts.overflows))?;
-    json.number("underflows", Some(casts.underflows))?;
-    json.number("nans", Some(casts.nans))
 }
 
 /// Bytes of all files that were written.

@@ -6,16 +6,16 @@ use super::dequantize::QFloat;
 use super::raw::{Descriptor, Header, Others, Root, StoredType, TRUNCATED, Tensors};
 use super::scheme::Arrangement;
 use super::{
-    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_FIELDS, BURN_SCHEME, FLEX32, MAX_RANK, Mode,
-    PARAM_ID, QFLOAT, QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
+    BOOL_STORE, BOOL_STORES, BURN_DTYPE, BURN_FIELDS, BURN_SCHEME, FLEX32, Mode, PARAM_ID, QFLOAT,
+    QFLOAT_NAME, SCALARS, SPEC, Scheme, V019, V023, VERSION, quantized,
 };
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 use crate::format::{Context, FilePlan, Form, Format, Plan, PlanOptions, Segment, Spec, Want};
 use crate::io::Reader;
 use crate::model::{
-    DType, Endian, Kept, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo,
-    Value, element_count,
+    self, DType, Endian, Kept, Layout, Manifest, Metadata, Part, Payload, Role, SourceId,
+    TensorInfo, Value, element_count,
 };
 use crate::prelude::*;
 use place::Place;
@@ -25,7 +25,7 @@ const ALIGN: u64 = 256;
 
 /// Reads and writes `.bpk`.
 #[derive(Clone, Copy, Debug)]
-pub struct Burnpack;
+pub(super) struct Burnpack;
 
 impl Format for Burnpack {
     fn spec(&self) -> &'static Spec {
@@ -39,7 +39,7 @@ impl Format for Burnpack {
         if size > cx.limits().header_bytes {
             let message = format!("{size} bytes of metadata are more than the limit for headers");
             let error = Error::limit("burnpack.limit", message).at(6..10);
-            return Err(error.raised_by("header_bytes"));
+            return Err(error.raised_by("header_bytes", size));
         }
         let cbor = r.take(size, "metadata")?;
         let header_end = r.pos();
@@ -88,6 +88,7 @@ impl Format for Burnpack {
         Ok(manifest)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         let align = match options.version {
             V019 => 1,
@@ -206,23 +207,21 @@ fn check_rest(cx: &mut Context<'_>, cbor: &[u8], rest: Range<u64>) -> Result<()>
 fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
     const USUAL: u64 = 10 << 30;
     let Descriptor { shape, at, .. } = tensor;
-    let limit = cx.limits().rank.min(MAX_RANK);
+    let limit = cx.limits().rank;
     if shape.len() > limit {
         let message = format!("{} dimensions, the limit is {limit}", shape.len());
         let error = Error::limit("burnpack.limit", message).at(at.clone());
-        return Err(match limit < MAX_RANK {
-            true => error.raised_by("rank"),
-            false => error,
-        });
+        return Err(error.raised_by("rank", shape.len() as u64));
     }
     let overflow = || {
         let message = format!("shape {shape:?} has more elements or bytes than 64 bits can count");
         Error::malformed("burnpack.overflow", message).at(at.clone())
     };
     // A dimension of 0 makes any product 0, whatever the others are.
-    let elements = match shape.contains(&0) {
-        true => 0,
-        false => element_count(shape).ok_or_else(overflow)?,
+    let elements = if shape.contains(&0) {
+        0
+    } else {
+        element_count(shape).ok_or_else(overflow)?
     };
     let len = tensor.data_offsets.end - tensor.data_offsets.start;
     if let Some(dtype) = tensor.dtype.number() {
@@ -275,7 +274,7 @@ impl Tensors for Found<'_, '_> {
         let Some(tensor) = self.tensors.last_mut() else {
             return Ok(());
         };
-        tensor.parts = vec![Part::new(Role::Values, stored, Payload::main(data))];
+        tensor.parts = Part::new(Role::Values, stored, Payload::main(data)).into();
         if let Some(id) = from.param_id {
             tensor.metadata = Metadata::one(PARAM_ID, Value::U64(id));
         }
@@ -285,10 +284,7 @@ impl Tensors for Found<'_, '_> {
             }
             StoredType::Flex32 => tensor.metadata.push(BURN_DTYPE, Value::Str(FLEX32.into())),
             StoredType::Quantized(scheme) | StoredType::QuantizedOlder(scheme) => {
-                tensor.layout = Layout::Opaque {
-                    scheme: QFLOAT_NAME.into(),
-                    parameters: scheme.parameters(),
-                };
+                tensor.layout = model::Scheme::new(QFLOAT_NAME, scheme.parameters()).into();
                 tensor.metadata.push(BURN_SCHEME, scheme.to_value());
                 tensor.decoder = decoder(self.cx, &scheme, tensor, len, from.at)?;
             }
@@ -380,9 +376,10 @@ fn stored_type(tensor: &TensorInfo, version: &str) -> Result<StoredType> {
             let wrong = |message: String| Error::unsupported("burnpack.quant", message);
             let scheme = quantized(tensor).map_err(wrong)?;
             let (scheme, _) = scheme.ok_or_else(|| wrong("not quantized".into()))?;
-            match newest {
-                true => StoredType::Quantized(Box::new(scheme)),
-                false => StoredType::QuantizedOlder(Box::new(scheme)),
+            if newest {
+                StoredType::Quantized(Box::new(scheme))
+            } else {
+                StoredType::QuantizedOlder(Box::new(scheme))
             }
         }
         DType::BOOL if newest => {

@@ -123,11 +123,11 @@ impl Decode for QFloat {
         out: &mut [u8],
     ) -> Result<()> {
         let mut numbers = vec![0f32; out.len() / 4];
-        match self.codes.axis + 1 == self.dims.len() {
-            true => self.codes.in_order(read, &elements, &mut numbers)?,
-            false => self
-                .codes
-                .swapped(&self.dims, read, &elements, &mut numbers)?,
+        if self.codes.axis + 1 == self.dims.len() {
+            self.codes.in_order(read, &elements, &mut numbers)?
+        } else {
+            self.codes
+                .swapped(&self.dims, read, &elements, &mut numbers)?
         }
         self.scales
             .apply(&self.dims, read, &elements, &mut numbers)?;
@@ -189,9 +189,10 @@ impl Codes {
             let first = at / group * group;
             let here = at - first..(elements.end - first).min(group);
             let stored = self.byte(first)..self.byte(first + group - 1) + 1;
-            let held = match stored.end - stored.start <= HELD {
-                true => Some(read(0, stored.clone())?),
-                false => None,
+            let held = if stored.end - stored.start <= HELD {
+                Some(read(0, stored.clone())?)
+            } else {
+                None
             };
             for place in 0..inner {
                 let line = first + ((place % last) * middle + place / last) * n;

@@ -25,17 +25,20 @@ mod codec;
 #[cfg(feature = "burnpack")]
 mod dequantize;
 #[cfg(feature = "burnpack")]
-pub mod raw;
+mod raw;
+// What can be held is known without the codec; the rest of it is the codec's.
+#[cfg_attr(not(feature = "burnpack"), allow(dead_code))]
 mod scheme;
 
 #[cfg(feature = "burnpack")]
-pub use codec::Burnpack;
-pub use scheme::{Block, Mode, Scale, Scheme, Store, ValueType};
+use codec::Burnpack;
 
 use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
-use crate::model::{DType, Layout, Map, TensorInfo, Value};
+use crate::model::{DType, Layout, Map, OpaqueSpec, TensorInfo, Value};
 use crate::prelude::*;
-use scheme::Arrangement;
+use scheme::{Arrangement, Mode, Scheme};
+#[cfg(feature = "burnpack")]
+use scheme::{Scale, Store, ValueType};
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -93,6 +96,7 @@ pub static SPEC: Spec = Spec {
         },
     ],
     options: &[],
+    advice: None,
 };
 
 const VERSION: &str = "1";
@@ -107,7 +111,7 @@ const MAX_TENSORS: u64 = 100_000;
 const MAX_RANK: usize = 64;
 
 /// The type of quantized tensors, and the name of their layout.
-const QFLOAT: DType = DType::Opaque(QFLOAT_NAME);
+const QFLOAT: DType = DType::Opaque(&OpaqueSpec { name: QFLOAT_NAME });
 const QFLOAT_NAME: &str = "burn:QFloat";
 
 /// The file's scalars among its metadata.
@@ -171,7 +175,7 @@ fn is_row_major(layout: &Layout) -> bool {
 }
 
 fn is_quantized(layout: &Layout) -> bool {
-    matches!(layout, Layout::Opaque { scheme, .. } if scheme == QFLOAT_NAME)
+    matches!(layout, Layout::Opaque(scheme) if scheme.name == QFLOAT_NAME)
 }
 
 /// Metadata is text; numbers, true and false become it.
@@ -197,9 +201,10 @@ fn scalars_fit(scalars: &Map) -> Fit {
         Value::Bool(_) | Value::F32(_) | Value::F64(_) => true,
         value => value.as_u64().is_some() || value.as_i64().is_some(),
     };
-    match !scalars.is_empty() && scalars.iter().all(|(_, value)| fits(&value)) {
-        true => Fit::Exact,
-        false => Fit::No,
+    if !scalars.is_empty() && scalars.iter().all(|(_, value)| fits(&value)) {
+        Fit::Exact
+    } else {
+        Fit::No
     }
 }
 
@@ -224,7 +229,7 @@ fn fits_023(tensor: &TensorInfo) -> Result<(), String> {
     match scheme.arrangement(&tensor.shape, len) {
         Arrangement::OneRun => Err(format!(
             "its values are packed in one run, as Burn {V020} and 0.21 have it, and later releases begin a word with \
-             each row; write it for {V020}, or with --dequantize"
+             each row"
         )),
         Arrangement::Rows | Arrangement::Unknown => Ok(()),
     }
@@ -240,11 +245,12 @@ fn fits_020(tensor: &TensorInfo) -> Result<(), String> {
     if scheme.block.is_some() && scheme.tensor.is_some() {
         return Err(format!("Burn {V020} has no blocks with a scale above them"));
     }
-    match scheme.one_run_len(&tensor.shape) == Some(len) {
-        true => Ok(()),
-        false => Err(format!(
+    if scheme.one_run_len(&tensor.shape) == Some(len) {
+        Ok(())
+    } else {
+        Err(format!(
             "its values take {len} bytes, which Burn {V020} would not read: it packs all values in one run"
-        )),
+        ))
     }
 }
 

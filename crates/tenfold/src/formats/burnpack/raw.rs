@@ -4,10 +4,10 @@ use alloc::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::{BOOL_STORES, FLEX32, MAGIC, MAX_TENSORS, NUMBERS, Scheme};
+use super::{BOOL_STORES, FLEX32, MAGIC, MAX_RANK, MAX_TENSORS, NUMBERS, Scheme};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Encoding, Map, Metadata, Packer, Value};
+use crate::model::{DType, Encoding, Map, Metadata, Packer, Shape, Value};
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key, Rules};
 
@@ -30,23 +30,24 @@ const MAX_METADATA: u32 = 100 << 20;
 
 /// What comes before the CBOR.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Bytes of CBOR.
-    pub metadata_size: u32,
+    pub(crate) metadata_size: u32,
 }
 
 impl Header {
     /// Bytes of the header.
-    pub const LEN: u64 = 10;
+    pub(crate) const LEN: u64 = 10;
 
     /// Reads magic, version and size.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let magic = r.array::<4>("magic")?;
         if magic != *MAGIC {
             let shown = magic.escape_ascii();
-            let message = match magic == *b"BURN" {
-                true => "the magic is BURN; Burnpack begins with the bytes NRUB".into(),
-                false => format!("the magic is \"{shown}\", not NRUB"),
+            let message = if magic == *b"BURN" {
+                "the magic is BURN; Burnpack begins with the bytes NRUB".into()
+            } else {
+                format!("the magic is \"{shown}\", not NRUB")
             };
             return Err(Error::malformed("burnpack.magic", message).at(0..4));
         }
@@ -65,7 +66,7 @@ impl Header {
     }
 
     /// Writes magic, version and the size of the CBOR, which is `len` bytes long.
-    pub fn encode(len: u64, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(len: u64, out: &mut Vec<u8>) -> Result<()> {
         let size = u32::try_from(len).ok().filter(|&size| size <= MAX_METADATA);
         let size = size.ok_or_else(|| {
             let message = format!("{len} bytes of metadata, readers take at most {MAX_METADATA}");
@@ -80,34 +81,34 @@ impl Header {
 
 /// The CBOR map.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Root {
+pub(crate) struct Root {
     /// The tensors, in the order of the map.
-    pub tensors: Vec<Descriptor>,
+    pub(crate) tensors: Vec<Descriptor>,
     /// What the file says about itself: text.
-    pub metadata: Metadata,
+    pub(crate) metadata: Metadata,
     /// Named numbers; `None` where the key is not there.
-    pub scalars: Option<Map>,
+    pub(crate) scalars: Option<Map>,
     /// Entries that are not known here: their keys, and where they are in the file.
-    pub others: Vec<(String, Range<u64>)>,
+    pub(crate) others: Vec<(String, Range<u64>)>,
 }
 
 /// A tensor of the map.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// The key.
-    pub name: String,
+    pub(crate) name: String,
     /// The type of the elements as they are stored.
-    pub dtype: StoredType,
+    pub(crate) dtype: StoredType,
     /// The dimensions, outermost first.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Shape,
     /// The bytes, from the beginning of the data.
-    pub data_offsets: Range<u64>,
+    pub(crate) data_offsets: Range<u64>,
     /// Burn's id of the parameter.
-    pub param_id: Option<u64>,
+    pub(crate) param_id: Option<u64>,
     /// Fields that are not known here.
-    pub others: Option<Box<Others>>,
+    pub(crate) others: Option<Box<Others>>,
     /// Where the description is in the file. Not written.
-    pub at: Range<u64>,
+    pub(crate) at: Range<u64>,
 }
 
 /// Takes the tensors of the map one by one: there may be many.
@@ -119,29 +120,11 @@ pub(super) trait Tensors {
     fn take(&mut self, tensor: Descriptor) -> Result<()>;
 }
 
-impl Tensors for Vec<Descriptor> {
-    fn reserve(&mut self, count: usize) {
-        self.reserve_exact(count);
-    }
-
-    fn take(&mut self, tensor: Descriptor) -> Result<()> {
-        self.push(tensor);
-        Ok(())
-    }
-}
-
 impl Root {
     /// In the order in which they are written.
     const KEYS: [&str; 3] = ["tensors", "metadata", "scalars"];
 
-    /// Reads the map, which is at `base` of its file, and says where it ends.
-    pub fn parse(cbor: &[u8], base: u64) -> Result<(Self, u64)> {
-        let mut tensors = Vec::new();
-        let (root, end) = Self::parse_into(&mut tensors, cbor, base)?;
-        Ok((Self { tensors, ..root }, end))
-    }
-
-    /// The same, with the tensors given to `tensors`.
+    /// Reads the map, which is at `base` of its file, and says where it ends. The tensors are given to `tensors`.
     pub(super) fn parse_into(
         tensors: &mut impl Tensors,
         cbor: &[u8],
@@ -207,7 +190,7 @@ impl Root {
 
     /// Writes the map. Keys of maps are in the order of their bytes, whatever the order here. What is not known here
     /// comes last and is not written, only counted: it is elsewhere.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut tensors: Vec<_> = self.tensors.iter().collect();
         tensors.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
         let metadata = sorted(self.metadata.iter());
@@ -249,7 +232,7 @@ impl Descriptor {
         let parsed = cbor.fields("the description", &Self::KEYS, |cbor, key| {
             match key {
                 Key::Field(0) => dtype = Some(StoredType::parse(cbor)?),
-                Key::Field(1) => shape = Some(numbers(cbor, "shape")?),
+                Key::Field(1) => shape = Some(self::shape(cbor)?),
                 Key::Field(2) => data_offsets = Some(parse_offsets(cbor)?),
                 Key::Field(_) if cbor.take_null()? => {}
                 Key::Field(_) => param_id = Some(cbor.unsigned("param_id")?),
@@ -299,7 +282,7 @@ impl Descriptor {
 
 /// Fields of a description that are not known here, as they are encoded.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Others {
+pub(crate) struct Others {
     count: usize,
     entries: Vec<u8>,
 }
@@ -317,7 +300,7 @@ impl Others {
     }
 
     /// What metadata has of them: one map, encoded, so that they cost what they cost in the file.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut cbor = Encoder::new();
         cbor.map(self.count).encoded(&self.entries);
         Value::Encoded {
@@ -327,7 +310,7 @@ impl Others {
     }
 
     /// From a map, encoded or not, that has none of the fields which are known.
-    pub fn from_value(value: &Value) -> Option<Self> {
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
         let encoded = match value {
             Value::Encoded { encoding, bytes } if *encoding == Encoding::Cbor => bytes.clone(),
             Value::Map(_) if is_encodable(value) => {
@@ -360,7 +343,7 @@ fn is_encodable(value: &Value) -> bool {
 
 /// The type of a tensor's elements as they are stored.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StoredType {
+pub(crate) enum StoredType {
     /// Text: `"Bool"`, until 0.21.0-pre.2.
     Bool,
     /// A map: `{"Bool": "Native"}`, or `"U8"`, or `"U32"`.
@@ -409,9 +392,12 @@ impl StoredType {
                 }
                 "QFloat" => {
                     let mut scheme = Packer::map();
-                    cbor.open_map("the quantization scheme", |cbor, key| {
-                        scheme.key(&key);
-                        cbor.pack(&mut scheme)
+                    cbor.fields("the quantization scheme", &[""; 0], |cbor, key| match key {
+                        Key::Other(key) => {
+                            scheme.key(&key);
+                            cbor.pack(&mut scheme)
+                        }
+                        _ => cbor.skip(),
                     })?;
                     let scheme = Scheme::from_value(&scheme.into_map().into());
                     Self::Quantized(Box::new(scheme.map_err(|message| {
@@ -457,7 +443,7 @@ impl StoredType {
     }
 
     /// Whether it is a map, which no release writes whose data follows the CBOR at once.
-    pub fn is_map(&self) -> bool {
+    pub(crate) fn is_map(&self) -> bool {
         matches!(
             self,
             Self::BoolStore(_) | Self::Quantized(_) | Self::QuantizedOlder(_)
@@ -465,7 +451,7 @@ impl StoredType {
     }
 
     /// The type of the numbers in the file; `None` where values are quantized.
-    pub fn number(&self) -> Option<DType> {
+    pub(crate) fn number(&self) -> Option<DType> {
         match self {
             Self::Bool | Self::BoolStore("Native" | "U8") => Some(DType::BOOL),
             Self::BoolStore(_) => Some(DType::U32),
@@ -493,22 +479,27 @@ fn parse_offsets(cbor: &mut Decoder<'_>) -> Result<Range<u64>> {
         let message = format!("data_offsets are {count} numbers, 2 are expected");
         return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
     }
-    match start <= end {
-        true => Ok(start..end),
-        false => {
-            let message = format!("data ends at offset {end}, before it begins at {start}");
-            Err(Error::malformed("burnpack.offsets", message).at(at..cbor.pos()))
-        }
+    if start <= end {
+        Ok(start..end)
+    } else {
+        let message = format!("data ends at offset {end}, before it begins at {start}");
+        Err(Error::malformed("burnpack.offsets", message).at(at..cbor.pos()))
     }
 }
 
-fn numbers(cbor: &mut Decoder<'_>, field: &str) -> Result<Vec<u64>> {
-    let mut numbers = Vec::with_capacity(cbor.room(1));
-    cbor.array(field, |cbor| {
-        numbers.push(cbor.unsigned(field)?);
+fn shape(cbor: &mut Decoder<'_>) -> Result<Shape> {
+    let mut shape = Shape::new();
+    cbor.array("shape", |cbor| {
+        let from = cbor.pos();
+        shape.push(cbor.unsigned("shape")?);
+        // Said before millions are kept only to be counted.
+        if shape.len() > MAX_RANK {
+            let message = format!("more than {MAX_RANK} dimensions");
+            return Err(Error::limit("burnpack.limit", message).at(from..cbor.pos()));
+        }
         Ok(())
     })?;
-    Ok(numbers)
+    Ok(shape)
 }
 
 /// A scalar: the widest value of its kind.
@@ -565,4 +556,33 @@ fn unknown(name: &str) -> Error {
         known.join(", ")
     );
     Error::malformed("burnpack.dtype", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Tensors for Vec<Descriptor> {
+        fn reserve(&mut self, count: usize) {
+            self.reserve_exact(count);
+        }
+
+        fn take(&mut self, tensor: Descriptor) -> Result<()> {
+            self.push(tensor);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_map_is_written_as_it_was_read() {
+        let bytes =
+            include_bytes!("../../../../../fixtures/burnpack/valid/v0230p1_record.bpk").as_slice();
+        let (head, rest) = bytes.split_at(10);
+        let size = u32::from_le_bytes(head[6..].try_into().unwrap());
+        let cbor = &rest[..size as usize];
+        let mut tensors = Vec::new();
+        let (root, end) = Root::parse_into(&mut tensors, cbor, 10).unwrap();
+        assert_eq!(end, 10 + u64::from(size));
+        assert_eq!(Root { tensors, ..root }.encode(), cbor);
+    }
 }

@@ -13,24 +13,31 @@ use crate::model::Value;
 use crate::prelude::*;
 
 /// How the values of a tensor are quantized.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Scheme {
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scheme {
     /// What a code is.
-    pub value: ValueType,
+    pub(crate) value: ValueType,
     /// How codes are stored.
-    pub store: Store,
+    pub(crate) store: Store,
     /// How codes become numbers.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The type of the scale of the whole tensor. Without blocks there always is one, of `F32` unless told otherwise.
-    pub tensor: Option<Scale>,
+    pub(crate) tensor: Option<Scale>,
     /// Blocks with a scale each.
-    pub block: Option<Block>,
+    pub(crate) block: Option<Block>,
+    /// Entries that no release has. Readers pass over them.
+    pub(crate) others: Vec<(String, Value)>,
 }
+
+/// The keys of all releases.
+const KEYS: [&str; 7] = [
+    "value", "param", "store", "level", "mode", "tensor", "block",
+];
 
 /// What a code is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[allow(missing_docs)] // Burn's names
-pub enum ValueType {
+pub(crate) enum ValueType {
     E2M1,
     E4M3,
     E5M2,
@@ -44,7 +51,7 @@ pub enum ValueType {
 
 /// How codes are stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Store {
+pub(crate) enum Store {
     /// A byte each.
     Native,
     /// Several in a byte, along this axis, counted from the innermost.
@@ -55,7 +62,7 @@ pub enum Store {
 
 /// How codes become numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// By a table, which is not in the file.
     Lookup,
     /// Multiplied by their scale.
@@ -65,7 +72,7 @@ pub enum Mode {
 /// The type of a scale.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[allow(missing_docs)] // Burn's names
-pub enum Scale {
+pub(crate) enum Scale {
     BF16,
     F16,
     F32,
@@ -75,11 +82,11 @@ pub enum Scale {
 
 /// Blocks of equal size with a scale each.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Block {
+pub(crate) struct Block {
     /// The size along each of the last axes; along the others it is 1.
-    pub size: Vec<u8>,
+    pub(crate) size: Vec<u8>,
     /// The type of the scales.
-    pub dtype: Scale,
+    pub(crate) dtype: Scale,
 }
 
 const VALUES: &[(&str, ValueType, u32)] = &[
@@ -107,7 +114,7 @@ const BLOCK_AXES: usize = 5;
 
 impl ValueType {
     /// Bits of a code.
-    pub fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         VALUES
             .iter()
             .find(|row| row.1 == self)
@@ -124,7 +131,7 @@ impl ValueType {
 
 impl Scale {
     /// Bytes of a scale.
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         SCALES
             .iter()
             .find(|row| row.1 == self)
@@ -149,7 +156,7 @@ impl Scale {
 
 impl Store {
     /// The axis along which codes are packed, counted from the innermost.
-    pub fn axis(self) -> u64 {
+    pub(crate) fn axis(self) -> u64 {
         match self {
             Store::Native => 0,
             Store::PackedNative(axis) | Store::PackedU32(axis) => axis,
@@ -182,7 +189,7 @@ impl Store {
 
 impl Scheme {
     /// The scheme that a map of any release means; else what is wrong with it.
-    pub fn from_value(value: &Value) -> Result<Self, String> {
+    pub(crate) fn from_value(value: &Value) -> Result<Self, String> {
         let Value::Map(scheme) = value else {
             return Err("a quantization scheme that is not a map".into());
         };
@@ -204,12 +211,13 @@ impl Scheme {
             other => return Err(unknown("mode", other, "Symmetric")),
         };
         let store = Store::from_value(&field("store")?, older)?;
-        let (tensor, block) = match older {
-            true => older_scales(
+        let (tensor, block) = if older {
+            older_scales(
                 &field("level")?,
                 Scale::from_value(&field("param")?, "param")?,
-            )?,
-            false => newer_scales(scheme.get("tensor").as_ref(), scheme.get("block").as_ref())?,
+            )?
+        } else {
+            newer_scales(scheme.get("tensor").as_ref(), scheme.get("block").as_ref())?
         };
         Ok(Self {
             value: value.1,
@@ -217,11 +225,16 @@ impl Scheme {
             mode,
             tensor,
             block,
+            others: scheme
+                .iter()
+                .filter(|(key, _)| !KEYS.contains(key))
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
         })
     }
 
     /// The map that Burn 0.22 and later write.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let scale = |scale: Option<Scale>| match scale {
             Some(scale) => Value::Str(scale.name().into()),
             None => Value::Null,
@@ -233,7 +246,7 @@ impl Scheme {
             ]),
             None => Value::Null,
         };
-        map([
+        self.with_others([
             ("value", Value::Str(self.value.name().into())),
             ("store", self.store.to_value()),
             ("mode", Value::Str(self.mode_name().into())),
@@ -243,7 +256,7 @@ impl Scheme {
     }
 
     /// The map that Burn 0.20 and 0.21 write. Blocks with a scale above them have no place in it.
-    pub fn to_older_value(&self) -> Value {
+    pub(crate) fn to_older_value(&self) -> Value {
         let (param, level) = match &self.block {
             Some(block) => (block.dtype, map([("Block", block.size_value())])),
             None => (
@@ -251,7 +264,7 @@ impl Scheme {
                 Value::Str("Tensor".into()),
             ),
         };
-        map([
+        self.with_others([
             ("value", Value::Str(self.value.name().into())),
             ("param", Value::Str(param.name().into())),
             ("store", self.store.to_value()),
@@ -260,11 +273,21 @@ impl Scheme {
         ])
     }
 
+    fn with_others(&self, known: [(&str, Value); 5]) -> Value {
+        let known = known.map(|(key, value)| (key.to_owned(), value));
+        Value::Map(
+            known
+                .into_iter()
+                .chain(self.others.iter().cloned())
+                .collect(),
+        )
+    }
+
     /// The same for the same scheme in the spelling of any release: `Q4S,PackedU32:0,Symmetric,-,2x16:F16`.
     ///
     /// The scale of the whole tensor and the blocks are `-` where there are none. Digests of content count this text.
     #[cfg(feature = "burnpack")]
-    pub fn parameters(&self) -> String {
+    pub(crate) fn parameters(&self) -> String {
         let (value, mode) = (self.value.name(), self.mode_name());
         let store = match self.store {
             Store::Native => "Native".to_owned(),
@@ -361,9 +384,10 @@ impl Block {
             return Err(wrong());
         }
         size.truncate(len);
-        match size.contains(&0) {
-            true => Err(format!("blocks of size {size:?}")),
-            false => Ok(Self { size, dtype }),
+        if size.contains(&0) {
+            Err(format!("blocks of size {size:?}"))
+        } else {
+            Ok(Self { size, dtype })
         }
     }
 
@@ -413,4 +437,87 @@ fn unknown(field: &str, name: &str, known: &str) -> String {
 
 fn names(all: impl Iterator<Item = &'static str>) -> String {
     all.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_spellings_of_quantization_mean_the_same() {
+        fn map(entries: &[(&str, Value)]) -> Value {
+            let entries = entries.iter();
+            Value::Map(
+                entries
+                    .map(|(key, value)| ((*key).to_owned(), value.clone()))
+                    .collect(),
+            )
+        }
+        let text = |text: &str| Value::Str(text.into());
+        let size = map(&[
+            (
+                "storage",
+                Value::List([4, 8, 1, 1, 1].map(Value::U64).to_vec().into()),
+            ),
+            ("len", Value::U64(2)),
+        ]);
+        let older = |store: Value, level: Value| {
+            map(&[
+                ("value", text("Q4S")),
+                ("param", text("F16")),
+                ("store", store),
+                ("level", level),
+                ("mode", text("Symmetric")),
+                // Newer keys mean nothing beside the older ones.
+                ("tensor", text("F32")),
+            ])
+        };
+        let first = Scheme::from_value(&older(text("U32"), text("Tensor"))).unwrap();
+        assert_eq!(
+            (first.store, first.tensor),
+            (Store::PackedU32(0), Some(Scale::F16))
+        );
+        let second = older(
+            map(&[("PackedU32", Value::U64(1))]),
+            map(&[("Block", size.clone())]),
+        );
+        let second = Scheme::from_value(&second).unwrap();
+        assert_eq!(second.block.as_ref().unwrap().size, [4, 8]);
+        assert_eq!(second.tensor, None);
+        let both = map(&[("block", size), ("global", text("F32"))]);
+        let third = older(text("Native"), map(&[("BlockTensor", both)]));
+        let third = Scheme::from_value(&third).unwrap();
+        assert_eq!(third.tensor, Some(Scale::F32));
+        for scheme in [first, second, third] {
+            assert_eq!(Scheme::from_value(&scheme.to_value()).unwrap(), scheme);
+            if scheme.block.is_none() || scheme.tensor.is_none() {
+                assert_eq!(
+                    Scheme::from_value(&scheme.to_older_value()).unwrap(),
+                    scheme
+                );
+            }
+        }
+        assert!(Scheme::from_value(&map(&[("value", text("Q4S"))])).is_err());
+        assert!(Scheme::from_value(&older(text("U8"), text("Tensor"))).is_err());
+    }
+
+    #[test]
+    fn what_no_release_has_is_kept_in_both_spellings() {
+        let text = |text: &str| Value::Str(text.into());
+        let scheme = map([
+            ("value", text("Q8S")),
+            ("store", text("Native")),
+            ("mode", text("Symmetric")),
+            ("tensor", text("F32")),
+            ("rounding", text("even")),
+        ]);
+        let scheme = Scheme::from_value(&scheme).unwrap();
+        for written in [scheme.to_value(), scheme.to_older_value()] {
+            let Value::Map(written) = written else {
+                panic!("{written:?}")
+            };
+            assert_eq!(written.len(), 6);
+            assert_eq!(written.get("rounding"), Some(text("even")));
+        }
+    }
 }

@@ -229,12 +229,11 @@ impl List {
             );
             return Err(wrong(message));
         }
-        match self.values.len() as u64 >= length {
-            true => Ok(self.values),
-            false => {
-                let message = format!("{kind}.yaml: {property} is not a list of whole numbers");
-                Err(wrong(message))
-            }
+        if self.values.len() as u64 >= length {
+            Ok(self.values)
+        } else {
+            let message = format!("{kind}.yaml: {property} is not a list of whole numbers");
+            Err(wrong(message))
         }
     }
 }
@@ -281,7 +280,7 @@ impl Blocks {
         let Some(len) = len.filter(|&len| len <= limits.tensor_memory) else {
             let message =
                 format!("the indices of {nnz} elements are more than may be in memory at once");
-            return Err(Error::limit("cc4s.nonzero", message).raised_by("tensor_memory"));
+            return Err(Error::limit("cc4s.nonzero", message).raised_by("tensor_memory", len));
         };
         let coords = Coords {
             blocks: self,

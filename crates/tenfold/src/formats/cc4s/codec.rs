@@ -6,7 +6,9 @@ use super::blocks::Conditions;
 use super::yaml::{Node, Yaml};
 use super::{SPEC, VERSION, elements, scalar_type, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Arranged, Confidence, Context, Finding, Format, Plan, PlanOptions, Spec};
+use crate::format::{
+    Arranged, Confidence, Context, Finding, Format, Head, Plan, PlanOptions, Spec,
+};
 use crate::io::Source;
 use crate::model::{
     DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo, Value,
@@ -34,22 +36,22 @@ const KEYS: &[&str] = &[
 
 /// Reads and writes the YAML tensors of cc4s.
 #[derive(Clone, Copy, Debug)]
-pub struct Cc4s;
+pub(super) struct Cc4s;
 
 impl Format for Cc4s {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
         // What cannot be text is not fetched.
-        let first = source.read(0..source.len().min(64))?;
+        let first = head.first();
+        let first = first.get(..64).unwrap_or(first);
         if first.is_empty() || first.iter().any(|&byte| byte < b'\t') {
             return Ok(Confidence::No);
         }
-        source
-            .read(0..source.len().min(HEAD))
-            .map(|head| likeness(&head))
+        head.read(0..head.len().min(HEAD))
+            .map(|text| likeness(&text))
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
@@ -63,7 +65,7 @@ impl Format for Cc4s {
                 check_version(root, None)?;
                 let (name, stem) = (cx.tensor_name(), cx.stem());
                 let mut tensor = tensor(cx, root, &name, stem).map_err(|e| e.in_tensor(&name))?;
-                tensor.unnamed = true;
+                tensor.set_unnamed(true);
                 manifest.tensors.push(tensor);
             }
             Some("TensorSet") => manifest.tensors = components(cx, root)?.into(),
@@ -78,10 +80,12 @@ impl Format for Cc4s {
         Ok(manifest)
     }
 
+    #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
         write::arrange(what, options).map(Some)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
@@ -224,10 +228,12 @@ fn tensor(cx: &mut Context<'_>, node: Node<'_>, name: &str, base: &str) -> Resul
     };
     let mut tensor = TensorInfo::new(name, dtype, shape, Layout::ColumnMajor);
     tensor.metadata = metadata(cx, node, dtype, &dimensions)?;
-    tensor.derived = match dimensions.iter().any(|dimension| dimension.kind.is_some()) {
-        true => &["scalarType"],
-        false => &["scalarType", "dimensions"],
-    };
+    let has_kinds = dimensions.iter().any(|dimension| dimension.kind.is_some());
+    tensor.set_derived(if has_kinds {
+        &["scalarType"]
+    } else {
+        &["scalarType", "dimensions"]
+    });
     let conditions = Conditions::parse(node, dimensions.len())?;
     let file = File { base, text, count };
     if let Err(error) = file.locate(cx, &mut tensor, conditions, &dimensions) {
@@ -265,7 +271,7 @@ fn dimensions(node: Node<'_>, most: usize) -> Result<Vec<Dimension>> {
     if count > most {
         let message = format!("{count} dimensions, at most {most} are read");
         let error = Error::limit("cc4s.dimensions", message).at(list.at()..list.at() + 1);
-        return Err(error.raised_by("rank"));
+        return Err(error.raised_by("rank", count as u64));
     }
     items.map(dimension).collect()
 }
@@ -360,7 +366,7 @@ impl File<'_> {
             None => self.count,
         };
         let payload = self.payload(cx, tensor.dtype, nnz)?;
-        tensor.parts = vec![Part::new(Role::Values, tensor.dtype, payload)];
+        tensor.parts = Part::new(Role::Values, tensor.dtype, payload).into();
         if let Some(blocks) = blocks {
             let (len, maker) = blocks.coords(nnz, cx.limits())?;
             let payload = Payload::Lazy { len, maker };

@@ -26,7 +26,7 @@ pub(super) fn parse(
     if len.max(bytes) > limits.tensor_memory {
         let message = format!("{len} bytes of text are more than may be in memory at once");
         let error = Error::limit("cc4s.text", message).at_source(id, 0..len);
-        return Err(error.raised_by("tensor_memory"));
+        return Err(error.raised_by("tensor_memory", len.max(bytes)));
     }
     let text = source.read(0..len)?;
     let mut words = Words {
@@ -62,12 +62,11 @@ pub(super) fn parse(
             out.extend_from_slice(&second.to_le_bytes());
         }
     }
-    match found == count {
-        true => Ok(out),
-        false => {
-            let message = format!("{found} numbers, the shape has {count}");
-            Err(fail("cc4s.count", message))
-        }
+    if found == count {
+        Ok(out)
+    } else {
+        let message = format!("{found} numbers, the shape has {count}");
+        Err(fail("cc4s.count", message))
     }
 }
 

@@ -279,7 +279,7 @@ impl<'t> Recorder<'t> {
         if self.open.len() >= self.depth {
             let message = format!("nested deeper than {}", self.depth);
             let error = Error::limit("cc4s.yaml", message).at(at..at + 1);
-            return Err(error.raised_by("depth"));
+            return Err(error.raised_by("depth", None));
         }
         if let Some(open) = self.open.last_mut() {
             if open.is_map && open.is_key {
@@ -297,9 +297,10 @@ impl<'t> Recorder<'t> {
 
     fn end(&mut self, open: &Open) -> Result<()> {
         self.events.close(open)?;
-        match open.is_map {
-            true => self.check_keys(open.index),
-            false => Ok(()),
+        if open.is_map {
+            self.check_keys(open.index)
+        } else {
+            Ok(())
         }
     }
 

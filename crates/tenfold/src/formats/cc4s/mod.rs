@@ -35,7 +35,7 @@ mod write;
 mod yaml;
 
 #[cfg(feature = "cc4s")]
-pub use codec::Cc4s;
+use codec::Cc4s;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{DType, Layout, List, Value};
@@ -88,6 +88,7 @@ pub static SPEC: Spec = Spec {
             help: "whether elements are written as text, the shortest that reads back as the same numbers; binary unless told otherwise",
         },
     ],
+    advice: None,
 };
 
 const VERSION: &str = "100";

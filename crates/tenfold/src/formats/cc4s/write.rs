@@ -7,7 +7,9 @@ use super::yaml::plain_value;
 use super::{VERSION, scalar_type};
 use crate::error::{Error, Result};
 use crate::format::stem;
-use crate::format::{Arranged, Effect, FilePlan, Form, Loss, Plan, PlanOptions, Segment, Want};
+use crate::format::{
+    Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want,
+};
 use crate::model::{DType, Endian, Manifest, Metadata, Order, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -17,22 +19,17 @@ pub(super) fn arrange(what: &Manifest, _: &PlanOptions) -> Result<Arranged> {
     let mut losses = Vec::new();
     let first = what.tensors.first().map(|tensor| tensor.dtype);
     for tensor in &mut manifest.tensors {
-        let mut lose = |what: String, why: &str, effect| {
-            losses.push(Loss {
-                tensor: Some(tensor.name.clone()),
-                what,
-                why: why.to_owned(),
-                effect,
-            });
+        let mut lose = |what: Lost, why: &str, effect| {
+            losses.push(Loss::new(Some(tensor.name.clone()), what, why, effect));
         };
         if Some(tensor.dtype) != first {
             let why = "all tensors of a set have the same type; cast them, or write them apart";
-            lose(format!("dtype {}", tensor.dtype), why, Effect::Impossible);
+            lose(Lost::DType(tensor.dtype), why, Effect::Impossible);
         }
         let kinds = tensor.metadata.get("dimensions");
         if matches!(kinds, Some(Value::List(kinds)) if kinds.len() != tensor.shape.len()) {
             let why = "there is not one type for each dimension";
-            lose("metadata \"dimensions\"".into(), why, Effect::Dropped);
+            lose(Lost::Metadata("dimensions".into()), why, Effect::Dropped);
             let keep = |key: &str, value: &Value| (key != "dimensions").then(|| value.clone());
             tensor.metadata = tensor.metadata.filter_map(keep);
         }
@@ -85,7 +82,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
 fn as_set(tensor: &TensorInfo, stem: &str, options: &PlanOptions) -> Result<bool> {
     match options.option("set") {
         Some(_) => options.flag("set"),
-        None => Ok(!tensor.unnamed && tensor.name != stem::decode(stem)),
+        None => Ok(!tensor.is_unnamed() && tensor.name != stem::decode(stem)),
     }
 }
 
@@ -99,15 +96,16 @@ fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> Fil
         DType::C128 => spell_pairs,
         _ => spell_numbers,
     };
-    let segment = match as_text {
-        true => Segment::Text { index, form, spell },
-        false => Segment::Tensor {
+    let segment = if as_text {
+        Segment::Text { index, form, spell }
+    } else {
+        Segment::Tensor {
             index,
             part: 0,
             want: Want::Dense(form),
             codec: None,
             digest: None,
-        },
+        }
     };
     FilePlan {
         name: format!("{base}.elements"),

@@ -25,9 +25,10 @@ impl Yaml {
         if source.len() > most {
             let message = format!("{} bytes of YAML, at most {most} are read", source.len());
             let error = Error::limit("cc4s.yaml", message).at(0..source.len());
-            return Err(match most < MAX_BYTES {
-                true => error.raised_by("header_bytes"),
-                false => error,
+            return Err(if most < MAX_BYTES {
+                error.raised_by("header_bytes", source.len())
+            } else {
+                error
             });
         }
         let text = source.read(0..source.len())?;

@@ -7,14 +7,15 @@ use crate::format::salvage::CutOff;
 use crate::format::{Arranged, Context, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
-    DType, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo, Value, ValueKind,
+    BlockSpec, DType, Decode, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo,
+    Value, ValueKind,
 };
 use crate::prelude::*;
 use crate::transform::quant;
 
 /// Reads and writes GGUF.
 #[derive(Clone, Copy, Debug)]
-pub struct Gguf;
+pub(super) struct Gguf;
 
 impl Format for Gguf {
     fn spec(&self) -> &'static Spec {
@@ -23,7 +24,7 @@ impl Format for Gguf {
 
     /// The first of several parts stands for all of them.
     fn is_index(&self, name: &str) -> bool {
-        split::Name::parse(name).is_some_and(|name| name.number == 1)
+        split::parse(name).is_some_and(|name| name.number == 1)
     }
 
     fn writes_shards(&self) -> bool {
@@ -34,6 +35,7 @@ impl Format for Gguf {
         split::describe(cx)
     }
 
+    #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
         Ok(split::without_keys(what).map(|manifest| Arranged {
             manifest,
@@ -41,6 +43,7 @@ impl Format for Gguf {
         }))
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
@@ -80,7 +83,8 @@ pub(super) fn describe_file(
     let expected = layout.ranges.iter().map(|range| range.end).max();
     let endian = header.dialect.endian;
     let tensors = records.into_iter().zip(layout.ranges);
-    let tensors = tensors.map(|(record, range)| tensor(record, id, range, endian));
+    let mut decoders = Decoders::default();
+    let tensors = tensors.map(|(record, range)| tensor(record, id, range, endian, &mut decoders));
     let mut tensors: Vec<_> = tensors.collect();
     if let Some(error) = layout.cut_off {
         let cut = CutOff {
@@ -152,7 +156,28 @@ fn unique(records: &[TensorRecord]) -> Result<()> {
     Ok(())
 }
 
-fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: Endian) -> TensorInfo {
+/// The decoders of a file, one for each type of blocks.
+#[derive(Default)]
+struct Decoders(Vec<(&'static BlockSpec, Option<Arc<dyn Decode>>)>);
+
+impl Decoders {
+    fn of(&mut self, spec: &'static BlockSpec, endian: Endian) -> Option<Arc<dyn Decode>> {
+        if let Some((_, decoder)) = self.0.iter().find(|(known, _)| *known == spec) {
+            return decoder.clone();
+        }
+        let decoder = quant::decoder(spec, endian);
+        self.0.push((spec, decoder.clone()));
+        decoder
+    }
+}
+
+fn tensor(
+    record: TensorRecord,
+    source: SourceId,
+    range: Range<u64>,
+    endian: Endian,
+    decoders: &mut Decoders,
+) -> TensorInfo {
     let TensorRecord {
         name,
         shape,
@@ -174,7 +199,7 @@ fn tensor(record: TensorRecord, source: SourceId, range: Range<u64>, endian: End
         part.endian = endian;
     }
     if let DType::Block(spec) = dtype {
-        info.decoder = quant::decoder(spec, endian);
+        info.decoder = decoders.of(spec, endian);
         if endian == Endian::Big && spec.halves.is_none() {
             let message = format!(
                 "no program writes {} in big-endian files, and how its blocks would be stored there is not known",

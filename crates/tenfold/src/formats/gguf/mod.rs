@@ -32,7 +32,7 @@ mod types;
 mod write;
 
 #[cfg(feature = "gguf")]
-pub use codec::Gguf;
+use codec::Gguf;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{Layout, List, TensorInfo, Value, ValueKind};
@@ -88,6 +88,7 @@ pub static SPEC: Spec = Spec {
             help: "general.architecture, which llama.cpp needs (default: as before, else \"unknown\")",
         },
     ],
+    advice: None,
 };
 
 /// Bytes of a tensor's name: ggml has room for 64 with the zero behind it.
@@ -138,10 +139,13 @@ fn value_fits(key: &str, value: &Value) -> Fit {
         Value::Map(_) => as_text(value),
         // It must say what its entries would be.
         Value::List(items) if items.is_empty() => Fit::As(Value::Empty(ValueKind::Str)),
-        Value::List(items) => match is_array(items) {
-            true => Fit::Exact,
-            false => as_text(value),
-        },
+        Value::List(items) => {
+            if is_array(items) {
+                Fit::Exact
+            } else {
+                as_text(value)
+            }
+        }
         _ => Fit::Exact,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::codec::{File, describe_file};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Context, diagnose};
+use crate::format::{Context, ShardName, diagnose};
 use crate::model::{Manifest, Metadata, SourceId, Value};
 use crate::prelude::*;
 
@@ -12,37 +12,25 @@ pub(super) const TENSORS: &str = "split.tensors.count";
 
 const EXTENSION: &str = ".gguf";
 
-/// The parts of `STEM-00001-of-00003.gguf`.
-pub(super) struct Name<'n> {
-    pub(super) stem: &'n str,
-    /// Counted from 1.
-    pub(super) number: u64,
-    pub(super) count: u64,
-}
-
-impl<'n> Name<'n> {
-    pub(super) fn parse(name: &'n str) -> Option<Self> {
-        let (rest, count) = name.strip_suffix(EXTENSION)?.rsplit_once("-of-")?;
-        let (stem, number) = rest.rsplit_once('-')?;
-        let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = Some(number).filter(|text| digits(text))?;
-        let count = Some(count).filter(|text| digits(text))?;
-        Some(Self {
-            stem,
-            number: number.parse().ok()?,
-            count: count.parse().ok()?,
-        })
-    }
+/// The parts of `STEM-00001-of-00003.gguf`, counted from 1.
+pub(super) fn parse(name: &str) -> Option<ShardName<'_>> {
+    ShardName::parse(name).filter(|name| name.extension == EXTENSION)
 }
 
 /// The name of a part, counted from 1.
 pub(super) fn name(stem: &str, number: u64, count: u64) -> String {
-    format!("{stem}-{number:05}-of-{count:05}{EXTENSION}")
+    let name = ShardName {
+        stem,
+        number,
+        count,
+        extension: EXTENSION,
+    };
+    name.to_string()
 }
 
 /// A name without its extension, and without the numbers of a part.
 pub(super) fn stem(name: &str) -> &str {
-    match Name::parse(name) {
+    match parse(name) {
         Some(part) => part.stem,
         None => name.strip_suffix(EXTENSION).unwrap_or(name),
     }
@@ -68,6 +56,9 @@ impl Split {
     }
 }
 
+/// Parts that are asked for at once: a file may claim any number of them.
+const AT_ONCE: u64 = 64;
+
 /// Describes a file, and the others where it is a part.
 pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let main = describe_file(cx, SourceId::MAIN, cx.source())?;
@@ -75,7 +66,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         return Ok(manifest(vec![main]));
     };
     let Split { number, count, .. } = split;
-    let (Some(file_name), false) = (cx.name(), cx.siblings()?.is_empty()) else {
+    let (Some(file_name), false) = (cx.name(), !cx.has_siblings()) else {
         let message = format!(
             "part {} of {count}, opened without the others",
             number.saturating_add(1)
@@ -83,7 +74,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         cx.warn("gguf.split", 0..4, message)?;
         return Ok(manifest(vec![main]));
     };
-    let own = Name::parse(file_name)
+    let own = parse(file_name)
         .filter(|name| Some(name.number) == number.checked_add(1) && name.count == count);
     let Some(own) = own else {
         let message = format!(
@@ -95,6 +86,11 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let mut main = Some(main);
     let mut files = Vec::new();
     for part in 1..=count {
+        if part % AT_ONCE == 1 {
+            let next = part..=count.min(part.saturating_add(AT_ONCE - 1));
+            let next: Vec<_> = next.map(|part| name(own.stem, part, count)).collect();
+            cx.expect_siblings(&next.iter().map(String::as_str).collect::<Vec<_>>());
+        }
         match main.take_if(|_| part == own.number) {
             Some(file) => files.push(file),
             None => files.push(open_part(cx, &name(own.stem, part, count), part, split)?),
@@ -180,9 +176,10 @@ fn manifest(files: Vec<File>) -> Manifest {
             manifest.metadata = with_facts(&file.metadata);
         }
         manifest.regions.extend(file.regions);
-        match manifest.tensors.is_empty() {
-            true => manifest.tensors = file.tensors.into(),
-            false => manifest.tensors.extend(file.tensors),
+        if manifest.tensors.is_empty() {
+            manifest.tensors = file.tensors.into()
+        } else {
+            manifest.tensors.extend(file.tensors)
         }
     }
     manifest
@@ -192,9 +189,10 @@ fn manifest(files: Vec<File>) -> Manifest {
 fn with_facts(metadata: &Metadata) -> Metadata {
     let mut all = Metadata::new();
     for (key, value) in metadata.iter() {
-        match is_key(key) {
-            true => all.push_fact(key, value.clone()),
-            false => all.push(key, value.clone()),
+        if is_key(key) {
+            all.push_fact(key, value.clone())
+        } else {
+            all.push(key, value.clone())
         }
     }
     all

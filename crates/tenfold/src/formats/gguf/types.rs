@@ -112,11 +112,12 @@ pub(super) fn check_row(dtype: DType, shape: &[u64]) -> Result<(), String> {
         return Ok(());
     };
     let row = shape.last().copied().unwrap_or(1);
-    match row.is_multiple_of((*elements).into()) {
-        true => Ok(()),
-        false => Err(format!(
+    if row.is_multiple_of((*elements).into()) {
+        Ok(())
+    } else {
+        Err(format!(
             "rows of {row} elements, {name} has blocks of {elements}"
-        )),
+        ))
     }
 }
 

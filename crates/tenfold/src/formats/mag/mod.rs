@@ -49,12 +49,12 @@
 #[cfg(feature = "mag")]
 mod codec;
 #[cfg(feature = "mag")]
-pub mod raw;
+mod raw;
 mod shape;
 mod tables;
 
 #[cfg(feature = "mag")]
-pub use codec::Mag;
+use codec::Mag;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{DType, Layout, TensorInfo, Value};
@@ -104,9 +104,12 @@ pub static SPEC: Spec = Spec {
                 name: |_| Ok(()),
                 dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
                 file_value: json_value,
-                tensor_value: |key, value| match key == OTHER_FIELDS {
-                    true => other_fields(value),
-                    false => Fit::No,
+                tensor_value: |key, value| {
+                    if key == OTHER_FIELDS {
+                        other_fields(value)
+                    } else {
+                        Fit::No
+                    }
                 },
                 kept: true,
                 ..DENSE
@@ -151,6 +154,7 @@ pub static SPEC: Spec = Spec {
         value: "crc32c-behind|crc32c-zeroed|crc32c-without|crc32-behind|crc32-zeroed|crc32-without",
         help: "what the checksum of spec-1 is computed over: the bytes behind it (crc32c-behind unless told otherwise), or all of the header and the records, with the field as 0 or without it",
     }],
+    advice: None,
 };
 
 const SPEC_1: &str = "spec-1";
@@ -196,32 +200,38 @@ const DENSE: Capabilities = Capabilities {
 const POOLED: Capabilities = Capabilities {
     max_tensors: MAX_POOL as u64,
     max_rank: 16,
-    name: |name| match name.len() > MAX_POOL_BYTES as usize {
-        true => Err("all names together have at most 128 MiB"),
-        false => not_empty(name).and_then(|()| without_nul(name)),
+    name: |name| {
+        if name.len() > MAX_POOL_BYTES as usize {
+            Err("all names together have at most 128 MiB")
+        } else {
+            not_empty(name).and_then(|()| without_nul(name))
+        }
     },
     ..DENSE
 };
 
 fn key_fits(name: &str) -> Result<(), &'static str> {
-    match name.len() > MAX_KEY {
-        true => Err("names have at most 65535 bytes"),
-        false => without_nul(name),
+    if name.len() > MAX_KEY {
+        Err("names have at most 65535 bytes")
+    } else {
+        without_nul(name)
     }
 }
 
 fn not_empty(name: &str) -> Result<(), &'static str> {
-    match name.is_empty() {
-        true => Err("names have at least one byte"),
-        false => Ok(()),
+    if name.is_empty() {
+        Err("names have at least one byte")
+    } else {
+        Ok(())
     }
 }
 
 /// Magnetron keeps names as C strings, and the two layouts of version 1 are told apart by it.
 fn without_nul(name: &str) -> Result<(), &'static str> {
-    match name.contains('\0') {
-        true => Err("names have no NUL character"),
-        false => Ok(()),
+    if name.contains('\0') {
+        Err("names have no NUL character")
+    } else {
+        Ok(())
     }
 }
 
@@ -235,9 +245,10 @@ fn sizes_fit(tensor: &TensorInfo) -> Result<(), String> {
 
 fn spec_shape_fits(tensor: &TensorInfo) -> Result<(), String> {
     sizes_fit(tensor)?;
-    match shape::reads_back(&tensor.shape) {
-        true => Ok(()),
-        false => Err("the record has no rank, and this shape would not read back".into()),
+    if shape::reads_back(&tensor.shape) {
+        Ok(())
+    } else {
+        Err("the record has no rank, and this shape would not read back".into())
     }
 }
 
@@ -272,8 +283,9 @@ fn json_value(_: &str, value: &Value) -> Fit {
             _ => true,
         }
     }
-    match fits(value, MAX_DEPTH) {
-        true => Fit::Exact,
-        false => Fit::No,
+    if fits(value, MAX_DEPTH) {
+        Fit::Exact
+    } else {
+        Fit::No
     }
 }

@@ -10,10 +10,12 @@ pub(super) fn elements(shape: &[u64]) -> Option<u64> {
     // The sizes beside a 0 must fit too: strides are made of them.
     let nonzero = shape.iter().filter(|&&size| size > 0);
     let product = nonzero.copied().try_fold(1, u64::checked_mul)?;
-    match shape.contains(&0) {
-        _ if product > MAX => None,
-        true => Some(0),
-        false => Some(product),
+    if product > MAX {
+        None
+    } else if shape.contains(&0) {
+        Some(0)
+    } else {
+        Some(product)
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
         for (slots, elements, expected) in cases {
             assert_eq!(shape(slots, elements).unwrap(), expected, "{slots:?}");
         }
-        let refused = |slots, elements| shape(slots, elements).unwrap_err().rule();
+        let refused = |slots, elements| shape(slots, elements).unwrap_err().rule().to_owned();
         assert_eq!(refused([2, 0, 3, 0, 0, 0], 6), "mag.length");
         assert_eq!(refused([2, 3, 0, 0, 0, 0], 5), "mag.length");
         assert_eq!(refused([2, 0, 3, 1, 1, 1], 6), "mag.length");

@@ -16,7 +16,7 @@ const MOST_APPENDED: usize = 8;
 
 /// Reads and writes `.npy`.
 #[derive(Clone, Copy, Debug)]
-pub struct Npy;
+pub(super) struct Npy;
 
 impl Format for Npy {
     fn spec(&self) -> &'static Spec {
@@ -38,7 +38,7 @@ impl Format for Npy {
             header.shape,
             Payload::main(data),
         );
-        tensor.unnamed = true;
+        tensor.set_unnamed(true);
         tensor.layout = header.layout;
         for part in &mut tensor.parts {
             part.endian = header.endian;
@@ -57,10 +57,12 @@ impl Format for Npy {
         Ok(manifest)
     }
 
+    #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
-        Ok(numpy::arrange(what, Vec::new()))
+        Ok(crate::formats::numpy::arrange(what, Vec::new()))
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         let [tensor] = what.tensors.as_slice() else {
             return Err(Error::argument("a .npy file holds exactly one array"));

@@ -17,7 +17,7 @@
 mod codec;
 
 #[cfg(feature = "npy")]
-pub use codec::Npy;
+use codec::Npy;
 
 use crate::format::{Entry, Profile, Spec};
 use crate::wire::numpy;
@@ -41,7 +41,8 @@ pub static SPEC: Spec = Spec {
     writes: &[Profile {
         version: "1.0",
         read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
-        can: numpy::capabilities(1, |_| Ok(())),
+        can: super::numpy::capabilities(1, |_| Ok(())),
     }],
     options: &[],
+    advice: None,
 };

@@ -7,7 +7,9 @@ use crc32fast::Hasher;
 
 use super::{EXTENSION, SPEC, ZIP, salvage, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Arranged, Confidence, Context, Effect, Format, Loss, Plan, PlanOptions, Spec};
+use crate::format::{
+    Arranged, Confidence, Context, Effect, Format, Head, Loss, Lost, Plan, PlanOptions, Spec,
+};
 use crate::io::Source;
 use crate::model::{
     Checksum, Codec, DType, DigestKind, Kept, Layout, Manifest, Over, Payload, SealedRange,
@@ -16,38 +18,36 @@ use crate::model::{
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
 use crate::wire::numpy::{self, Header, Place};
-use crate::wire::zip::{Directory, Member, Zip};
+use crate::wire::zip::{self, Directory, Member, Zip};
 
 /// Reads and writes `.npz`.
 #[derive(Clone, Copy, Debug)]
-pub struct Npz;
+pub(super) struct Npz;
 
 impl Format for Npz {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
-        let head = source.read(0..source.len().min(4))?;
-        if head != b"PK\x03\x04"[..] && head != b"PK\x05\x06"[..] {
-            return Ok(
-                match has_end(source)? && contents(source)? == Contents::Arrays {
-                    // The beginning is damaged: describing it says how.
-                    true => Confidence::Possible,
-                    false => Confidence::No,
-                },
-            );
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        let first = head.first();
+        if !first.starts_with(b"PK\x03\x04") && !first.starts_with(b"PK\x05\x06") {
+            return Ok(if has_end(head)? && contents(head)? == Contents::Arrays {
+                // The beginning is damaged: describing it says how.
+                Confidence::Possible
+            } else {
+                Confidence::No
+            });
         }
-        Ok(match contents(source)? {
+        Ok(match contents(head)? {
             Contents::Nothing => Confidence::Possible,
             Contents::Arrays => Confidence::Certain,
             // Not looked at one by one: archives of all kinds begin like this.
-            Contents::Others if first_is_array(source)? => Confidence::Likely,
+            Contents::Others if first_is_array(head)? => Confidence::Likely,
             Contents::Others | Contents::Torch => Confidence::No,
             // Perhaps damaged or cut off.
             Contents::Unknown
-                if first_name(source)?.ends_with(EXTENSION.as_bytes())
-                    || first_is_array(source)? =>
+                if first_name(head)?.ends_with(EXTENSION.as_bytes()) || first_is_array(head)? =>
             {
                 Confidence::Likely
             }
@@ -56,9 +56,9 @@ impl Format for Npz {
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
-        let zip = match Zip::open(cx.source(), cx.limits().header_bytes) {
-            Err(error) if error.rule() == salvage::NO_END => return salvage::describe(cx, error),
-            opened => opened?,
+        let Some(zip) = Zip::open(cx.source(), cx.limits().header_bytes)? else {
+            let error = zip::no_end(cx.source());
+            return salvage::describe(cx, error);
         };
         for (rule, at, message) in zip.remarks {
             cx.warn(rule, at, message)?;
@@ -73,10 +73,12 @@ impl Format for Npz {
         Ok(manifest)
     }
 
+    #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
-        Ok(numpy::arrange(what, shadowed(what)))
+        Ok(crate::formats::numpy::arrange(what, shadowed(what)))
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
@@ -152,9 +154,10 @@ fn contents(source: &dyn Source) -> Result<Contents> {
         arrays |= name.ends_with(EXTENSION);
         // PyTorch has it among its first members.
         torch |= name.ends_with("/data.pkl");
-        match torch || arrays && read > ENOUGH {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if torch || arrays && read > ENOUGH {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     match scanned {
@@ -225,7 +228,12 @@ fn begins_like_an_array(source: &dyn Source, data: Range<u64>, is_deflated: bool
         return Ok(false);
     }
     let id = SourceId::MAIN;
-    let mut inflate = Inflate::new(Input::Source { id, source, range });
+    let mut inflate = Inflate::new(Input::Source {
+        id,
+        source,
+        range,
+        control: None,
+    });
     match inflate.fill(&mut magic) {
         Ok(is_whole) => Ok(is_whole && magic == numpy::MAGIC),
         Err(error) if error.kind() == ErrorKind::Io => Err(error),
@@ -260,7 +268,7 @@ fn tensor(
     member: &Member,
     name: &str,
 ) -> Result<TensorInfo> {
-    let Head {
+    let ArrayHead {
         header,
         crc32,
         range,
@@ -281,8 +289,8 @@ fn tensor(
     }
     // Of a deflated array, elements can share its last bytes.
     manifest.region(range.clone(), "array's header");
-    let payload = match member.is_deflated {
-        true => Payload::Encoded {
+    let payload = if member.is_deflated {
+        Payload::Encoded {
             source: SourceId::MAIN,
             range: member.data.clone(),
             codec: Codec::Deflate {
@@ -291,42 +299,45 @@ fn tensor(
                 skip: u32::try_from(header.len).unwrap_or(0),
             },
             len: header.data_len,
-        },
-        false => Payload::main(range.end..member.data.end),
+        }
+    } else {
+        Payload::main(range.end..member.data.end)
     };
     let mut tensor = TensorInfo::dense(name, header.dtype, header.shape, payload);
     tensor.layout = header.layout;
     for part in &mut tensor.parts {
         part.endian = header.endian;
         let value = crc_behind(member.crc32, crc32, header.data_len);
-        part.checksum = Some(crc(value, Over::Decoded));
+        part.checksum = Some(Box::new(crc(value, Over::Decoded)));
     }
     Ok(tensor)
 }
 
 /// The header of the array in a member.
-struct Head {
+struct ArrayHead {
     header: Header,
     crc32: u32,
     /// Its bytes as they are stored.
     range: Range<u64>,
 }
 
-fn read_header(cx: &Context<'_>, member: &Member) -> Result<Head> {
+fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
     let source = cx.source();
     let (mut left, mut sum) = (member.size, Hasher::new());
     let input = Input::Source {
         id: SourceId::MAIN,
         source,
         range: member.data.clone(),
+        control: None,
     };
     let mut at = 0;
-    let (mut inflate, place) = match member.is_deflated {
-        true => (
+    let (mut inflate, place) = if member.is_deflated {
+        (
             Some(Inflate::new(input.clone())),
             Place::Within(member.data.clone()),
-        ),
-        false => (None, Place::At(member.data.start)),
+        )
+    } else {
+        (None, Place::At(member.data.start))
     };
     let short = |field: &str| {
         let rule = match field {
@@ -368,7 +379,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<Head> {
         return Err(Error::malformed("npz.member-size", message).at(member.data.clone()));
     }
     let used = inflate.map_or(at, |inflate| inflate.used());
-    Ok(Head {
+    Ok(ArrayHead {
         header,
         crc32: sum.finalize(),
         range: member.data.start..member.data.start + used,
@@ -418,14 +429,12 @@ fn shadowed(what: &Manifest) -> Vec<Loss> {
         let plain = tensor.name.strip_suffix(EXTENSION);
         plain.is_some_and(|plain| names.contains_key(plain))
     };
-    let loss = |tensor: &TensorInfo| Loss {
-        tensor: Some(tensor.name.clone()),
-        what: "its name".into(),
-        why: format!(
+    let loss = |tensor: &TensorInfo| {
+        let why = format!(
             "NumPy gives the tensor of this name without .npy instead, and this one as {:?}",
             format!("{}{EXTENSION}", tensor.name)
-        ),
-        effect: Effect::Changed,
+        );
+        Loss::new(Some(tensor.name.clone()), Lost::Name, why, Effect::Changed)
     };
     what.tensors.iter().filter(is_shadowed).map(loss).collect()
 }

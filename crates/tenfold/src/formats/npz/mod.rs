@@ -9,7 +9,7 @@
 //! A tensor's name is that of its member without `.npy`; of other members, those that begin like an array are one too, and the
 //! rest is skipped. Stored arrays are read in place,
 //! deflated ones as a stream, and the CRC-32 of each is verified. Written are stored arrays, each at a multiple of 64 bytes,
-//! or deflated ones (`-O deflate=6`). Refused are encrypted members, other methods of compression, members that overlap or
+//! or deflated ones (the option `deflate=6`). Refused are encrypted members, other methods of compression, members that overlap or
 //! have the same name, and whatever is refused in `.npy`. The rules are listed in `docs/formats/npz.md`. Source: NumPy's
 //! documentation, PKWARE's description of zip, and the behaviour of NumPy 2.4.
 
@@ -21,10 +21,9 @@ mod salvage;
 mod write;
 
 #[cfg(feature = "npz")]
-pub use codec::Npz;
+use codec::Npz;
 
 use crate::format::{Entry, OptionSpec, Profile, Spec};
-use crate::wire::numpy;
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -49,7 +48,7 @@ pub static SPEC: Spec = Spec {
     writes: &[Profile {
         version: ZIP,
         read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
-        can: numpy::capabilities(u64::MAX, |name| {
+        can: super::numpy::capabilities(u64::MAX, |name| {
             if name.len() > MAX_NAME {
                 Err("a member's name has at most 65531 bytes")
             } else if name.contains('\0') {
@@ -64,6 +63,7 @@ pub static SPEC: Spec = Spec {
         value: "0-9",
         help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
     }],
+    advice: None,
 };
 
 /// The only version there is.

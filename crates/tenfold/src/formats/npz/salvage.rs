@@ -8,9 +8,6 @@ use crate::model::Manifest;
 use crate::prelude::*;
 use crate::wire::zip::{Front, Member};
 
-/// The rule of an archive without an end.
-pub(super) const NO_END: &str = "zip.end";
-
 /// Names that are listed in a message.
 const SHOWN: usize = 3;
 
@@ -74,9 +71,10 @@ fn summary(arrays: &[&str], at_directory: bool) -> String {
     if arrays.len() > SHOWN {
         message += ", …";
     }
-    message += match at_directory {
-        true => "; none is missing",
-        false => "; what was behind is not known",
+    message += if at_directory {
+        "; none is missing"
+    } else {
+        "; what was behind is not known"
     };
     message
 }

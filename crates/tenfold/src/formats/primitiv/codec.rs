@@ -4,24 +4,24 @@ use super::raw::{self, Configs, Header, Key, Parser, Shape};
 use super::values::DataType;
 use super::{MAGIC, SPEC, VERSION, names, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Arranged, Confidence, Context, Format, Plan, PlanOptions, Spec};
-use crate::io::Source;
-use crate::model::{DType, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value};
+use crate::format::{Arranged, Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
+use crate::model::{
+    self, DType, Layout, Manifest, Metadata, Part, Payload, Role, TensorInfo, Value,
+};
 use crate::prelude::*;
 
 /// Reads and writes primitiv files.
 #[derive(Clone, Copy, Debug)]
-pub struct Primitiv;
+pub(super) struct Primitiv;
 
 impl Format for Primitiv {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
-        source
-            .read(0..source.len().min(15))
-            .map(|head| likeness(&head))
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        let first = head.first();
+        Ok(likeness(first.get(..15).unwrap_or(first)))
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
@@ -30,10 +30,12 @@ impl Format for Primitiv {
         Ok(described.manifest)
     }
 
+    #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
         write::arrange(what, options).map(Some)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
@@ -219,14 +221,15 @@ impl<'a> Described<'a> {
         self.has_batch(shape.batch, at..data.start, || format!("tensor {name:?}"));
         let batch = (shape.batch > 1).then_some(shape.batch);
         let shape = shape.dims.into_iter().chain(batch).map(u64::from);
-        let mut info = TensorInfo::new(name, DType::F32, shape.collect(), Layout::ColumnMajor);
-        info.unnamed = address.key.is_none();
-        info.own_name_len = names::own_len(address.stat.as_deref());
-        info.derived = &["role", "stat", "key"];
+        let shape: model::Shape = shape.collect();
+        let mut info = TensorInfo::new(name, DType::F32, shape, Layout::ColumnMajor);
+        let own = names::own_len(address.stat.as_deref());
+        info.set_own_name(address.key.is_none().then_some(own));
+        info.set_derived(&["role", "stat", "key"]);
         self.manifest.region(self.claimed..data.start, "header");
         self.claimed = data.end;
         let payload = Payload::main(data);
-        info.parts = vec![Part::new(Role::Values, DType::F32, payload)];
+        info.parts = Part::new(Role::Values, DType::F32, payload).into();
         if address.key.is_none() {
             self.complete = self.manifest.tensors.len() + 1;
         }
@@ -275,7 +278,7 @@ impl<'a> Described<'a> {
     /// `; 1 of 3 parameters is complete: "a"`
     fn summary(&self, announced: u64) -> String {
         const SHOWN: usize = 10;
-        let of_a_model = |tensor: &&TensorInfo| !tensor.unnamed;
+        let of_a_model = |tensor: &&TensorInfo| !tensor.is_unnamed();
         let tensors = &self.manifest.tensors;
         let is_model = tensors.first().as_ref().is_none_or(of_a_model);
         let is_value = |tensor: &&TensorInfo| tensor.metadata.get("stat").is_none();

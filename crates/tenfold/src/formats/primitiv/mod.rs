@@ -31,7 +31,7 @@ mod values;
 mod write;
 
 #[cfg(feature = "primitiv")]
-pub use codec::Primitiv;
+use codec::Primitiv;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{DType, Layout, TensorInfo, Value};
@@ -86,6 +86,7 @@ pub static SPEC: Spec = Spec {
             help: "whether the statistics of optimizers are written; keep unless told otherwise",
         },
     ],
+    advice: None,
 };
 
 const VERSION: &str = "0.1";

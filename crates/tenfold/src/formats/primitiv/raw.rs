@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
             let message =
                 format!("names and sizes take more than {limit} bytes, the limit for headers");
             let error = Error::limit("primitiv.limit", message).at(self.pos()..self.pos() + 1);
-            error.raised_by("header_bytes")
+            error.raised_by("header_bytes", None)
         })
     }
 }
@@ -81,20 +81,15 @@ pub(super) struct Header;
 
 impl Header {
     pub(super) fn parse(p: &mut Parser<'_>) -> Result<DataType> {
-        let hint = |error: Error| match error.rule() == RULES.kind {
-            true => {
-                error.adding("; a primitiv file begins with three of them and nothing around them")
-            }
-            false => error,
-        };
-        let ver_major = p.decoder.u32("ver_major").map_err(hint)?;
-        let ver_minor = p.decoder.u32("ver_minor").map_err(hint)?;
+        let remark = "; a primitiv file begins with three of them and nothing around them";
+        let ver_major = p.decoder.u32_or("ver_major", remark)?;
+        let ver_minor = p.decoder.u32_or("ver_minor", remark)?;
         if (ver_major, ver_minor) != (0, 1) {
             let message = format!("version {ver_major}.{ver_minor}, only 0.1 exists");
             return Err(Error::malformed("primitiv.version", message).at(0..p.pos()));
         }
         let at = p.pos();
-        let data_type = p.decoder.u32("data_type").map_err(hint)?;
+        let data_type = p.decoder.u32_or("data_type", remark)?;
         DataType::from_code(data_type).ok_or_else(|| {
             let message =
                 format!("data type {data_type:#x}, known are 0x0, 0x100, 0x200, 0x300 and 0x400");
@@ -234,7 +229,7 @@ impl Key {
                     key.len()
                 );
                 let error = Error::limit("primitiv.limit", message).at(at..p.pos());
-                return Err(error.raised_by("depth"));
+                return Err(error.raised_by("depth", u64::from(len)));
             }
             key.push(p.text("a part of a key")?);
         }

@@ -5,30 +5,30 @@ use super::raw::{self, MAX_HEADER, PREFIX};
 use super::{FILE, SPEC, index, shards, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
-use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Spec};
+use crate::format::{Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{Manifest, Metadata, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// Reads and writes safetensors.
 #[derive(Clone, Copy, Debug)]
-pub struct Safetensors;
+pub(super) struct Safetensors;
 
 impl Format for Safetensors {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
-        if index::is_index(source)? {
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        if index::is_index(head)? {
             return Ok(Confidence::Likely);
         }
-        let head = source.read(0..source.len().min(PREFIX + 1))?;
-        let (Some(prefix), Some(first)) = (head.first_chunk::<8>(), head.get(8)) else {
+        let bytes = head.first();
+        let (Some(prefix), Some(first)) = (bytes.first_chunk::<8>(), bytes.get(8)) else {
             return Ok(Confidence::No);
         };
         let len = u64::from_le_bytes(*prefix);
-        let fits = (2..=MAX_HEADER).contains(&len) && PREFIX + len <= source.len();
+        let fits = (2..=MAX_HEADER).contains(&len) && PREFIX + len <= head.len();
         let is_text = prefix
             .iter()
             .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
@@ -61,6 +61,7 @@ impl Format for Safetensors {
         Ok(manifest)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
@@ -123,7 +124,7 @@ fn header(cx: &Context<'_>, source: &dyn Source) -> Result<(bytes::Bytes, u64)> 
     if len > limit {
         let message = format!("the header has {len} bytes, the limit for headers is {limit}");
         let error = Error::limit("safetensors.limit", message).at(0..PREFIX);
-        return Err(error.raised_by("header_bytes"));
+        return Err(error.raised_by("header_bytes", len));
     }
     let data = PREFIX + len;
     if data > file {

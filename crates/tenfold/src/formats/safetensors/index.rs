@@ -87,9 +87,10 @@ impl Index {
         if len > limit {
             let message = format!("the index has {len} bytes, the limit is {limit}");
             let error = Error::limit("safetensors.limit", message).at(0..len);
-            return Err(match limit < MAX_HEADER {
-                true => error.raised_by("header_bytes"),
-                false => error,
+            return Err(if limit < MAX_HEADER {
+                error.raised_by("header_bytes", len)
+            } else {
+                error
             });
         }
         Self::parse(&source.read(0..len)?)
@@ -117,12 +118,11 @@ impl Index {
             }
         }
         json.end()?;
-        match known.contains_key("weight_map") {
-            true => Ok(index),
-            false => {
-                let message = "JSON text without a weight_map: not an index of safetensors files";
-                Err(Error::malformed("safetensors.index", message).at(0..1))
-            }
+        if known.contains_key("weight_map") {
+            Ok(index)
+        } else {
+            let message = "JSON text without a weight_map: not an index of safetensors files";
+            Err(Error::malformed("safetensors.index", message).at(0..1))
         }
     }
 

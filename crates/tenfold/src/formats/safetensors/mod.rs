@@ -31,7 +31,7 @@ mod shards;
 mod write;
 
 #[cfg(feature = "safetensors")]
-pub use codec::Safetensors;
+use codec::Safetensors;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{Layout, TensorInfo, Value};
@@ -88,6 +88,7 @@ pub static SPEC: Spec = Spec {
             help: "leaves room in the header, so that metadata can be added without moving the data",
         },
     ],
+    advice: None,
 };
 
 /// The version of a file: there is only one, and it has no name.

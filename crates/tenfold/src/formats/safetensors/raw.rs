@@ -3,8 +3,8 @@
 use alloc::borrow::Cow;
 
 use super::{METADATA, dtypes};
-use crate::error::{Error, Result};
-use crate::model::{DType, Metadata, Packer};
+use crate::error::{Error, Hint, Result};
+use crate::model::{DType, Metadata, Packer, Shape};
 use crate::prelude::*;
 use crate::wire::json::{Json, Rules, encode_str};
 
@@ -28,7 +28,7 @@ pub(super) struct Entry<'a> {
     pub(super) at: u64,
     /// Its type, or why there is none: that loses only this tensor.
     pub(super) dtype: Result<DType>,
-    pub(super) shape: Vec<u64>,
+    pub(super) shape: Shape,
     /// From the beginning of the data; the end may lie before the start.
     pub(super) data_offsets: [u64; 2],
 }
@@ -98,7 +98,7 @@ pub(super) fn parse<'a>(
 #[derive(Default)]
 struct Fields {
     dtype: Option<Result<DType>>,
-    shape: Option<Vec<u64>>,
+    shape: Option<Shape>,
     data_offsets: Option<[u64; 2]>,
 }
 
@@ -176,15 +176,15 @@ fn dtype(json: &mut Json<'_>) -> Result<Result<DType>> {
     }))
 }
 
-fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Vec<u64>> {
+fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Shape> {
     json.list("shape")?;
-    let mut shape = Vec::new();
+    let mut shape = Shape::new();
     while json.item()? {
         if shape.len() == max_rank {
             let at = json.at();
             let message = format!("more than {max_rank} dimensions, the limit");
             let error = Error::limit("safetensors.rank", message).at(at..at + 1);
-            return Err(error.raised_by("rank"));
+            return Err(error.raised_by("rank", None));
         }
         shape.push(json.unsigned("a dimension")?);
     }
@@ -205,9 +205,10 @@ fn offsets(json: &mut Json<'_>) -> Result<[u64; 2]> {
         }
         *offset = json.unsigned("an offset")?;
     }
-    match json.item()? {
-        true => Err(wrong()),
-        false => Ok(offsets),
+    if json.item()? {
+        Err(wrong())
+    } else {
+        Ok(offsets)
     }
 }
 
@@ -300,10 +301,10 @@ impl Encoder {
             .filter(|padded| *padded <= MAX_HEADER);
         let Some(padded) = padded else {
             let message = format!(
-                "the header would have {len} bytes and {reserve} of room, {MAX_HEADER} can be held; write several files \
-                 (--shard-size)"
+                "the header would have {len} bytes and {reserve} of room, {MAX_HEADER} can be held"
             );
-            return Err(Error::unsupported("safetensors.header-length", message));
+            let error = Error::unsupported("safetensors.header-length", message);
+            return Err(error.hinting(Hint::Shard));
         };
         let mut bytes = padded.to_le_bytes().to_vec();
         bytes.append(&mut self.text.into_bytes());

@@ -4,7 +4,7 @@ use super::codec::{File, describe_file};
 use super::index::{self, Index, TotalSize};
 use super::{INDEX, raw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Context, diagnose};
+use crate::format::{Context, ShardName, diagnose};
 use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -20,6 +20,8 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let mut metadata = Merged::default();
     let mut order: Vec<&(String, u64)> = index.shards.iter().collect();
     order.sort();
+    let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
+    cx.expect_siblings(&names);
     for (name, at) in order {
         let (id, file) = open(cx, name, *at)?;
         manifest.regions.push(Region {
@@ -230,7 +232,7 @@ fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
     let mut left_over: Vec<String> = cx
         .siblings()?
         .into_iter()
-        .filter(|name| shard_number(name, stem).is_some() && !named.contains_key(name.as_str()))
+        .filter(|name| shard_name(name, stem).is_some() && !named.contains_key(name.as_str()))
         .collect();
     left_over.sort();
     for name in left_over {
@@ -239,7 +241,7 @@ fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
         cx.warn("safetensors.shard-left-over", 0..1, message)?;
     }
     let counted = index.shards.iter();
-    let counted = counted.filter_map(|(name, at)| Some((shard_number(name, stem)?.1, *at)));
+    let counted = counted.filter_map(|(name, at)| Some((shard_name(name, stem)?.count, *at)));
     let known = index.shards.len() as u64;
     if let Some((count, at)) = counted.max()
         && count != known
@@ -251,13 +253,7 @@ fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
     Ok(())
 }
 
-/// The two numbers of `STEM-00001-of-00003.safetensors`.
-fn shard_number(name: &str, stem: &str) -> Option<(u64, u64)> {
-    let numbers = name.strip_prefix(stem)?.strip_prefix('-')?;
-    let (number, count) = numbers.strip_suffix(".safetensors")?.split_once("-of-")?;
-    let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    match digits(number) && digits(count) {
-        true => Some((number.parse().ok()?, count.parse().ok()?)),
-        false => None,
-    }
+/// The parts of `STEM-00001-of-00003.safetensors`.
+fn shard_name<'n>(name: &'n str, stem: &str) -> Option<ShardName<'n>> {
+    ShardName::parse(name).filter(|name| name.stem == stem && name.extension == ".safetensors")
 }

@@ -2,8 +2,8 @@
 
 use super::raw::Encoder;
 use super::{dtypes, index};
-use crate::error::{Error, Result};
-use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
+use crate::error::{Error, Hint, Result};
+use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, ShardName, Want};
 use crate::model::{Manifest, TensorInfo};
 use crate::prelude::*;
 
@@ -15,10 +15,9 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let index_stem = index::stem(name);
     let Some(shards) = options.shards.clone() else {
         if index_stem.is_some() {
-            let message = format!(
-                "{name:?} is the name of an index; say how large its files are with --shard-size, or name a {EXTENSION}"
-            );
-            return Err(Error::argument(message));
+            let message =
+                format!("{name:?} is the name of an index; a single file ends in {EXTENSION}");
+            return Err(Error::argument(message).hinting(Hint::Shard));
         }
         let all = (0..what.tensors.len()).collect();
         return Ok(Plan {
@@ -35,7 +34,13 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     }
     let stem = index_stem.unwrap_or_else(|| name.strip_suffix(EXTENSION).unwrap_or(name));
     let count = shards.len();
-    let numbered = |number| format!("{stem}-{number:05}-of-{count:05}{EXTENSION}");
+    let numbered = |number: usize| ShardName {
+        stem,
+        number: number as u64,
+        count: count as u64,
+        extension: EXTENSION,
+    };
+    let numbered = |number| numbered(number).to_string();
     let names = names.unwrap_or_else(|| (1..=count).map(numbered).collect());
     sharded(what, shards, names, stem, room)
 }
@@ -58,8 +63,7 @@ impl Room {
         let reserve = options.number("reserve")?.unwrap_or(0);
         let align = options.number("align")?.unwrap_or(8);
         if align == 0 || align % 8 != 0 {
-            let message = format!("-O align={align}: a multiple of 8 is expected");
-            return Err(Error::argument(message));
+            return Err(options.wrong("align", "a multiple of 8 is expected"));
         }
         Ok(Self { reserve, align })
     }

@@ -5,12 +5,12 @@ use super::raw::{
     Chunk, DENSDATA, Dimension, Header, IX, PK, SP, SYMMETRY, SymmetryBody, TRUNCATED, VERSION_09,
 };
 use super::{SPEC, V09, plan};
-use crate::digest::hex;
+use crate::digest::Hex;
 use crate::error::{Error, Result};
 use crate::format::{Context, Format, Plan, PlanOptions, Spec, Survey};
 use crate::io::Reader;
 use crate::model::{
-    DType, Kept, Lanes, Layout, Manifest, Metadata, Packer, PairIndex, Part, Payload, Role,
+    DType, Kept, Lanes, Layout, Manifest, Metadata, Packer, PairIndex, Pairs, Part, Payload, Role,
     SourceId, Symmetry, TensorInfo, Value,
 };
 use crate::prelude::*;
@@ -18,7 +18,7 @@ use crate::transform::Triangle;
 
 /// Reads and writes TENS.
 #[derive(Clone, Copy, Debug)]
-pub struct Tens;
+pub(super) struct Tens;
 
 impl Format for Tens {
     fn spec(&self) -> &'static Spec {
@@ -35,10 +35,12 @@ impl Format for Tens {
         }
     }
 
+    #[cfg(feature = "write")]
     fn survey(&self, options: &PlanOptions) -> Result<Survey> {
         plan::survey(options)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         plan::plan(what, options)
     }
@@ -85,9 +87,10 @@ impl File {
         }
         let shape: Vec<u64> = dimensions.iter().map(|dim| dim.length.into()).collect();
         let width = header.dtype.width().unwrap_or(1) as u64;
-        let elements = match shape.contains(&0) {
-            true => Some(0),
-            false => shape.iter().copied().try_fold(1, u64::checked_mul),
+        let elements = if shape.contains(&0) {
+            Some(0)
+        } else {
+            shape.iter().copied().try_fold(1, u64::checked_mul)
         };
         let bytes = elements.and_then(|elements| elements.checked_mul(width));
         let (Some(elements), Some(..0x8000_0000_0000_0000)) = (elements, bytes) else {
@@ -333,22 +336,21 @@ impl File {
                 format!("{left} bytes behind the last pair; at most 7, all of them 0, are allowed");
             return Err(Error::malformed("tens.trailing", message).at(at..at + left));
         }
-        let layout = Layout::Pairs {
-            nnz: count,
-            index: PairIndex::ColumnMajor,
-            orbits,
-        };
-        Ok(self.tensor(cx, layout, range))
+        let mut pairs = Pairs::new(count, PairIndex::ColumnMajor);
+        pairs.orbits = orbits;
+        Ok(self.tensor(cx, pairs.into(), range))
     }
 
     fn tensor(&self, cx: &Context<'_>, layout: Layout, range: Range<u64>) -> TensorInfo {
         let dtype = self.header.dtype;
         let mut tensor = TensorInfo::new(cx.tensor_name(), dtype, self.shape.clone(), layout);
-        tensor.unnamed = true;
-        tensor.derived = match self.names == meta::default_names(self.names.len()) {
-            true => meta::FACTS_AND_NAMES,
-            false => meta::FACTS,
-        };
+        tensor.set_unnamed(true);
+        let has_names = self.names != meta::default_names(self.names.len());
+        tensor.set_derived(if has_names {
+            meta::FACTS
+        } else {
+            meta::FACTS_AND_NAMES
+        });
         let mut part = Part::new(Role::Values, dtype, Payload::main(range));
         part.endian = self.header.endian;
         tensor.parts.push(part);
@@ -388,10 +390,9 @@ impl File {
         for (claim, _) in claims.iter().filter(|(claim, _)| !claim.packed) {
             let symmetry = claim.symmetry(&self.names, &self.shape).ok().flatten();
             let can_apply = |symmetry: &Symmetry| meta::can_apply(symmetry.operation, tensor.dtype);
-            let symmetry = symmetry.filter(can_apply);
-            tensor
-                .symmetries
-                .extend(symmetry.filter(|new| !tensor.symmetries.contains(new)));
+            if let Some(symmetry) = symmetry.filter(can_apply) {
+                tensor.add_symmetry(symmetry);
+            }
         }
         Ok(())
     }
@@ -406,12 +407,11 @@ enum Data {
 fn check_padding(cx: &mut Context<'_>, r: &mut Reader<'_>, end: u64) -> Result<()> {
     let at = r.pos();
     let padding = r.take(end.saturating_sub(at), "padding")?;
-    match padding.iter().all(|&byte| byte == 0) {
-        true => Ok(()),
-        false => {
-            let message = format!("padding that should be 0 is {}", hex(&padding));
-            cx.warn("tens.padding", at..end, message)
-        }
+    if padding.iter().all(|&byte| byte == 0) {
+        Ok(())
+    } else {
+        let message = format!("padding that should be 0 is {}", Hex(&padding));
+        cx.warn("tens.padding", at..end, message)
     }
 }
 

@@ -217,10 +217,7 @@ pub(super) fn value_09(key: &str, value: &Value) -> Fit {
         INDEX_NAMES => names.is_some_and(|names| names == default_names(names.len())),
         key => FACTS.contains(&key),
     };
-    match fits {
-        true => Fit::Exact,
-        false => Fit::No,
-    }
+    if fits { Fit::Exact } else { Fit::No }
 }
 
 /// What becomes of a value of a tensor's metadata in 1.0. What a file says by its header anyway is held as well.
@@ -231,10 +228,7 @@ pub(super) fn value(key: &str, value: &Value) -> Fit {
         SYMMETRIES => claims_of(value).is_some(),
         key => FACTS.contains(&key),
     };
-    match fits {
-        true => Fit::Exact,
-        false => Fit::No,
-    }
+    if fits { Fit::Exact } else { Fit::No }
 }
 
 /// Why the metadata that is held does not fit the tensor that it is about.

@@ -33,10 +33,10 @@ mod meta;
 #[cfg(feature = "tens")]
 mod plan;
 #[cfg(feature = "tens")]
-pub mod raw;
+mod raw;
 
 #[cfg(feature = "tens")]
-pub use codec::Tens;
+use codec::Tens;
 
 use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
 use crate::model::{DType, Lanes, Layout, PairIndex, Scalar, TensorInfo};
@@ -71,7 +71,7 @@ pub static SPEC: Spec = Spec {
                 dtype: has_dtype,
                 layout: |layout| match layout {
                     Layout::ColumnMajor | Layout::Packed(_) => true,
-                    Layout::Pairs { index, .. } => *index == PairIndex::ColumnMajor,
+                    Layout::Pairs(pairs) => pairs.index == PairIndex::ColumnMajor,
                     _ => false,
                 },
                 tensor: |tensor| sizes_fit(tensor).and_then(|()| meta::fits(tensor)),
@@ -119,6 +119,7 @@ pub static SPEC: Spec = Spec {
             help: "leave out what a symmetry gives back: one that is found, or the one named, such as -x:ba",
         },
     ],
+    advice: None,
 };
 
 const V10: &str = "1.0";

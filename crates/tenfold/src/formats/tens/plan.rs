@@ -16,9 +16,10 @@ use crate::transform::Triangle;
 /// Pairs are written in ascending order, and packing needs a look at the elements.
 pub(super) fn survey(options: &PlanOptions) -> Result<Survey> {
     let little: fn(DType) -> Endian = |_| Endian::Little;
-    let pairs = match is_big(options)? {
-        true => big_integers,
-        false => little,
+    let pairs = if is_big(options)? {
+        big_integers
+    } else {
+        little
     };
     let pack = match options.option("pack") {
         None => None,
@@ -49,9 +50,7 @@ fn is_big(options: &PlanOptions) -> Result<bool> {
     match options.option("endian") {
         None | Some("little") => Ok(false),
         Some("big") => Ok(true),
-        Some(other) => Err(Error::argument(format!(
-            "-O endian={other}: big or little is expected"
-        ))),
+        Some(_) => Err(options.wrong("endian", "big or little is expected")),
     }
 }
 
@@ -95,7 +94,7 @@ fn every_exchange(tensor: &TensorInfo) -> Vec<Symmetry> {
 
 /// The exchange that `-x:ba` and its like name.
 fn named_exchange(tensor: &TensorInfo, text: &str) -> Result<Vec<Symmetry>> {
-    let refuse = |why: String| Err(Error::argument(format!("-O pack={text}: {why}")));
+    let refuse = |why: String| Err(Error::argument(format!("option pack={text}: {why}")));
     if matches!(tensor.layout, Layout::Pairs { .. }) {
         return refuse("indices and values are not packed by it".into());
     }
@@ -134,9 +133,10 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let [tensor] = what.tensors.as_slice() else {
         return Err(Error::argument("a TENS file holds exactly one tensor"));
     };
-    let endian = match is_big(options)? {
-        true => big_integers(tensor.dtype),
-        false => Endian::Little,
+    let endian = if is_big(options)? {
+        big_integers(tensor.dtype)
+    } else {
+        Endian::Little
     };
     let segments = match options.version {
         V09 => plan_09(tensor),
@@ -179,9 +179,9 @@ fn plan_10(what: &Manifest, tensor: &TensorInfo, endian: Endian) -> Result<Vec<S
             range: kept.range.clone(),
         });
     }
-    let (stored, want) = match (&tensor.layout, &tensor.pack) {
-        (Layout::Pairs { nnz, .. }, _) => {
-            segments.push(Segment::Bytes(nnz.to_le_bytes().to_vec()));
+    let (stored, want) = match (&tensor.layout, tensor.pack()) {
+        (Layout::Pairs(pairs), _) => {
+            segments.push(Segment::Bytes(pairs.nnz.to_le_bytes().to_vec()));
             segments.push(data(Want::Stored));
             return Ok(segments);
         }
@@ -245,9 +245,9 @@ fn head(
 
 /// What the file will say of symmetries: those that it is packed by, and those that the tensor brings.
 fn claims(tensor: &TensorInfo, names: &[u8]) -> Result<Vec<Claim>> {
-    let packing = match (&tensor.layout, &tensor.pack) {
-        (Layout::Pairs { orbits, .. }, _) => orbits.clone(),
-        (_, Some(symmetry)) => vec![(**symmetry).clone()],
+    let packing = match (&tensor.layout, tensor.pack()) {
+        (Layout::Pairs(pairs), _) => pairs.orbits.clone(),
+        (_, Some(symmetry)) => vec![symmetry.clone()],
         (Layout::Packed(symmetry), None) => vec![(**symmetry).clone()],
         _ => Vec::new(),
     };

@@ -25,27 +25,27 @@ pub(super) const DENSDATA: &[u8; 8] = b"DENSDATA";
 
 /// The first 32 bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The version: 0x00010000 is 1.0.
-    pub version: u32,
+    pub(crate) version: u32,
     /// Number type, bytes per number and numbers per element.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// The byte order, which is a part of the number type.
-    pub endian: Endian,
+    pub(crate) endian: Endian,
     /// Dimensions.
-    pub order: u32,
+    pub(crate) order: u32,
     /// Flags: bit 0 is IX.
-    pub flags: u32,
+    pub(crate) flags: u32,
     /// Reserved.
-    pub zero: u32,
+    pub(crate) zero: u32,
 }
 
 impl Header {
     /// Bytes of a header.
-    pub const LEN: u64 = 32;
+    pub(crate) const LEN: u64 = 32;
 
     /// Reads a header.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let magic: [u8; 4] = r.array("magic")?;
         if magic != *b"TENS" {
             let found = magic.escape_ascii();
@@ -73,7 +73,7 @@ impl Header {
     }
 
     /// Writes a header; `None` where the type of the elements is none of the format's.
-    pub fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
         let DType::Number(scalar, lanes) = self.dtype else {
             return None;
         };
@@ -89,7 +89,7 @@ impl Header {
     }
 
     /// The number type in the file's word.
-    pub fn number_type(&self) -> &'static str {
+    pub(crate) fn number_type(&self) -> &'static str {
         let scalar = match self.dtype {
             DType::Number(scalar, _) => scalar,
             _ => return "",
@@ -154,23 +154,23 @@ fn number_type(scalar: Scalar, endian: Endian) -> Option<&'static [u8; 4]> {
 
 /// One dimension.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Dimension {
+pub(crate) struct Dimension {
     /// Its length.
-    pub length: u32,
+    pub(crate) length: u32,
     /// The name of its index.
-    pub index_name: u8,
+    pub(crate) index_name: u8,
     /// Flags: bit 0 is SP.
-    pub flags: u8,
+    pub(crate) flags: u8,
     /// Reserved.
-    pub zero: u16,
+    pub(crate) zero: u16,
 }
 
 impl Dimension {
     /// Bytes of a dimension header.
-    pub const LEN: u64 = 8;
+    pub(crate) const LEN: u64 = 8;
 
     /// Reads a dimension header.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         Ok(Self {
             length: r.u32("length")?,
             index_name: r.u8("index name")?,
@@ -180,7 +180,7 @@ impl Dimension {
     }
 
     /// Writes a dimension header.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.length.to_le_bytes());
         out.extend([self.index_name, self.flags]);
         out.extend(self.zero.to_le_bytes());
@@ -189,21 +189,21 @@ impl Dimension {
 
 /// What every chunk begins with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     /// What it is.
-    pub magic: [u8; 8],
+    pub(crate) magic: [u8; 8],
     /// Its bytes, these 16 among them.
-    pub total: u64,
+    pub(crate) total: u64,
     /// Where it begins.
-    pub at: u64,
+    pub(crate) at: u64,
 }
 
 impl Chunk {
     /// Bytes before the body.
-    pub const LEN: u64 = 16;
+    pub(crate) const LEN: u64 = 16;
 
     /// Reads the beginning of a chunk, whose total size must be possible; whether the file is long enough is not asked.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let at = r.pos();
         let magic = r.array("chunk magic")?;
         let total = r.u64("chunk size")?;
@@ -216,13 +216,13 @@ impl Chunk {
     }
 
     /// Writes the beginning of a chunk.
-    pub fn encode(magic: &[u8; 8], total: u64, out: &mut Vec<u8>) {
+    pub(crate) fn encode(magic: &[u8; 8], total: u64, out: &mut Vec<u8>) {
         out.extend(magic);
         out.extend(total.to_le_bytes());
     }
 
     /// The name, as it is shown.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         super::meta::to_text(&self.magic)
     }
 
@@ -234,18 +234,18 @@ impl Chunk {
 
 /// The body of a symmetry chunk.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SymmetryBody {
+pub(crate) struct SymmetryBody {
     /// Flags: bit 0 is PK.
-    pub flags: u8,
+    pub(crate) flags: u8,
     /// The code of the operation.
-    pub code: Vec<u8>,
+    pub(crate) code: Vec<u8>,
     /// The permuted index names.
-    pub map: Vec<u8>,
+    pub(crate) map: Vec<u8>,
 }
 
 impl SymmetryBody {
     /// Reads the body of a chunk of a tensor of some order.
-    pub fn parse(r: &mut Reader<'_>, chunk: &Chunk, order: u32) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>, chunk: &Chunk, order: u32) -> Result<Self> {
         let refuse = |message: String| {
             Err(Error::malformed("tens.symmetry", message).at(chunk.at..chunk.at + chunk.total))
         };
@@ -269,7 +269,7 @@ impl SymmetryBody {
     }
 
     /// Writes the whole chunk.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let len = 18 + self.code.len() + self.map.len();
         let total = len.next_multiple_of(8);
         Chunk::encode(SYMMETRY, total as u64, out);

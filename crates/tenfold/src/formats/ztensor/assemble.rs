@@ -3,8 +3,9 @@
 use alloc::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::formats::ztensor::read::{Sum, check_ratio, dense_len};
-use crate::model::{Codec, DType, Layout, Part, Payload, Role, Scalar, SourceId};
+use crate::formats::ztensor::checksum::Sum;
+use crate::formats::ztensor::read::{check_ratio, dense_len};
+use crate::model::{Codec, DType, Layout, Part, PartList, Payload, Role, Scalar, Scheme, SourceId};
 use crate::prelude::*;
 
 /// A part as 1.x and 2 describe it.
@@ -25,18 +26,18 @@ pub(super) struct StoredPart<'b> {
 
 impl StoredPart<'_> {
     /// As a part of a tensor that must have `len` bytes.
-    fn sized(mut self, role: Role, len: u64) -> Result<Part> {
+    fn sized(mut self, role: Role, len: u64) -> Result<Part, Misfit> {
         if self.len.is_some_and(|found| found != len) {
             let found = self.len.unwrap_or(0);
             let message = format!("{:?} has {found} bytes, the shape needs {len}", self.name);
-            return Err(Error::malformed("ztensor.size", message).at(self.at));
+            return Err(Error::malformed("ztensor.size", message).at(self.at).into());
         }
         self.len = Some(len);
         self.part(role)
     }
 
     /// As a part of a tensor, whatever its length.
-    fn part(self, role: Role) -> Result<Part> {
+    fn part(self, role: Role) -> Result<Part, Misfit> {
         let Self {
             dtype,
             source,
@@ -50,7 +51,8 @@ impl StoredPart<'_> {
         let payload = match codec {
             None => Payload::Raw { source, range },
             Some(codec) => {
-                check_ratio(range.end - range.start, len, &range)?;
+                let stored = range.end - range.start;
+                check_ratio(stored, len, &range).map_err(Misfit::Ratio)?;
                 Payload::Encoded {
                     source,
                     range,
@@ -63,11 +65,34 @@ impl StoredPart<'_> {
     }
 }
 
+/// Why parts make up no tensor. The generations disagree about what costs the file, and what the tensor alone.
+pub(super) enum Misfit {
+    /// Sizes that do not fit 64 bits.
+    Overflow(Error),
+    /// Compressed data that is too short for what it should give.
+    Ratio(Error),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<Error> for Misfit {
+    fn from(error: Error) -> Self {
+        Misfit::Other(error)
+    }
+}
+
+impl From<Misfit> for Error {
+    fn from(misfit: Misfit) -> Self {
+        let (Misfit::Overflow(error) | Misfit::Ratio(error) | Misfit::Other(error)) = misfit;
+        error
+    }
+}
+
 /// How parts make up a tensor.
 pub(super) struct Assembly {
     pub(super) dtype: DType,
     pub(super) layout: Layout,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: PartList,
 }
 
 /// The rules of a generation about sparse indices, and how it finds lengths that its files do not give.
@@ -82,8 +107,9 @@ pub(super) struct Assembler<'a> {
 }
 
 impl Assembler<'_> {
-    fn refuse<T>(&self, message: impl Into<String>) -> Result<T> {
-        Err(Error::malformed("ztensor.layout", message).at(self.at.clone()))
+    fn refuse<T>(&self, message: impl Into<String>) -> Result<T, Misfit> {
+        let error = Error::malformed("ztensor.layout", message);
+        Err(error.at(self.at.clone()).into())
     }
 
     /// The parts with these names, in their order; there may be no others.
@@ -92,7 +118,7 @@ impl Assembler<'_> {
         layout: &str,
         names: [&str; N],
         parts: Vec<StoredPart<'b>>,
-    ) -> Result<[StoredPart<'b>; N]> {
+    ) -> Result<[StoredPart<'b>; N], Misfit> {
         let mut found = names.map(|_| None);
         for part in parts {
             let slot = names
@@ -116,7 +142,7 @@ impl Assembler<'_> {
     }
 
     /// One part with every element.
-    pub(super) fn dense(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
+    pub(super) fn dense(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly, Misfit> {
         // Nearly every tensor is one of these.
         let [data] = match <[StoredPart<'_>; 1]>::try_from(parts) {
             Ok([data]) if data.name == "data" => [data],
@@ -124,17 +150,16 @@ impl Assembler<'_> {
             Err(parts) => self.take("a dense tensor", ["data"], parts)?,
         };
         let dtype = data.dtype;
-        let len = dense_len(dtype, self.elements, &self.at)?;
-        let parts = vec![data.sized(Role::Values, len)?];
+        let len = self.dense_len(dtype)?;
         Ok(Assembly {
             dtype,
             layout: Layout::RowMajor,
-            parts,
+            parts: data.sized(Role::Values, len)?.into(),
         })
     }
 
     /// A matrix by rows.
-    pub(super) fn csr(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
+    pub(super) fn csr(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly, Misfit> {
         let names = ["values", "indices", "indptr"];
         let [values, indices, indptr] = self.take("a sparse matrix by rows", names, parts)?;
         let &[rows, _] = self.shape else {
@@ -158,16 +183,16 @@ impl Assembler<'_> {
             self.counted(indices, Role::Indices, nnz.checked_mul(width))?,
             self.counted(indptr, Role::Indptr, starts)?,
         ];
-        self.dense_must_fit(dtype)?;
+        self.dense_len(dtype)?;
         Ok(Assembly {
             dtype,
             layout: Layout::Csr { nnz },
-            parts,
+            parts: parts.into(),
         })
     }
 
     /// Entries with a coordinate for each dimension.
-    pub(super) fn coo(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
+    pub(super) fn coo(self, parts: Vec<StoredPart<'_>>) -> Result<Assembly, Misfit> {
         let [values, coords] = self.take("a sparse tensor", ["values", "coords"], parts)?;
         let width = self.index_width(&coords)?;
         let rank = self.shape.len() as u64;
@@ -180,17 +205,21 @@ impl Assembler<'_> {
             self.counted(values, Role::Values, dtype.bytes_for(nnz))?,
             self.counted(coords, Role::Coords, nnz.checked_mul(width * rank))?,
         ];
-        self.dense_must_fit(dtype)?;
+        self.dense_len(dtype)?;
         Ok(Assembly {
             dtype,
             layout: Layout::Coo { nnz },
-            parts,
+            parts: parts.into(),
         })
     }
 
     /// Parts with a meaning that only programs know.
-    pub(super) fn opaque(self, scheme: &str, parts: Vec<StoredPart<'_>>) -> Result<Assembly> {
-        let mut named = Vec::new();
+    pub(super) fn opaque(
+        self,
+        scheme: &str,
+        parts: Vec<StoredPart<'_>>,
+    ) -> Result<Assembly, Misfit> {
+        let mut named = PartList::new();
         for mut part in parts {
             if part.len.is_none() {
                 part.len = Some((self.measure)(&part)?);
@@ -198,19 +227,15 @@ impl Assembler<'_> {
             let role = Role::Named(core::mem::take(&mut part.name).into_owned());
             named.push(part.part(role)?);
         }
-        let layout = Layout::Opaque {
-            scheme: scheme.to_owned(),
-            parameters: String::new(),
-        };
         Ok(Assembly {
             dtype: DType::PARTS,
-            layout,
+            layout: Scheme::new(scheme, "").into(),
             parts: named,
         })
     }
 
     /// How many entries of `size` bytes an index part has.
-    fn count(&self, part: &StoredPart<'_>, size: u64) -> Result<u64> {
+    fn count(&self, part: &StoredPart<'_>, size: u64) -> Result<u64, Misfit> {
         let len = match part.len {
             Some(len) => len,
             None => (self.measure)(part)?,
@@ -223,7 +248,7 @@ impl Assembler<'_> {
     }
 
     /// A part whose length follows from the number of entries.
-    fn counted(&self, part: StoredPart<'_>, role: Role, len: Option<u64>) -> Result<Part> {
+    fn counted(&self, part: StoredPart<'_>, role: Role, len: Option<u64>) -> Result<Part, Misfit> {
         let Some(len) = len else {
             return self.refuse(format!("{:?} does not fit 64 bits", part.name));
         };
@@ -234,7 +259,7 @@ impl Assembler<'_> {
         part.sized(role, len)
     }
 
-    fn index_width(&self, part: &StoredPart<'_>) -> Result<u64> {
+    fn index_width(&self, part: &StoredPart<'_>) -> Result<u64, Misfit> {
         use Scalar::{I8, I16, I32, I64, U8, U16, U32, U64};
         let fits = match part.dtype {
             DType::U32 | DType::U64 => true,
@@ -253,7 +278,8 @@ impl Assembler<'_> {
         Ok(part.dtype.swap_width() as u64)
     }
 
-    fn dense_must_fit(&self, dtype: DType) -> Result<()> {
-        dense_len(dtype, self.elements, &self.at).map(drop)
+    /// Bytes of the dense tensor, which must fit 64 bits also where it is stored in another way.
+    fn dense_len(&self, dtype: DType) -> Result<u64, Misfit> {
+        dense_len(dtype, self.elements, &self.at).map_err(Misfit::Overflow)
     }
 }

@@ -5,7 +5,7 @@
 //! | 0.1 | `ZTEN0001` | index, u64 LE its size | array of maps, one for each tensor |
 //! | 1.0 | `ZTEN1000` | manifest, u64 LE its size | map with `tensors` |
 //! | 1.1, 1.2 | `ZTEN1000` | manifest, u64 LE its size, the magic again | map with `objects` |
-//! | 2 | `89 5A 54 32 0D 0A 1A 0A` | footer of 40 bytes, see `v2.rs` | map in deterministic encoding |
+//! | 2 | `89 5A 54 32 0D 0A 1A 0A` | footer of 40 bytes, see `v2/mod.rs` | map in deterministic encoding |
 //!
 //! Tensor data begins at multiples of 64 bytes (4096 in generation 2), and everything is little-endian unless an entry of
 //! 0.1 says otherwise. All five are read; 0.1, 1.2 and 2 are written. What each refuses is in `docs/formats/ztensor.md`.
@@ -15,7 +15,11 @@
 #[cfg(feature = "ztensor")]
 mod assemble;
 mod capability;
+#[cfg(feature = "ztensor")]
+mod checksum;
 mod names;
+#[cfg(feature = "ztensor")]
+mod raw;
 #[cfg(feature = "ztensor")]
 mod read;
 #[cfg(feature = "ztensor")]
@@ -30,7 +34,7 @@ mod write;
 #[cfg(feature = "ztensor")]
 use crate::error::{Error, Result};
 #[cfg(feature = "ztensor")]
-use crate::format::{Confidence, Context, Format, Plan, PlanOptions, Survey};
+use crate::format::{Confidence, Context, Format, Head, Plan, PlanOptions, Survey};
 use crate::format::{Entry, OptionSpec, Profile, Spec};
 #[cfg(feature = "ztensor")]
 use crate::io::Source;
@@ -81,6 +85,7 @@ pub static SPEC: Spec = Spec {
             help: "0.1 only: uncompressed numbers with the most significant byte first",
         },
     ],
+    advice: None,
 };
 
 /// The line of the table.
@@ -95,7 +100,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// Reads and writes zTensor files.
 #[cfg(feature = "ztensor")]
 #[derive(Clone, Copy, Debug)]
-pub struct ZTensor;
+struct ZTensor;
 
 #[cfg(feature = "ztensor")]
 impl Format for ZTensor {
@@ -103,12 +108,11 @@ impl Format for ZTensor {
         &SPEC
     }
 
-    fn detect(&self, source: &dyn Source) -> Result<Confidence> {
-        let found = SPEC.match_magic(source)?;
-        let len = source.len();
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        let found = SPEC.match_magic(head)?;
+        let len = head.len();
         // A file of generation 2 whose beginning was overwritten still has its footer.
-        if found == Confidence::No && len >= v2::MIN_FILE && source.read(len - 8..len)? == v2::MAGIC
-        {
+        if found == Confidence::No && len >= v2::MIN_FILE && head.read(len - 8..len)? == v2::MAGIC {
             return Ok(Confidence::Likely);
         }
         Ok(found)
@@ -137,10 +141,12 @@ impl Format for ZTensor {
         }
     }
 
+    #[cfg(feature = "write")]
     fn survey(&self, options: &PlanOptions) -> Result<Survey> {
         write::survey(options)
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }

@@ -1,4 +1,4 @@
-//! What the readers of all generations share: places, shapes, checksums.
+//! What the readers of all generations share: places and shapes.
 
 use alloc::borrow::Cow;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::formats::ztensor::capability::MAX_RANK;
-use crate::model::{Checksum, DType, DigestKind, Over, Part, Unknown, element_count};
+use crate::model::{DType, Shape, element_count};
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Rules};
 
@@ -41,9 +41,10 @@ pub(super) fn index(cx: &Context<'_>, range: Range<u64>) -> Result<Bytes> {
     if len > limit {
         let message = format!("the index has {len} bytes, the limit (header_bytes) is {limit}");
         let error = Error::limit("ztensor.index", message).at(range);
-        return Err(match limit < MAX_INDEX {
-            true => error.raised_by("header_bytes"),
-            false => error,
+        return Err(if limit < MAX_INDEX {
+            error.raised_by("header_bytes", len)
+        } else {
+            error
         });
     }
     cx.source().read(range)
@@ -61,17 +62,18 @@ pub(super) fn required<T>(field: Option<T>, name: &str, at: &Range<u64>) -> Resu
 }
 
 /// The dimensions of a tensor.
-pub(super) fn shape(cbor: &mut Decoder<'_>, cx: &Context<'_>) -> Result<Vec<u64>> {
+pub(super) fn shape(cbor: &mut Decoder<'_>, cx: &Context<'_>) -> Result<Shape> {
     let at = cbor.pos();
     let limit = cx.limits().rank.min(MAX_RANK);
-    let mut shape = Vec::new();
+    let mut shape = Shape::new();
     cbor.array("shape", |cbor| {
         if shape.len() == limit {
             let message = format!("more than {limit} dimensions");
             let place = at..cbor.pos();
-            return Err(match limit < MAX_RANK {
-                true => (Error::limit("ztensor.shape", message).at(place)).raised_by("rank"),
-                false => Error::malformed("ztensor.shape", message).at(place),
+            return Err(if limit < MAX_RANK {
+                (Error::limit("ztensor.shape", message).at(place)).raised_by("rank", None)
+            } else {
+                Error::malformed("ztensor.shape", message).at(place)
             });
         }
         shape.push(cbor.unsigned("a dimension")?);
@@ -187,151 +189,11 @@ pub(super) fn optional_text<'b>(
     cbor.text(field).map(Some)
 }
 
-/// The text of a checksum where nobody wants it checked: what is no text is passed over, with a warning.
-pub(super) fn unchecked_text<'b>(
-    cbor: &mut Decoder<'b>,
-    cx: &mut Context<'_>,
-    field: &str,
-) -> Result<Option<Cow<'b, str>>> {
-    let at = cbor.pos();
-    if let Some(text) = cbor.take_text()? {
-        return Ok(Some(text));
-    }
-    cbor.skip()?;
-    let message = format!("{field} is not text: taken as absent");
-    cx.warn("ztensor.checksum", at..cbor.pos(), message)?;
-    Ok(None)
-}
-
-/// The text of a checksum of 0.1 and 1.x.
-pub(super) fn checksum_text<'b>(
-    cbor: &mut Decoder<'b>,
-    cx: &mut Context<'_>,
-    field: &str,
-) -> Result<Option<Cow<'b, str>>> {
-    if cx.checks_checksums() {
-        optional_text(cbor, cx, field)
-    } else {
-        unchecked_text(cbor, cx, field)
-    }
-}
-
-/// What becomes of the text of a checksum.
-#[derive(Default)]
-pub(super) struct Sum {
-    pub(super) checksum: Option<Checksum>,
-    /// The text, where it is not verified.
-    pub(super) unknown: Option<String>,
-}
-
-impl Sum {
-    /// The checksum, an algorithm that is not known, or why the text is malformed.
-    pub(super) fn settle(
-        cx: &mut Context<'_>,
-        text: &str,
-        parsed: Result<Option<Checksum>, String>,
-        at: &Range<u64>,
-    ) -> Result<Self> {
-        const RULE: &str = "ztensor.checksum";
-        match parsed {
-            Ok(Some(checksum)) => {
-                return Ok(Self {
-                    checksum: Some(checksum),
-                    unknown: None,
-                });
-            }
-            Ok(None) => cx.note(RULE, at.clone(), format!("{text:?} is not verified")),
-            Err(message) if cx.checks_checksums() => {
-                return Err(Error::malformed(RULE, message).at(at.clone()));
-            }
-            Err(message) => cx.warn(RULE, at.clone(), message)?,
-        }
-        Ok(Self {
-            checksum: None,
-            unknown: Some(text.to_owned()),
-        })
-    }
-
-    /// What can be said of a part that cannot be read.
-    pub(super) fn listed(text: Option<&str>) -> Self {
-        match text.map(|text| (text, parse_checksum(text))) {
-            Some((_, Ok(checksum @ Some(_)))) => Self {
-                checksum,
-                unknown: None,
-            },
-            other => Self {
-                checksum: None,
-                unknown: other.map(|(text, _)| text.to_owned()),
-            },
-        }
-    }
-
-    /// A part with this checksum, in an encoding that is not known where one is named.
-    pub(super) fn on(self, part: Part, encoding: Option<String>) -> Part {
-        let unknown = Unknown {
-            encoding,
-            checksum: self.unknown,
-        };
-        Part {
-            checksum: self.checksum,
-            unknown: (unknown != Unknown::default()).then(|| Box::new(unknown)),
-            ..part
-        }
-    }
-}
-
 /// The encoding of a part that cannot be read, where that is not `raw`.
 pub(super) fn listed_encoding(encoding: Option<&str>) -> Option<String> {
     encoding
         .filter(|encoding| *encoding != "raw")
         .map(ToOwned::to_owned)
-}
-
-/// A checksum of 0.1 and 1.x, of the stored bytes.
-pub(super) fn checksum(cx: &mut Context<'_>, text: &str, at: &Range<u64>) -> Result<Sum> {
-    Sum::settle(cx, text, parse_checksum(text), at)
-}
-
-/// `crc32c:` and up to 8 digits, or `sha256:` and 64, with or without `0x`, in any case; nothing for other algorithms.
-fn parse_checksum(text: &str) -> Result<Option<Checksum>, String> {
-    let (kind, digits) = match text.split_once(':') {
-        Some((name, digits)) if name.eq_ignore_ascii_case("crc32c") => (DigestKind::Crc32c, digits),
-        Some((name, digits)) if name.eq_ignore_ascii_case("sha256") => (DigestKind::Sha256, digits),
-        _ => return Ok(None),
-    };
-    let bare = digits
-        .strip_prefix("0x")
-        .or_else(|| digits.strip_prefix("0X"));
-    let digits = bare.unwrap_or(digits);
-    let value = match (kind, digits.len()) {
-        (DigestKind::Crc32c, 1..=8) => from_hex(&format!("{digits:0>8}")),
-        (DigestKind::Sha256, 64) => from_hex(digits),
-        _ => None,
-    };
-    let value = value
-        .ok_or_else(|| format!("{text:?} is not crc32c:0x and 1 to 8 digits, or sha256: and 64"))?;
-    Ok(Some(Checksum {
-        kind,
-        over: Over::Stored,
-        value,
-    }))
-}
-
-/// Bytes from hexadecimal digits in any case.
-pub(super) fn from_hex(digits: &str) -> Option<Bytes> {
-    let digit = |byte: &u8| {
-        char::from(*byte)
-            .to_digit(16)
-            .and_then(|n| u8::try_from(n).ok())
-    };
-    let pairs = digits.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> = pairs
-        .map(|pair| match pair {
-            [high, low] => Some(digit(high)? << 4 | digit(low)?),
-            _ => None,
-        })
-        .collect();
-    bytes.map(Bytes::from)
 }
 
 /// Refuses compressed data that is too short for what it should give.

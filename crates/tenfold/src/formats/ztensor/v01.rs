@@ -5,11 +5,12 @@ use alloc::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::formats::ztensor::capability::{DEPTH_1, FIELDS_01, LAYOUT, LAYOUTS_01};
+use crate::formats::ztensor::checksum::{Sum, checksum_text};
 use crate::formats::ztensor::{names, read};
 use crate::io::Reader;
 use crate::model::{
-    Codec, DType, Endian, Layout, Manifest, Metadata, Over, Packer, PairIndex, Part, Payload, Role,
-    SealedRange, SourceId, TensorInfo, Value,
+    Codec, DType, Endian, Layout, Manifest, Metadata, Over, Packer, PairIndex, Pairs, Part,
+    PartList, Payload, Role, SealedRange, Shape, SourceId, TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::wire::cbor::{Decoder, Encoder, Key};
@@ -29,7 +30,7 @@ pub(super) struct Entry<'b> {
     pub(super) dtype: Cow<'b, str>,
     /// One of those that programs wrote; others are custom fields.
     pub(super) layout: Option<Cow<'b, str>>,
-    pub(super) shape: Cow<'b, [u64]>,
+    pub(super) shape: Shape,
     pub(super) encoding: Cow<'b, str>,
     pub(super) data_endianness: Option<Cow<'b, str>>,
     pub(super) checksum: Option<Cow<'b, str>>,
@@ -65,7 +66,7 @@ impl<'b> Entry<'b> {
                 Key::Field(7) => {
                     data_endianness = read::optional_text(cbor, cx, "data_endianness")?;
                 }
-                Key::Field(_) => checksum = read::checksum_text(cbor, cx, "checksum")?,
+                Key::Field(_) => checksum = checksum_text(cbor, cx, "checksum")?,
                 Key::Other(key) => {
                     let custom = custom.get_or_insert_with(Packer::map);
                     custom.key(&key);
@@ -82,7 +83,7 @@ impl<'b> Entry<'b> {
             size: read::required(size, "size", &at)?,
             dtype: read::required(dtype, "dtype", &at)?,
             layout,
-            shape: Cow::Owned(read::required(shape, "shape", &at)?),
+            shape: read::required(shape, "shape", &at)?,
             encoding: read::required(encoding, "encoding", &at)?,
             data_endianness,
             checksum,
@@ -234,16 +235,15 @@ impl Reading<'_, '_> {
             None => Err(self.unsupported("ztensor.dtype", "dtype", &entry.dtype)),
         };
         let dtype = dtype.unwrap_or(DType::UNKNOWN);
-        let shape = entry.shape.into_owned();
-        let mut info = TensorInfo::new(entry.name, dtype, shape, Layout::RowMajor);
+        let mut info = TensorInfo::new(entry.name, dtype, entry.shape, Layout::RowMajor);
         info.metadata = entry.custom.into_owned();
         match found {
             Ok((layout, parts)) => (info.layout, info.parts) = (layout, parts),
             Err(defect) => {
                 let part = Part::new(Role::Values, dtype, Payload::main(self.range));
                 let encoding = read::listed_encoding(Some(&entry.encoding));
-                let sum = read::Sum::listed(entry.checksum.as_deref());
-                info.parts = vec![sum.on(part, encoding)];
+                let sum = Sum::listed(entry.checksum.as_deref(), false);
+                info.parts = sum.on(part, encoding).into();
                 info.defect = Some(defect);
             }
         }
@@ -254,12 +254,7 @@ impl Reading<'_, '_> {
         Error::unsupported(rule, format!("{field} {value:?} is not known")).at(self.at.clone())
     }
 
-    fn layout(
-        &mut self,
-        entry: &Entry<'_>,
-        dtype: DType,
-        want: u64,
-    ) -> Result<(Layout, Vec<Part>)> {
+    fn layout(&mut self, entry: &Entry<'_>, dtype: DType, want: u64) -> Result<(Layout, PartList)> {
         let raw = match &*entry.encoding {
             "raw" => true,
             "zstd" => false,
@@ -275,10 +270,7 @@ impl Reading<'_, '_> {
                 return Err(Error::malformed("ztensor.endianness", message).at(self.at.clone()));
             }
         };
-        let sum = match &entry.checksum {
-            Some(text) => read::checksum(self.cx, text, &self.at)?,
-            None => read::Sum::default(),
-        };
+        let sum = Sum::parse(self.cx, entry.checksum.as_deref(), false, &self.at)?;
         if let Some(custom) = entry.custom.get(LAYOUT) {
             self.custom_layout(&entry.name, custom, raw, want)?;
         }
@@ -324,8 +316,8 @@ impl Reading<'_, '_> {
         raw: bool,
         endian: Endian,
         want: u64,
-        sum: read::Sum,
-    ) -> Result<(Layout, Vec<Part>)> {
+        sum: Sum,
+    ) -> Result<(Layout, PartList)> {
         let range = self.range.clone();
         let size = range.end - range.start;
         let payload = if raw {
@@ -348,11 +340,11 @@ impl Reading<'_, '_> {
             endian,
             ..Part::new(Role::Values, dtype, payload)
         };
-        Ok((Layout::RowMajor, vec![sum.on(part, None)]))
+        Ok((Layout::RowMajor, sum.on(part, None).into()))
     }
 
     /// Records of an index for each dimension and a value.
-    fn coo(&self, dtype: DType, shape: &[u64], sum: read::Sum) -> Result<(Layout, Vec<Part>)> {
+    fn coo(&self, dtype: DType, shape: &[u64], sum: Sum) -> Result<(Layout, PartList)> {
         let record = 8 * shape.len() as u64 + dtype.swap_width() as u64;
         let size = self.range.end - self.range.start;
         if shape.is_empty() || !size.is_multiple_of(record) {
@@ -360,23 +352,12 @@ impl Reading<'_, '_> {
         }
         let payload = Payload::main(self.range.clone());
         let part = sum.on(Part::new(Role::Values, dtype, payload), None);
-        Ok((
-            Layout::Pairs {
-                nnz: size / record,
-                index: PairIndex::Axes,
-                orbits: Vec::new(),
-            },
-            vec![part],
-        ))
+        let pairs = Pairs::new(size / record, PairIndex::Axes);
+        Ok((pairs.into(), part.into()))
     }
 
     /// Where rows begin, then columns, then values, all in one piece of data.
-    fn csr(
-        &mut self,
-        dtype: DType,
-        shape: &[u64],
-        mut sum: read::Sum,
-    ) -> Result<(Layout, Vec<Part>)> {
+    fn csr(&mut self, dtype: DType, shape: &[u64], mut sum: Sum) -> Result<(Layout, PartList)> {
         let &[rows, _] = shape else {
             return self.broken(format!("rows of a tensor of {} dimensions", shape.len()));
         };
@@ -411,7 +392,7 @@ impl Reading<'_, '_> {
             part(Role::Indices, DType::U64, indices_at..values_at),
             part(Role::Values, dtype, values_at..self.range.end),
         ];
-        Ok((Layout::Csr { nnz }, parts))
+        Ok((Layout::Csr { nnz }, parts.into()))
     }
 
     fn broken<T>(&self, message: String) -> Result<T> {

@@ -14,7 +14,7 @@ use crate::format::{Entry, Profile};
 use crate::formats::FORMATS;
 use crate::io::fault::Faults;
 use crate::model::DType;
-use crate::ops::{ConvertOptions, Shards, prepare};
+use crate::ops::{Conversion, ConvertOptions, Shards};
 
 /// How an output can come about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,11 +110,9 @@ impl<'c> Case<'c> {
         let input = case.scratch.0.join("in").join(case.name());
         let source = case.source();
         let mut out = AtomicOutput::file(&input).unwrap().sync(false);
-        let mut options = case.options();
-        options.file_per_tensor = false;
-        options.shards = None;
+        let options = case.options().file_per_tensor(false).shards(None);
         let name = case.name();
-        (prepare(&source, entry, &options).unwrap())
+        (Conversion::prepare(&source, entry, &options).unwrap())
             .write_to(&name, &mut out)
             .unwrap();
         case
@@ -155,23 +153,20 @@ impl<'c> Case<'c> {
     }
 
     fn options(&self) -> ConvertOptions {
-        let mut options = ConvertOptions {
-            version: Some(self.profile.version.to_owned()),
-            allow: crate::format::Effect::Dropped,
-            file_per_tensor: self.way == Way::Directory,
-            shards: (self.way == Way::Shards).then_some(Shards::Parts(3)),
-            ..ConvertOptions::default()
-        };
-        // Faults are those of one thread.
-        options.execute.threads = 1;
-        options
+        ConvertOptions::new()
+            .version(Some(self.profile.version))
+            .allow(crate::format::Effect::Dropped)
+            .file_per_tensor(self.way == Way::Directory)
+            .shards((self.way == Way::Shards).then_some(Shards::Parts(3)))
+            // Faults are those of one thread.
+            .work(crate::Work::new().threads(1))
     }
 
     /// The conversion, from opening its input to the visible output.
     fn convert(&self) -> Result<()> {
         let input = self.scratch.0.join("in").join(self.name());
         let archive = OpenOptions::new().open(input)?;
-        let conversion = prepare(&archive, self.entry, &self.options())?;
+        let conversion = Conversion::prepare(&archive, self.entry, &self.options())?;
         let mut out = match self.way {
             Way::Directory => AtomicOutput::directory(self.out().join("all"))?,
             _ => AtomicOutput::file(self.out().join(self.name()))?.force(self.replaces()),

@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::io::{FileSource, Output, Sink, Source, fault};
 use crate::prelude::*;
 
@@ -25,6 +25,11 @@ use publish::{publish, rename_new, rename_over_empty, sync_directory};
 use replace::Replacement;
 use sink::{FileSink, preallocate};
 use temporary::{Claim, Leftovers, create_staging, open_temporary};
+
+/// A file of its owner alone that nobody will give a name: without one already, or with the one that it has to lose.
+pub(crate) fn scratch_file(directory: &Path) -> Result<(File, Option<PathBuf>)> {
+    open_temporary(directory, "stream", true)
+}
 
 /// How many files of a new directory stay open, so that the system can write them while the next ones are made. Few in
 /// the unit tests, which have few files.
@@ -167,9 +172,10 @@ impl AtomicOutput {
 
     /// Where a file of this output will be.
     pub fn path_of(&self, name: &str) -> PathBuf {
-        match self.is_new_directory {
-            true => self.path.join(name),
-            false => self.path.with_file_name(name),
+        if self.is_new_directory {
+            self.path.join(name)
+        } else {
+            self.path.with_file_name(name)
         }
     }
 
@@ -191,7 +197,7 @@ impl AtomicOutput {
                     target.display()
                 )))
             }
-            Ok(_) if !self.force => Err(already_exists(target)),
+            Ok(_) if !self.force => Err(already_exists(target).hinting(Hint::Replace)),
             _ => Ok(()),
         }
     }
@@ -259,9 +265,10 @@ impl AtomicOutput {
         #[cfg(target_os = "linux")]
         if let Some(directory) = self.lock.as_ref().filter(|_| self.pending.len() > OPEN) {
             let sync = || Ok(rustix::fs::syncfs(directory)?);
-            let synced = match self.sync {
-                true => fault::point("sync").and_then(|()| sync()),
-                false => Ok(()),
+            let synced = if self.sync {
+                fault::point("sync").and_then(|()| sync())
+            } else {
+                Ok(())
             };
             let place = self.path.display();
             return synced.map_err(|cause| Error::io(format_args!("cannot sync {place}"), cause));
@@ -336,9 +343,10 @@ impl AtomicOutput {
         if self.sync {
             sync_directory(&self.directory, "sync-staging")?;
         }
-        let named = match self.takes_empty {
-            true => rename_over_empty(&self.directory, target),
-            false => rename_new(&self.directory, target),
+        let named = if self.takes_empty {
+            rename_over_empty(&self.directory, target)
+        } else {
+            rename_new(&self.directory, target)
         };
         named.map_err(|cause| match cause.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
@@ -472,11 +480,12 @@ fn check_plain(name: &str) -> Result<()> {
         && !name.contains(['/', '\\'])
         && name != ".."
         && name != ".";
-    match is_plain {
-        true => Ok(()),
-        false => Err(Error::argument(format!(
+    if is_plain {
+        Ok(())
+    } else {
+        Err(Error::argument(format!(
             "{name:?} is not the plain name of a file"
-        ))),
+        )))
     }
 }
 
@@ -505,14 +514,8 @@ fn is_empty_directory(path: &Path) -> bool {
 
 fn already_exists(target: &Path) -> Error {
     let target = target.strip_prefix(".").unwrap_or(target);
-    Error::new(
-        ErrorKind::Argument,
-        "exists",
-        format!(
-            "{} exists already; pass --force to replace it",
-            target.display()
-        ),
-    )
+    let message = format!("{} exists already", target.display());
+    Error::new(ErrorKind::Argument, "exists", message)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use super::{Pending, already_exists};
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::io::fault;
 
 /// Gives a complete file its name, in one step.
 pub(super) fn publish(pending: &Pending, target: &Path, force: bool) -> Result<()> {
     let fail = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::AlreadyExists => already_exists(target),
+        io::ErrorKind::AlreadyExists => already_exists(target).hinting(Hint::Replace),
         _ => Error::io(format_args!("cannot name {}", target.display()), cause),
     };
     match &pending.temporary {

@@ -145,16 +145,18 @@ impl Before {
             return Ok(Self::Link(to));
         }
         // Before it has the other name, by which a run that cleans up would take it for abandoned.
-        let lock = match found.is_file() {
-            true => File::open(target).ok().inspect(hold_with_others),
-            false => None,
+        let lock = if found.is_file() {
+            File::open(target).ok().inspect(hold_with_others)
+        } else {
+            None
         };
         loop {
             let other = other_name(target);
             // On some systems a hard link to a symbolic one is one to what that points to.
-            let linked = match found.is_file() {
-                true => fault::point("link").and_then(|()| fs::hard_link(target, &other)),
-                false => Err(io::ErrorKind::Unsupported.into()),
+            let linked = if found.is_file() {
+                fault::point("link").and_then(|()| fs::hard_link(target, &other))
+            } else {
+                Err(io::ErrorKind::Unsupported.into())
             };
             match linked {
                 Ok(()) => return Ok(Self::Kept { other, _lock: lock }),

@@ -82,6 +82,7 @@ pub(super) fn create_staging(
     private: bool,
 ) -> Result<(Option<File>, PathBuf)> {
     let create = |path: &Path| {
+        #[cfg_attr(not(unix), allow(unused_mut))]
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         if private {
@@ -292,9 +293,10 @@ fn remove_if_abandoned(path: &Path) {
         };
         // Where the system has no locks, nothing is known to be abandoned.
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = match kind.is_dir() {
-                true => fs::remove_dir_all(path),
-                false => fs::remove_file(path),
+            let _ = if kind.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
             };
         }
     }

@@ -1,13 +1,13 @@
 //! Which files there will be: one, one for every tensor, shards with an index, or numbered ones.
 
 use crate::archive::Archive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::format::stem;
 use crate::format::{Format, Plan, PlanOptions, Segment, Written};
 use crate::model::{Manifest, SourceId, TensorInfo};
 use crate::ops::convert::ConvertOptions;
-use crate::ops::readback::Opened;
 use crate::ops::shards::{self, Shards};
+use crate::ops::shared::readback::Opened;
 use crate::prelude::*;
 
 /// The files to be written, and which of them are opened together to read which tensors.
@@ -28,9 +28,9 @@ pub(super) fn plan(
     }
     let groups = match &wanted.shards {
         // Where the data is now, before anything was made of it.
-        Some(Shards::Sources) => {
+        Some(Shards::Keep) => {
             options.shard_names = shards::source_names(from);
-            Some(shards::group(&from.manifest().tensors, &Shards::Sources)?)
+            Some(shards::group(&from.manifest().tensors, &Shards::Keep)?)
         }
         Some(rule) => Some(shards::group(&what.tensors, rule)?),
         None => None,
@@ -102,10 +102,11 @@ fn check_name(name: &str) -> Result<()> {
         0..=LONGEST => Ok(()),
         len => {
             let start: String = name.chars().take(40).collect();
-            Err(Error::argument(format!(
-                "the file {start}… would have a name of {len} bytes, and file systems take at most {LONGEST}; rename the tensor \
-                 first (`tenfold rename`), or write a format that holds all of them in one file"
-            )))
+            let message = format!(
+                "the file {start}… would have a name of {len} bytes, and file systems take at most {LONGEST}"
+            );
+            let error = Error::argument(message);
+            Err(error.hinting(Hint::Rename).hinting(Hint::OneFile))
         }
     }
 }

@@ -1,63 +1,51 @@
 //! Conversion: what would be lost first, then the writing, then a look at what was written.
 
 mod layout;
+mod planned;
 mod prepare;
 mod refuse;
 
-pub use prepare::prepare;
+pub use planned::{PlannedContent, PlannedFile, PlannedSegment};
 
+use alloc::borrow::Cow;
 use core::fmt;
 
 use crate::archive::Archive;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::execute::{Execution, execute};
 use crate::format::{
-    Checksums, Compression, Effect, ExecuteOptions, Format, Loss, Plan, PlanOptions, Profile,
-    Registry, execute,
+    Checksums, Compression, Effect, Format, Loss, Plan, PlanOptions, Profile, Registry,
 };
 use crate::io::Output;
+use crate::model::CastCounts;
 use crate::model::{Manifest, TensorInfo};
-use crate::ops::CastCounts;
-use crate::ops::readback::{Opened, Readback};
 use crate::ops::shards::Shards;
+use crate::ops::shared::readback::{Opened, Readback};
+use crate::ops::shared::survey::{Surveyed, survey};
 use crate::ops::sparse::Sparse;
-use crate::ops::survey;
-use crate::ops::verify::compare_checksums;
+use crate::ops::verify::compare_checksums_watched;
 use crate::prelude::*;
+use crate::threads::Work;
+use crate::transform::Tally;
 
 use prepare::adapt_to;
 
 /// How archives are converted.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct ConvertOptions {
-    /// The version to write; without one, the first that holds everything, else the one that loses the least.
-    pub version: Option<String>,
-    /// The format's own options.
-    pub options: Vec<(String, String)>,
-    /// The worst that may happen to metadata.
-    pub allow: Effect,
-    /// Whether the checksums of the source are compared first, those of tensors and of ranges that hold some: damaged data
-    /// is not passed on.
-    pub verify: bool,
-    /// Whether the content of what was written is compared before it is made visible.
-    pub check: bool,
-    /// Compression, tensor by tensor.
-    pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
-    /// Checksums of tensors.
-    pub checksums: Checksums,
-    /// What becomes of sparse tensors, and of those that could be.
-    pub sparse: Sparse,
-    /// Seconds since 1970, for formats that record a time.
-    pub timestamp: u64,
-    /// A file for every tensor, named after it, instead of one file.
-    pub file_per_tensor: bool,
-    /// Several files instead of one: shards with an index where the format has such, else numbered files that are whole
-    /// by themselves.
-    pub shards: Option<Shards>,
-    /// Threads, and a handle to watch and to stop the work.
-    pub execute: ExecuteOptions,
-    /// The formats that messages may suggest.
-    pub registry: Registry,
+    version: Option<String>,
+    options: Vec<(String, String)>,
+    allow: Effect,
+    verify: bool,
+    check: bool,
+    compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
+    checksums: Checksums,
+    sparse: Sparse,
+    timestamp: u64,
+    file_per_tensor: bool,
+    shards: Option<Shards>,
+    registry: Registry,
+    work: Work,
 }
 
 impl Default for ConvertOptions {
@@ -74,9 +62,129 @@ impl Default for ConvertOptions {
             timestamp: 0,
             file_per_tensor: false,
             shards: None,
-            execute: ExecuteOptions::default(),
             registry: Registry::standard(),
+            work: Work::default(),
         }
+    }
+}
+
+impl ConvertOptions {
+    /// Everything as it is, in one file of the version that holds it, and nothing lost.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The version to write; without one, the first that holds everything, else the one that loses the least.
+    #[must_use]
+    pub fn version(mut self, version: Option<&str>) -> Self {
+        self.version = version.map(ToOwned::to_owned);
+        self
+    }
+
+    /// Adds one of the format's own options.
+    #[must_use]
+    pub fn option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.push((key.into(), value.into()));
+        self
+    }
+
+    /// Adds several of the format's own options.
+    #[must_use]
+    pub fn options<K, V>(self, options: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<String>,
+    {
+        let options = options.into_iter();
+        options.fold(self, |all, (key, value)| all.option(key, value))
+    }
+
+    /// The worst that may happen to metadata.
+    #[must_use]
+    pub fn allow(mut self, effect: Effect) -> Self {
+        self.allow = effect;
+        self
+    }
+
+    /// Whether the checksums of the source are compared first, those of tensors and of ranges that hold some: damaged data
+    /// is not passed on.
+    #[must_use]
+    pub fn verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Whether the content of what was written is compared before it is made visible.
+    #[must_use]
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Compression, tensor by tensor.
+    #[must_use]
+    pub fn compression(
+        mut self,
+        choose: impl Fn(&TensorInfo) -> Compression + Send + Sync + 'static,
+    ) -> Self {
+        self.compression = Arc::new(choose);
+        self
+    }
+
+    /// Checksums of tensors.
+    #[must_use]
+    pub fn checksums(mut self, checksums: Checksums) -> Self {
+        self.checksums = checksums;
+        self
+    }
+
+    /// What becomes of sparse tensors, and of those that could be.
+    #[must_use]
+    pub fn sparse(mut self, sparse: Sparse) -> Self {
+        self.sparse = sparse;
+        self
+    }
+
+    /// Seconds since 1970, for formats that record a time.
+    #[must_use]
+    pub fn timestamp(mut self, seconds: u64) -> Self {
+        self.timestamp = seconds;
+        self
+    }
+
+    /// Whether there is a file for every tensor, named after it, instead of one file.
+    #[must_use]
+    pub fn file_per_tensor(mut self, file_per_tensor: bool) -> Self {
+        self.file_per_tensor = file_per_tensor;
+        self
+    }
+
+    /// Several files instead of one: shards with an index where the format has such, else numbered files that are whole
+    /// by themselves.
+    #[must_use]
+    pub fn shards(mut self, shards: Option<Shards>) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// The formats that messages may suggest.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Threads, and a control.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
+
+    /// The same, under the same control.
+    fn shared(&self) -> Self {
+        let work = self.work.shared();
+        self.clone().work(work)
     }
 }
 
@@ -171,7 +279,7 @@ impl Conversion {
         }
         let report = self.write_uncommitted(name, out)?;
         // Whoever stopped the work while it was compared does not want its output either.
-        self.options.execute.control.advance(0)?;
+        self.options.work.control.check()?;
         out.commit()?;
         Ok(report)
     }
@@ -179,58 +287,78 @@ impl Conversion {
     fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
         let options = &self.options;
         if options.verify {
-            compare_checksums(&self.source, &options.execute).map_err(|error| {
-                match error.kind() {
-                    ErrorKind::Mismatch if error.tensor().is_none() => {
-                        error.adding("; write it as it is with --no-verify")
+            compare_checksums_watched(&self.source, &options.work).map_err(|error| {
+                match (error.kind(), error.tensor()) {
+                    (ErrorKind::Mismatch, Some(_)) => {
+                        error.hinting(Hint::Exclude).hinting(Hint::SkipChecksums)
                     }
-                    ErrorKind::Mismatch => error.adding(
-                        "; leave the tensor out with --exclude, or write it as it is with --no-verify",
-                    ),
+                    (ErrorKind::Mismatch, None) => error.hinting(Hint::SkipChecksums),
                     _ => error,
                 }
             })?;
         }
         let plan_options = self.plan_options(file_name);
-        let wanted = self.format.survey(&plan_options)?;
-        let counting = ExecuteOptions {
-            tally: Arc::default(),
-            ..options.execute.clone()
-        };
-        let surveyed = survey(&self.from, &wanted, &counting)?;
+        let tally = Tally::default();
+        let execution = Execution::new(&options.work, &tally);
+        let (surveyed, adapted) = self.survey(&plan_options, &execution)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
-        // The survey changes what parts are, and what they are said to hash to: what is planned must say the same.
-        let surveyed = match wanted.is_nothing() {
-            true => None,
-            false => Some(adapt_to(&from, self.format.spec(), self.profile, options).0),
-        };
-        let adapted = surveyed.as_ref().unwrap_or(&self.adapted);
-        let (plan, outputs) = self.plan(adapted, plan_options)?;
+        let (plan, outputs) = self.lay_out(&adapted, plan_options)?;
         let readback = Readback {
             format: self.format,
             registry: &options.registry,
             expected: &self.adapted.tensors,
             original: &self.from,
             digests: options.check,
-            execute: &options.execute,
+            work: &options.work,
         };
-        options.execute.control.expect(readback.work());
-        execute(plan, &from, out, &counting)?;
-        let compared = readback.compare(out, &outputs)?;
+        options.work.control.expect(readback.len());
+        let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
+        let lengths = execute(plan, &from, out, &execution)?;
+        let content = readback.compare(out, &outputs)?;
         let mut casts = self.counted;
-        casts += counting.tally.counts();
+        casts += tally.counts();
         Ok(Report {
-            files: compared.files,
+            files: names.into_iter().zip(lengths).collect(),
             tensors: adapted.tensors.len(),
-            content: compared.content,
+            content,
             notes,
             casts,
         })
     }
 
+    /// What will be written where, the file that is opened first. Writes nothing; reads tensor data where the layout depends
+    /// on it, as in formats that store equal data once.
+    ///
+    /// ```
+    /// use tenfold::format::Registry;
+    /// use tenfold::{Archive, Bytes, model::DType};
+    /// use tenfold::ops::{Conversion, PlannedContent};
+    /// let mut builder = Archive::builder();
+    /// builder.push("x", DType::U8, &[3], Bytes::from_static(b"abc"))?;
+    /// let registry = Registry::standard();
+    /// let conversion = Conversion::prepare(&builder.finish(), registry.get("npy")?, &Default::default())?;
+    /// let files = conversion.plan("x.npy")?;
+    /// assert_eq!((files[0].name.as_str(), files[0].len), ("x.npy", Some(131)));
+    /// let data = files[0].segments.last().unwrap();
+    /// assert_eq!(data.range, Some(128..131));
+    /// assert_eq!(data.content, PlannedContent::Tensor { name: "x".into(), part: 0 });
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn plan(&self, file_name: &str) -> Result<Vec<PlannedFile>> {
+        let options = self.plan_options(file_name);
+        let uncounted = Tally::default();
+        let execution = Execution::new(&self.options.work, &uncounted);
+        let (surveyed, adapted) = self.survey(&options, &execution)?;
+        let (plan, _) = self.lay_out(&adapted, options)?;
+        let files = plan.files.iter();
+        files
+            .map(|file| PlannedFile::new(file, &surveyed.archive))
+            .collect()
+    }
+
     /// The names of the files that would be written, the one that is opened first. Costs as much as laying them out.
     pub fn file_names(&self, file_name: &str) -> Result<Vec<String>> {
-        let (plan, _) = self.plan(&self.adapted, self.plan_options(file_name))?;
+        let (plan, _) = self.lay_out(&self.adapted, self.plan_options(file_name))?;
         Ok(plan.files.into_iter().map(|file| file.name).collect())
     }
 
@@ -243,7 +371,25 @@ impl Conversion {
         plan_options
     }
 
-    fn plan(&self, adapted: &Manifest, options: PlanOptions) -> Result<(Plan, Vec<Opened>)> {
+    /// What must be known of the content first, and what survives then: the survey changes what parts are, and what they
+    /// are said to hash to, and what is planned must say the same.
+    fn survey(
+        &self,
+        options: &PlanOptions,
+        execution: &Execution<'_>,
+    ) -> Result<(Surveyed, Cow<'_, Manifest>)> {
+        let wanted = self.format.survey(options)?;
+        let surveyed = survey(&self.from, &wanted, execution)?;
+        let adapted = if wanted.is_nothing() {
+            Cow::Borrowed(&self.adapted)
+        } else {
+            let (spec, from) = (self.format.spec(), &surveyed.archive);
+            Cow::Owned(adapt_to(from, spec, self.profile, &self.options).0)
+        };
+        Ok((surveyed, adapted))
+    }
+
+    fn lay_out(&self, adapted: &Manifest, options: PlanOptions) -> Result<(Plan, Vec<Opened>)> {
         layout::plan(self.format, adapted, &self.from, &self.options, options)
             .map_err(|error| error.in_format(self.format.spec().id))
     }

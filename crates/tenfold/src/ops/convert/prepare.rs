@@ -3,55 +3,72 @@
 use super::layout::alone;
 use super::{Conversion, ConvertOptions};
 use crate::archive::Archive;
+use crate::archive::complete;
 use crate::error::{Error, Result};
+use crate::execute::Execution;
 use crate::format::{
-    Checksums, Compression, Effect, Entry, ExecuteOptions, Format, Loss, PlanOptions, Profile,
-    Spec, adapt,
+    Checksums, Compression, Effect, Entry, Format, Loss, Lost, PlanOptions, Profile, Spec, adapt,
 };
 use crate::model::{Kept, Manifest};
 use crate::ops::cast::cast_losses;
-use crate::ops::{complete, sparse};
+use crate::ops::sparse;
 use crate::prelude::*;
+use crate::transform::Tally;
 
-/// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
-/// [`ConvertOptions::sparse`] wants it listed.
-pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<Conversion> {
-    let format = to.codec()?;
-    let spec = format.spec();
-    check_options(spec, options)?;
-    check_keys(from.manifest())?;
-    let candidates = candidates(spec, options)?;
-    let from = from.loaded()?.with_threads(options.execute.threads);
-    let (from, arranged) = arrange(&from, format, options)?;
-    let casts = cast_losses(from.manifest());
-    let counting = ExecuteOptions {
-        tally: Arc::default(),
-        ..options.execute.clone()
-    };
-    let source = from.clone();
-    let (from, candidates) =
-        sparse::list_entries(&from, candidates, spec, options.sparse, &counting)?;
-    let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options) else {
-        return Err(Error::unsupported(
-            "read-only",
-            format!("{} is read, not written", spec.name),
-        ));
-    };
-    losses.extend(arranged);
-    losses.extend(complete::losses(&source));
-    losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
-    Ok(Conversion {
-        profile,
-        because: why_not_first(&from, spec, profile, &losses, options),
-        losses,
-        casts,
-        counted: counting.tally.counts(),
-        source,
-        from,
-        adapted,
-        format,
-        options: options.clone(),
-    })
+impl Conversion {
+    /// Finds out what writing `from` in another format means. Writes nothing, and reads tensor data only where
+    /// [`ConvertOptions::sparse`] wants it listed.
+    ///
+    /// ```
+    /// use tenfold::format::Registry;
+    /// use tenfold::{Archive, Bytes, io::MemoryOutput, model::DType, ops::Conversion};
+    /// let mut builder = Archive::builder();
+    /// builder.push("x", DType::U8, &[3], Bytes::from_static(b"abc"))?;
+    /// let registry = Registry::standard();
+    /// let conversion = Conversion::prepare(&builder.finish(), registry.get("npy")?, &Default::default())?;
+    /// assert!(conversion.losses.is_empty());
+    /// let mut output = MemoryOutput::new();
+    /// let report = conversion.write_to("x.npy", &mut output)?;
+    /// assert_eq!(report.files, [("x.npy".to_owned(), 128 + 3)]);
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn prepare(from: &Archive, to: &Entry, options: &ConvertOptions) -> Result<Self> {
+        let format = to.codec()?;
+        let spec = format.spec();
+        check_options(spec, options)?;
+        check_keys(from.manifest())?;
+        let candidates = candidates(spec, options)?;
+        let from = from.loaded()?.with_threads(options.work.threads);
+        let (from, arranged) = arrange(&from, format, options)?;
+        let casts = cast_losses(from.manifest());
+        let tally = Tally::default();
+        let execution = Execution::new(&options.work, &tally);
+        let source = from.clone();
+        let (from, candidates) =
+            sparse::list_entries(&from, candidates, spec, options.sparse, &execution)?;
+        let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options)
+        else {
+            return Err(Error::unsupported(
+                "read-only",
+                format!("{} is read, not written", spec.name),
+            ));
+        };
+        losses.extend(arranged);
+        losses.extend(complete::losses(&source));
+        losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
+        Ok(Self {
+            profile,
+            because: why_not_first(&from, spec, profile, &losses, options),
+            losses,
+            casts,
+            counted: tally.counts(),
+            source,
+            from,
+            adapted,
+            format,
+            options: options.shared(),
+        })
+    }
 }
 
 /// Refuses metadata with a key twice: a format that has it as a map would write a file that nobody reads.
@@ -80,9 +97,10 @@ fn check_options(spec: &Spec, options: &ConvertOptions) -> Result<()> {
         return Ok(());
     };
     let known: Vec<_> = spec.options.iter().map(|option| option.key).collect();
-    let known = match known.is_empty() {
-        true => "none".to_owned(),
-        false => known.join(", "),
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
     };
     Err(Error::argument(format!(
         "{} has no option {key:?}; its options are: {known}",
@@ -196,15 +214,17 @@ pub(super) fn adapt_to(
     adapted.kept.retain(|kept| kept.format == spec.id);
     let is_lost = |kept: &&Kept| !can.kept || kept.format != spec.id;
     let lost = from.manifest().kept.iter().filter(is_lost);
-    losses.extend(lost.map(|kept| Loss {
-        tensor: None,
-        what: format!("{} {:?}", kept.format, kept.name),
-        why: if kept.format == spec.id {
-            "there is no place for it".into()
+    losses.extend(lost.map(|kept| {
+        let what = Lost::Kept {
+            format: kept.format,
+            name: kept.name.clone(),
+        };
+        let why = if kept.format == spec.id {
+            "there is no place for it"
         } else {
-            "what is not understood is kept where the same format has a place for it".into()
-        },
-        effect: Effect::Dropped,
+            "what is not understood is kept where the same format has a place for it"
+        };
+        Loss::new(None, what, why, Effect::Dropped)
     }));
     losses.extend(unknown_checksums(from.manifest(), options));
     check_requests(profile, options, &adapted, &mut losses);
@@ -226,11 +246,10 @@ fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
         let parts = info.parts.iter();
         parts.filter_map(move |part| Some((info, part.unknown.as_ref()?.checksum.as_ref()?)))
     });
-    let losses = texts.map(|(info, text)| Loss {
-        tensor: Some(info.name.clone()),
-        what: format!("checksum {text:?}"),
-        why: "it cannot be verified here, and is not carried over".into(),
-        effect,
+    let losses = texts.map(|(info, text)| {
+        let why = "it cannot be verified here, and is not carried over";
+        let what = Lost::Checksum(text.clone());
+        Loss::new(Some(info.name.clone()), what, why, effect)
     });
     losses.collect()
 }
@@ -250,25 +269,20 @@ fn check_requests(
     what: &Manifest,
     losses: &mut Vec<Loss>,
 ) {
-    let mut refuse = |what: String| {
+    let mut refuse = |what: Lost| {
         let why = match profile.version {
             "-" => "there is no place for it".to_owned(),
             version => format!("version {version} has no place for it"),
         };
-        losses.push(Loss {
-            tensor: None,
-            what,
-            why,
-            effect: Effect::Impossible,
-        });
+        losses.push(Loss::new(None, what, why, Effect::Impossible));
     };
     let compressed = |tensor| matches!((options.compression)(tensor), Compression::Zstd(_));
     if !profile.can.zstd && what.tensors.iter().any(compressed) {
-        refuse("compression with zstd".into());
+        refuse(Lost::Compression);
     }
     if let Checksums::With(kind) = options.checksums
         && !profile.can.checksums.contains(&kind)
     {
-        refuse(format!("a {kind} checksum"));
+        refuse(Lost::Checksums(kind));
     }
 }

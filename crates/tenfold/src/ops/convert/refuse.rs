@@ -2,13 +2,13 @@
 
 use super::Conversion;
 use super::prepare::{adapt_to, arrange, severity};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Effect, Loss};
+use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::format::{Effect, Loss, Lost};
 use crate::model::{DType, Layout, TensorInfo};
 use crate::prelude::*;
 
 impl Conversion {
-    /// Refuses what is worse than what was allowed, and says how it could be done.
+    /// Refuses what is worse than what was allowed; the [hints](Error::hints) say how it could be done.
     pub fn refuse_losses(&self) -> Result<()> {
         let refused: Vec<_> = self
             .losses
@@ -18,59 +18,62 @@ impl Conversion {
         let Some(worst) = refused.first() else {
             return Ok(());
         };
-        let target = self.format.spec().with_version(self.profile.version);
-        let message = if worst.effect == Effect::Impossible {
-            let alternatives = self.alternatives();
-            let cast = match self.is_cast_enough(worst) {
-                true => "; convert --cast writes another type",
-                false => "",
-            };
-            let hint = match alternatives.is_empty() {
-                true => String::new(),
-                false => format!("; it can be held by {}", alternatives.join(", ")),
-            };
-            let apart = match self.adapted.tensors.len() as u64 > self.profile.can.max_tensors {
-                true if !self.options.file_per_tensor => format!(
-                    "; OUT/ --to {} writes a directory with a file for each",
-                    self.format.spec().id
-                ),
-                _ => String::new(),
-            };
-            format!("{target} cannot hold this: {worst}{cast}{apart}{hint}")
-        } else {
-            let count = refused.len();
-            let what = match (count, refused.iter().all(|loss| loss.is_metadata())) {
-                (1, true) => "metadata entry",
-                (_, true) => "metadata entries",
-                (1, false) => "thing",
-                (_, false) => "things",
-            };
-            let verb = if worst.effect == Effect::Dropped {
-                "drop"
-            } else {
-                "change"
-            };
-            format!(
-                "refusing to {verb} {count} {what} ({worst}); pass --allow {} to accept",
-                worst.effect
-            )
+        if worst.effect == Effect::Impossible {
+            let target = self.format.spec().with_version(self.profile.version);
+            let message = format!("{target} cannot hold this: {worst}");
+            let error = Error::new(ErrorKind::Lossy, "loss", message);
+            let hints = worst.hints.iter().cloned().chain(self.remedies(worst));
+            return Err(hints.fold(error, Error::hinting));
+        }
+        let count = refused.len();
+        let what = match (count, refused.iter().all(|loss| loss.is_metadata())) {
+            (1, true) => "metadata entry",
+            (_, true) => "metadata entries",
+            (1, false) => "thing",
+            (_, false) => "things",
         };
-        Err(Error::new(ErrorKind::Lossy, "loss", message))
+        let verb = if worst.effect == Effect::Dropped {
+            "drop"
+        } else {
+            "change"
+        };
+        let message = format!("refusing to {verb} {count} {what} ({worst})");
+        let error = Error::new(ErrorKind::Lossy, "loss", message);
+        Err(error.hinting(Hint::Allow(worst.effect)))
     }
 
-    /// Whether it is the type of a tensor's numbers that does not fit, which could be another one.
-    fn is_cast_enough(&self, loss: &Loss) -> bool {
+    /// What could be written instead of something that cannot be held.
+    fn remedies(&self, loss: &Loss) -> Vec<Hint> {
+        let mut remedies = Vec::new();
         let named = |tensor: &&TensorInfo| Some(&tensor.name) == loss.tensor.as_ref();
-        let tensor = self.adapted.tensors.iter().find(named);
-        tensor.is_some_and(|tensor| {
-            matches!(tensor.dtype, DType::Number(..))
-                && !matches!(tensor.layout, Layout::Opaque { .. })
-                && loss.what == format!("dtype {}", tensor.dtype)
-        })
+        if let Some(tensor) = self.adapted.tensors.iter().find(named) {
+            remedies.extend(self.another_form(tensor, &loss.what));
+        }
+        if matches!(loss.what, Lost::Tensors(_)) && !self.options.file_per_tensor {
+            remedies.push(Hint::FilePerTensor(self.format.spec().id));
+        }
+        remedies.extend(self.alternatives());
+        remedies
+    }
+
+    /// Numbers of another type, where it is the type that does not fit.
+    fn another_form(&self, tensor: &TensorInfo, what: &Lost) -> Option<Hint> {
+        let is_number = matches!(tensor.dtype, DType::Number(..));
+        let is_opaque = matches!(tensor.layout, Layout::Opaque { .. });
+        let is_quantized = is_opaque || matches!(tensor.dtype, DType::Block(_));
+        match (what, &tensor.decoder) {
+            (Lost::DType(_), _) if is_number && !is_opaque => Some(Hint::Cast(None)),
+            (Lost::DType(_) | Lost::Layout(_) | Lost::Shape(_), Some(decoder))
+                if is_quantized && (self.profile.can.dtype)(decoder.dtype()) =>
+            {
+                Some(Hint::Dequantize)
+            }
+            _ => None,
+        }
     }
 
     /// Other versions and formats that could hold everything.
-    fn alternatives(&self) -> Vec<String> {
+    fn alternatives(&self) -> Vec<Hint> {
         let mut found = Vec::new();
         let mut options = self.options.clone();
         options.options.clear();
@@ -87,11 +90,9 @@ impl Conversion {
             for profile in entry.spec.writes {
                 let (_, losses) = adapt_to(&from, entry.spec, profile, &options);
                 if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
-                    let (id, version) = (entry.spec.id, profile.version);
-                    let name = entry.spec.with_version(version);
-                    found.push(match version {
-                        "-" => format!("{name} (--to {id})"),
-                        _ => format!("{name} (--to {id} --version {version})"),
+                    found.push(Hint::WriteAs {
+                        format: entry.spec.id,
+                        version: profile.version,
                     });
                     break;
                 }

@@ -1,17 +1,15 @@
 //! Whether tensors have the same bytes, without looking at numbers.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-use super::{DiffOptions, Pair, Trouble, Which, same_type};
+use super::{DiffOptions, Pair, Trouble, Unreadable, Verdict, Which, open_pairs, same_type};
 use crate::archive::Archive;
-use crate::error::{Error, Result};
-use crate::format::{Control, Form, Want};
+use crate::error::Result;
+use crate::format::{Form, Want};
 use crate::model::{Codec, DType, Layout, Part, Payload, TensorInfo};
-use crate::ops::chunks::Cut;
-use crate::ops::parts::by_role;
-use crate::ops::pieces::{self, Work};
+use crate::ops::shared::chunks::Cut;
+use crate::ops::shared::parts::by_role;
 use crate::prelude::*;
-use crate::transform::View;
+use crate::threads::{Control, InPieces, Opened, Pace, Steps};
+use crate::transform::{Data, View};
 
 /// Bytes that are compared at once: two such buffers stay in the cache.
 const CHUNK: u64 = 256 << 10;
@@ -43,6 +41,32 @@ impl How {
                     && a.layout == b.layout
                     && a.parts.len() == b.parts.len()
                     && alike
+            }
+        }
+    }
+
+    /// Bytes of a tensor that are compared.
+    pub(super) fn len(self, info: &TensorInfo) -> u64 {
+        match (self, &info.layout) {
+            (How::Stored, _) | (_, Layout::Opaque { .. }) => {
+                let len = |part: &Part| match (self, part.payload.stored()) {
+                    (How::Stored, Some((_, range))) => range.end.saturating_sub(range.start),
+                    _ => part.payload.len(),
+                };
+                info.parts.iter().map(len).fold(0, u64::saturating_add)
+            }
+            (How::Canonical, _) => info.dense_len().unwrap_or(0),
+        }
+    }
+
+    /// Whether it costs next to nothing to open a tensor again.
+    fn is_light(self, data: Data<'_>, info: &TensorInfo, view: &View<'_>) -> bool {
+        let form = Form::canonical(info.dtype);
+        match (self, &info.layout) {
+            (How::Stored, _) => true,
+            (How::Canonical, Layout::Opaque { .. }) => view.direct().is_some() || view.has_frames(),
+            (How::Canonical, _) => {
+                view.has_frames() || View::is_light(data, info, &Want::Dense(form))
             }
         }
     }
@@ -129,29 +153,39 @@ fn is_canonical(info: &TensorInfo) -> bool {
     rows && info.parts.iter().all(plain)
 }
 
-/// Whether the pairs at `chosen` have the same bytes.
-pub(super) fn compare(
-    a: &Archive,
-    b: &Archive,
-    pairs: &[Pair<'_>],
-    chosen: &[usize],
+/// Goes on with comparing the bytes of pairs of which nothing is known; true when that is done.
+pub(super) fn go_on(
+    archives: (&Archive, &Archive),
     how: How,
+    pairs: &[Pair<'_>],
+    verdicts: &mut [Option<Verdict>],
     options: &DiffOptions,
-) -> Vec<Result<bool, Trouble>> {
+    steps: &mut Steps<Result<bool, Unreadable>>,
+    pace: &Pace<'_>,
+) -> Result<bool> {
+    let open = open_pairs(pairs, verdicts, |pair| how.applies(pair));
     let pass = Pass {
-        archives: (a, b),
-        pairs,
-        chosen,
+        archives,
         how,
         options,
     };
-    pieces::run(&pass, chosen.len(), options.threads)
+    let items = open.iter().map(|(pair, _)| *pair);
+    let Some(same) = steps.go_on(&pass, items, pace)? else {
+        return Ok(false);
+    };
+    for ((_, verdict), same) in open.into_iter().zip(same) {
+        match same {
+            Ok(true) => *verdict = Some(Verdict::Equal),
+            Ok(false) => {}
+            Err((of, error)) => *verdict = Some(Verdict::Unreadable(of, error)),
+        }
+    }
+    Ok(true)
 }
 
+/// Compares the bytes of pairs.
 struct Pass<'a> {
     archives: (&'a Archive, &'a Archive),
-    pairs: &'a [Pair<'a>],
-    chosen: &'a [usize],
     how: How,
     options: &'a DiffOptions,
 }
@@ -159,83 +193,81 @@ struct Pass<'a> {
 struct Job<'a> {
     pair: &'a Pair<'a>,
     views: Vec<([View<'a>; 2], Cut)>,
-    /// A difference was found: the rest need not be read.
-    differs: AtomicBool,
 }
 
 impl<'a> Pass<'a> {
-    fn pair(&self, index: usize) -> Result<&'a Pair<'a>> {
-        let pair = self.chosen.get(index).and_then(|&at| self.pairs.get(at));
-        pair.ok_or_else(|| Error::argument("no such tensor"))
-    }
-
-    fn open_pair(&self, pair: &'a Pair<'a>) -> Result<Job<'a>, Trouble> {
+    /// What there is to compare; `None` where the lengths differ already.
+    fn job(&self, pair: &'a Pair<'a>) -> Result<Option<Job<'a>>, Trouble> {
         let views = self.how.views(self.archives, pair)?;
-        let same_lengths = |views: &[[View<'_>; 2]]| views.iter().all(|[a, b]| a.len() == b.len());
-        let views = views.filter(|views| same_lengths(views));
-        let job = Job {
-            pair,
-            differs: AtomicBool::new(views.is_none()),
-            views: (views.unwrap_or_default().into_iter())
-                .map(|views| {
-                    let cut = Cut::new(&[(&views[0], CHUNK), (&views[1], CHUNK)]);
-                    (views, cut)
-                })
-                .collect(),
+        let same_lengths =
+            |views: &Vec<[View<'_>; 2]>| views.iter().all(|[a, b]| a.len() == b.len());
+        let Some(views) = views.filter(same_lengths) else {
+            return Ok(None);
         };
-        for ([a, b], _) in &job.views {
-            self.options.control.expect(a.len().saturating_add(b.len()));
-        }
-        Ok(job)
-    }
-}
-
-impl<'a> Work for Pass<'a> {
-    type Job = Result<Job<'a>, Trouble>;
-    type Part = Result<bool, Trouble>;
-    type Outcome = Result<bool, Trouble>;
-    type Scratch = [Vec<u8>; 2];
-
-    fn open(&self, index: usize) -> Self::Job {
-        self.open_pair(self.pair(index)?)
+        let views = views.into_iter().map(|views| {
+            let cut = Cut::new(&[(&views[0], CHUNK), (&views[1], CHUNK)]);
+            (views, cut)
+        });
+        Ok(Some(Job {
+            pair,
+            views: views.collect(),
+        }))
     }
 
-    fn begin(&self, job: &Self::Job) -> (u64, Self::Outcome) {
-        match job {
-            Ok(job) => {
-                let pieces = job.views.iter().map(|(_, cut)| cut.pieces()).sum();
-                (pieces, Ok(!job.differs.load(Relaxed)))
-            }
-            Err(error) => (0, Err(error.clone())),
-        }
-    }
-
-    fn piece(&self, job: &Self::Job, piece: u64, scratch: &mut [Vec<u8>; 2]) -> Self::Part {
-        let job = job.as_ref().map_err(Clone::clone)?;
-        if job.differs.load(Relaxed) {
-            return Ok(false);
-        }
+    /// Whether the bytes of a piece are the same.
+    fn is_same(
+        &self,
+        job: &Job<'_>,
+        piece: u64,
+        scratch: &mut [Vec<u8>; 2],
+    ) -> Result<bool, Trouble> {
         let mut piece = piece;
         for ([a, b], cut) in &job.views {
             if piece >= cut.pieces() {
                 piece -= cut.pieces();
                 continue;
             }
-            let same = same_bytes((a, b), cut, piece, scratch, job, &self.options.control)?;
-            if !same {
-                job.differs.store(true, Relaxed);
-            }
-            return Ok(same);
+            return same_bytes((a, b), cut, piece, scratch, job, &self.options.work.control);
         }
         Ok(true)
     }
+}
 
-    fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
-        match (&*outcome, part) {
-            (Ok(same), Ok(more)) => *outcome = Ok(*same && more),
-            (Ok(_), Err(error)) => *outcome = Err(error),
-            (Err(_), _) => {}
-        }
+impl<'a> InPieces for Pass<'a> {
+    type Item = &'a Pair<'a>;
+    type Job = Job<'a>;
+    type Found = Result<bool, Unreadable>;
+    /// Whether they are the same.
+    type Outcome = Result<bool, Unreadable>;
+    type Scratch = [Vec<u8>; 2];
+
+    fn open(&self, pair: &'a Pair<'a>) -> Result<Opened<Job<'a>, Self::Outcome>> {
+        Ok(match Trouble::unless_stopped(self.job(pair))? {
+            Ok(Some(job)) => {
+                let pieces = job.views.iter().map(|(_, cut)| cut.pieces()).sum();
+                Opened::new(job, pieces, Ok(true))
+            }
+            Ok(None) => Opened::done(Ok(false)),
+            Err(unreadable) => Opened::done(Err(unreadable)),
+        })
+    }
+
+    fn is_light(&self, job: &Job<'a>) -> bool {
+        let (a, b) = (job.pair.0.info(), job.pair.1.info());
+        let mut views = job.views.iter().map(|(views, _)| views);
+        let (first, second) = (self.archives.0.data(), self.archives.1.data());
+        views.all(|[left, right]| {
+            self.how.is_light(first, a, left) && self.how.is_light(second, b, right)
+        })
+    }
+
+    fn piece(&self, job: &Job<'a>, piece: u64, scratch: &mut [Vec<u8>; 2]) -> Result<Self::Found> {
+        Trouble::unless_stopped(self.is_same(job, piece, scratch))
+    }
+
+    fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool {
+        *outcome = found;
+        matches!(outcome, Ok(true))
     }
 }
 

@@ -23,9 +23,10 @@ pub(super) fn distance([a, b]: [Number; 2]) -> Option<u128> {
         _ => {}
     }
     let ((a_below, a), (b_below, b)) = (parts(a)?, parts(b)?);
-    Some(match a_below == b_below {
-        true => a.abs_diff(b),
-        false => a.saturating_add(b),
+    Some(if a_below == b_below {
+        a.abs_diff(b)
+    } else {
+        a.saturating_add(b)
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) fn compare(
     maps(None, &of_a, &of_b, |_| true, changes);
     for (a, b) in pairs {
         let (a, b) = (a.info(), b.info());
-        let told = |key: &str| !a.derived.contains(&key) && !b.derived.contains(&key);
+        let told = |key: &str| !a.derived().contains(&key) && !b.derived().contains(&key);
         maps(Some(&a.name), &a.metadata, &b.metadata, told, changes);
     }
     Ok(())

@@ -7,34 +7,73 @@ mod names;
 mod numbers;
 mod tolerance;
 
+use core::fmt;
+
 pub use metadata::MetadataChange;
 pub use numbers::{Difference, First};
 pub use tolerance::Tolerance;
 
 use crate::archive::{Archive, Tensor};
 use crate::error::{Error, Result};
-use crate::format::Control;
 use crate::model::{DType, TensorInfo};
 use crate::ops::Parts;
-use crate::ops::values::number_type;
+use crate::ops::shared::unless_canceled;
+use crate::ops::shared::values::{number_type, numbers_len};
 use crate::prelude::*;
+use crate::threads::{Pace, Progress, Steps, Work};
+
+use numbers::Sums;
 
 /// How archives are compared.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct DiffOptions {
+    tolerance: Option<Tolerance>,
+    ignore_dtype: bool,
+    ignore_metadata: bool,
+    names_only: bool,
+    work: Work,
+}
+
+impl DiffOptions {
+    /// Everything counts, every bit of it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// How far numbers may be apart. Without, every bit counts: 0 and -0 differ, and so do different NaNs.
-    pub tolerance: Option<Tolerance>,
-    /// Tensors of different types are equal if their numbers are.
-    pub ignore_dtype: bool,
-    /// What files and tensors say beside their numbers is not compared.
-    pub ignore_metadata: bool,
-    /// Only the names are compared; no data is read.
-    pub names_only: bool,
-    /// Threads; 0 is one for every core. The result does not depend on it.
-    pub threads: usize,
-    /// Lets another thread watch and stop the work.
-    pub control: Arc<Control>,
+    #[must_use]
+    pub fn tolerance(mut self, tolerance: Option<Tolerance>) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Whether tensors of different types are equal if their numbers are.
+    #[must_use]
+    pub fn ignore_dtype(mut self, ignore: bool) -> Self {
+        self.ignore_dtype = ignore;
+        self
+    }
+
+    /// Whether what files and tensors say beside their numbers is not compared.
+    #[must_use]
+    pub fn ignore_metadata(mut self, ignore: bool) -> Self {
+        self.ignore_metadata = ignore;
+        self
+    }
+
+    /// Whether only the names are compared; no data is read.
+    #[must_use]
+    pub fn names_only(mut self, names_only: bool) -> Self {
+        self.names_only = names_only;
+        self
+    }
+
+    /// Threads, and a control.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
 }
 
 /// The differences between two archives.
@@ -89,7 +128,7 @@ impl Side {
         Self {
             name: info.name.clone(),
             dtype: info.dtype,
-            shape: info.shape.clone(),
+            shape: info.shape.to_vec(),
             parts: Parts::of(info),
         }
     }
@@ -125,36 +164,35 @@ pub enum Which {
     Second,
 }
 
+/// A tensor that cannot be read, and in which archive.
+type Unreadable = (Which, Error);
+
 /// An error of one of the two, or of neither: the work was stopped.
-#[derive(Clone)]
-struct Trouble {
-    of: Option<Which>,
-    error: Error,
+enum Trouble {
+    Stopped(Error),
+    Unreadable(Which, Error),
 }
 
 impl Trouble {
     fn of(which: Which, tensor: &Tensor<'_>, error: Error) -> Self {
-        Self {
-            of: Some(which),
-            error: tensor.blame(error),
-        }
+        Self::Unreadable(which, tensor.blame(error))
     }
 
-    /// What it says of a pair of tensors.
-    fn verdict(self) -> Result<Verdict> {
-        match self {
-            Self {
-                of: Some(of),
-                error,
-            } if error.kind() != crate::ErrorKind::Canceled => Ok(Verdict::Unreadable(of, error)),
-            Self { error, .. } => Err(error),
+    /// Tells what ends the work from what is known of a pair of tensors.
+    fn unless_stopped<T>(result: Result<T, Self>) -> Result<Result<T, Unreadable>> {
+        match result {
+            Ok(found) => Ok(Ok(found)),
+            Err(Self::Stopped(error)) => Err(error),
+            Err(Self::Unreadable(which, error)) => {
+                unless_canceled(Err(error)).map(|found| found.map_err(|error| (which, error)))
+            }
         }
     }
 }
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
-        Self { of: None, error }
+        Self::Stopped(error)
     }
 }
 
@@ -164,52 +202,209 @@ impl From<Error> for Trouble {
 /// bounded, and the result is the same for any number of threads.
 ///
 /// ```
-/// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
-/// let archive = |bytes: &'static [u8]| {
-///     let mut builder = ArchiveBuilder::new();
-///     builder.push("x", DType::U8, &[3], Bytes::from_static(bytes)).map(|()| builder.finish())
+/// use tenfold::{Archive, ops};
+/// let archive = |numbers: [u8; 3]| {
+///     let mut builder = Archive::builder();
+///     builder.tensor("x", [3], numbers)?;
+///     Ok::<_, tenfold::Error>(builder.finish())
 /// };
-/// let diff = ops::diff(&archive(&[1, 2, 3])?, &archive(&[1, 2, 5])?, &Default::default())?;
+/// let diff = ops::diff(&archive([1, 2, 3])?, &archive([1, 2, 5])?, &Default::default())?;
 /// let ops::ChangeKind::Changed(Some(values)) = &diff.changes[0].kind else { panic!() };
 /// assert_eq!((values.different, values.max_abs), (1, Some(2.0)));
 /// # Ok::<(), tenfold::Error>(())
 /// ```
 pub fn diff(a: &Archive, b: &Archive, options: &DiffOptions) -> Result<Diff> {
-    let [a, b] = &[a, b].map(|archive| archive.with_threads(options.threads));
-    let matched = names::pair(a, b);
-    let mut diff = Diff {
-        changes: Vec::new(),
-        equal: 0,
-        metadata: Vec::new(),
-    };
-    if options.names_only {
-        diff.equal = matched.pairs.len();
-        diff.changes = matched.without_data();
-        return Ok(diff);
+    DiffSteps::new(a, b, options).finish()
+}
+
+/// [`diff()`] in steps, for those who have one thread and something else to do. The result is the same.
+///
+/// ```
+/// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
+/// let mut builder = ArchiveBuilder::new();
+/// builder.push("x", DType::U8, &[3], Bytes::from_static(&[1, 2, 3]))?;
+/// let archive = builder.finish();
+/// let mut steps = ops::DiffSteps::new(&archive, &archive, &Default::default());
+/// while !steps.step(1 << 20)?.is_finished {
+///     // Time for everything else.
+/// }
+/// assert!(steps.finish()?.is_equal());
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+pub struct DiffSteps {
+    archives: [Archive; 2],
+    options: DiffOptions,
+    /// Of the pairs of tensors, in their order.
+    verdicts: Vec<Option<Verdict>>,
+    /// For every tensor that is only in the first archive, the place of the one that it became in the second.
+    renames: Vec<Option<usize>>,
+    pass: Pass,
+}
+
+/// The passes over the data, one after the other. Each looks at the pairs of which nothing is known before.
+enum Pass {
+    Stored(Steps<Result<bool, Unreadable>>),
+    Canonical(Steps<Result<bool, Unreadable>>),
+    Numbers(Steps<Result<Sums, Unreadable>>),
+    #[cfg(feature = "digest")]
+    Renames(Steps<Result<[u8; 32]>>),
+    Finished,
+}
+
+impl fmt::Debug for DiffSteps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiffSteps").finish_non_exhaustive()
     }
-    if !options.ignore_metadata {
-        metadata::compare(a, b, &matched.pairs, &mut diff.metadata)?;
-    }
-    let verdicts = compare(a, b, &matched.pairs, options)?;
-    for ((left, right), verdict) in matched.pairs.iter().zip(verdicts) {
-        let kind = match verdict {
-            Verdict::Equal => {
-                diff.equal += 1;
-                continue;
-            }
-            Verdict::Changed(difference) => ChangeKind::Changed(difference),
-            Verdict::Unreadable(of, error) => ChangeKind::Unreadable { of, error },
+}
+
+impl DiffSteps {
+    /// Nothing is read yet. The threads of the options are those of [`finish`](Self::finish).
+    pub fn new(a: &Archive, b: &Archive, options: &DiffOptions) -> Self {
+        let Work { threads, control } = &options.work;
+        let archives = [a, b].map(|archive| archive.with_threads(*threads).watched(control));
+        let mut steps = Self {
+            archives,
+            options: options.clone().work(options.work.shared()),
+            verdicts: Vec::new(),
+            renames: Vec::new(),
+            pass: Pass::Finished,
         };
-        diff.changes.push(Change {
-            name: left.name().to_owned(),
-            a: Some(Side::new(left.info())),
-            b: Some(Side::new(right.info())),
-            kind,
+        if !steps.options.names_only {
+            let [a, b] = &steps.archives;
+            let matched = names::pair(a, b);
+            steps.verdicts = matched.pairs.iter().map(before_reading).collect();
+            steps.pass = Pass::Stored(Steps::default());
+            steps.expect();
+        }
+        steps
+    }
+
+    /// Does about `budget` bytes, and one piece at least: that is up to some MiB, or a whole tensor where it is sparse or
+    /// compressed as one stream.
+    pub fn step(&mut self, budget: u64) -> Result<Progress> {
+        let control = self.options.work.control.clone();
+        self.go_on(&Pace::about(budget, &control))?;
+        let is_finished = matches!(self.pass, Pass::Finished);
+        Ok(Progress::of(&control, is_finished))
+    }
+
+    /// The differences. What is left is done first.
+    pub fn finish(mut self) -> Result<Diff> {
+        let [a, b] = &self.archives.clone();
+        let matched = names::pair(a, b);
+        let mut diff = Diff {
+            changes: Vec::new(),
+            equal: 0,
+            metadata: Vec::new(),
+        };
+        if self.options.names_only {
+            diff.equal = matched.pairs.len();
+            diff.changes = matched.without_data();
+            return Ok(diff);
+        }
+        if !self.options.ignore_metadata {
+            metadata::compare(a, b, &matched.pairs, &mut diff.metadata)?;
+        }
+        let threads = self.options.work.threads;
+        while !matches!(self.pass, Pass::Finished) {
+            self.go_on(&Pace::All { threads })?;
+        }
+        for ((left, right), verdict) in matched.pairs.iter().zip(self.verdicts) {
+            let kind = match verdict {
+                Some(Verdict::Equal) => {
+                    diff.equal += 1;
+                    continue;
+                }
+                Some(Verdict::Changed(difference)) => ChangeKind::Changed(difference),
+                Some(Verdict::Unreadable(of, error)) => ChangeKind::Unreadable { of, error },
+                None => ChangeKind::Changed(None),
+            };
+            diff.changes.push(Change {
+                name: left.name().to_owned(),
+                a: Some(Side::new(left.info())),
+                b: Some(Side::new(right.info())),
+                kind,
+            });
+        }
+        diff.changes.extend(matched.changes(&self.renames));
+        names::sort(a, &mut diff.changes);
+        Ok(diff)
+    }
+
+    fn go_on(&mut self, pace: &Pace<'_>) -> Result<()> {
+        let [a, b] = &self.archives;
+        let matched = names::pair(a, b);
+        let options = &self.options;
+        let (pairs, verdicts) = (&matched.pairs, &mut self.verdicts);
+        let next = match &mut self.pass {
+            Pass::Stored(steps) => bytes::go_on(
+                (a, b),
+                bytes::How::Stored,
+                pairs,
+                verdicts,
+                options,
+                steps,
+                pace,
+            )?
+            .then(|| Pass::Canonical(Steps::default())),
+            Pass::Canonical(steps) => bytes::go_on(
+                (a, b),
+                bytes::How::Canonical,
+                pairs,
+                verdicts,
+                options,
+                steps,
+                pace,
+            )?
+            .then(|| Pass::Numbers(Steps::default())),
+            Pass::Numbers(steps) => numbers::go_on((a, b), pairs, verdicts, options, steps, pace)?
+                .then(|| {
+                    #[cfg(feature = "digest")]
+                    return Pass::Renames(Steps::default());
+                    #[cfg(not(feature = "digest"))]
+                    Pass::Finished
+                }),
+            #[cfg(feature = "digest")]
+            Pass::Renames(steps) => {
+                let digests = matched.digest((a, b), &options.work.control, steps, pace)?;
+                self.renames = digests
+                    .as_deref()
+                    .map(|all| matched.renames(all))
+                    .unwrap_or_default();
+                digests.map(|_| Pass::Finished)
+            }
+            Pass::Finished => None,
+        };
+        if let Some(next) = next {
+            self.pass = next;
+            self.expect();
+        }
+        Ok(())
+    }
+
+    /// Announces a pass.
+    fn expect(&mut self) {
+        let [a, b] = &self.archives;
+        let matched = names::pair(a, b);
+        let both = |pair: &Pair<'_>, len: &dyn Fn(&TensorInfo) -> u64| {
+            len(pair.0.info()).saturating_add(len(pair.1.info()))
+        };
+        let open = |also: &dyn Fn(&Pair<'_>) -> bool, len: &dyn Fn(&TensorInfo) -> u64| {
+            let known = matched.pairs.iter().zip(&self.verdicts);
+            let open = known.filter(|(pair, verdict)| verdict.is_none() && also(pair));
+            open.map(|(pair, _)| both(pair, len))
+                .fold(0, u64::saturating_add)
+        };
+        let how = |how: bytes::How| open(&|pair| how.applies(pair), &|info| how.len(info));
+        self.options.work.control.expect(match self.pass {
+            Pass::Stored(_) => how(bytes::How::Stored),
+            Pass::Canonical(_) => how(bytes::How::Canonical),
+            Pass::Numbers(_) => open(&are_numbers, &numbers_len),
+            #[cfg(feature = "digest")]
+            Pass::Renames(_) => matched.digested_len(),
+            Pass::Finished => 0,
         });
     }
-    diff.changes.extend(matched.found(a, b, options));
-    names::sort(a, &mut diff.changes);
-    Ok(diff)
 }
 
 /// What is known of a pair of tensors.
@@ -221,57 +416,15 @@ enum Verdict {
 
 type Pair<'t> = (Tensor<'t>, Tensor<'t>);
 
-/// Compares pairs of tensors: first bytes, then the numbers of those whose bytes or types differ.
-fn compare(
-    a: &Archive,
-    b: &Archive,
-    pairs: &[Pair<'_>],
-    options: &DiffOptions,
-) -> Result<Vec<Verdict>> {
-    let mut verdicts: Vec<Option<Verdict>> = pairs.iter().map(before_reading).collect();
-    for how in [bytes::How::Stored, bytes::How::Canonical] {
-        let open = open_pairs(&verdicts, |index| {
-            pairs.get(index).is_some_and(|pair| how.applies(pair))
-        });
-        let same = bytes::compare(a, b, pairs, &open, how, options);
-        for (index, same) in open.into_iter().zip(same) {
-            let Some(verdict) = verdicts.get_mut(index) else {
-                continue;
-            };
-            match same {
-                Ok(true) => *verdict = Some(Verdict::Equal),
-                Ok(false) => {}
-                Err(trouble) => *verdict = Some(trouble.verdict()?),
-            }
-        }
-    }
-    let has_numbers = |index: usize| pairs.get(index).is_some_and(are_numbers);
-    let open = open_pairs(&verdicts, has_numbers);
-    let found = numbers::compare(a, b, pairs, &open, options);
-    for (index, found) in open.into_iter().zip(found) {
-        let (Some(verdict), Some(pair)) = (verdicts.get_mut(index), pairs.get(index)) else {
-            continue;
-        };
-        *verdict = Some(match found {
-            Ok(found) if found.different == 0 && (options.ignore_dtype || same_type(pair)) => {
-                Verdict::Equal
-            }
-            Ok(found) => Verdict::Changed(Some(found)),
-            Err(trouble) => trouble.verdict()?,
-        });
-    }
-    let verdicts = verdicts.into_iter();
-    Ok(verdicts
-        .map(|verdict| verdict.unwrap_or(Verdict::Changed(None)))
-        .collect())
-}
-
 /// The pairs of which nothing is known yet, and for which `also` is true.
-fn open_pairs(verdicts: &[Option<Verdict>], also: impl Fn(usize) -> bool) -> Vec<usize> {
-    let known = verdicts.iter().enumerate();
+fn open_pairs<'p, 't>(
+    pairs: &'p [Pair<'t>],
+    verdicts: &'p mut [Option<Verdict>],
+    also: impl Fn(&Pair<'_>) -> bool,
+) -> Vec<(&'p Pair<'t>, &'p mut Option<Verdict>)> {
+    let known = pairs.iter().zip(verdicts);
     known
-        .filter(|(index, verdict)| verdict.is_none() && also(*index))
-        .map(|(index, _)| index)
+        .filter(|(pair, verdict)| verdict.is_none() && also(pair))
         .collect()
 }
 
@@ -290,8 +443,10 @@ fn same_type((a, b): &Pair<'_>) -> bool {
     kind(a.info()) == kind(b.info())
 }
 
+type Kind = (DType, Option<Parts>);
+
 /// What a tensor is apart from its name, its shape and its bytes.
-fn kind(info: &TensorInfo) -> (DType, Option<Parts>) {
+fn kind(info: &TensorInfo) -> Kind {
     (info.dtype, Parts::of(info))
 }
 

@@ -1,8 +1,16 @@
 //! Which tensor of one archive is which of the other.
 
-use super::{Change, ChangeKind, DiffOptions, Pair, Side};
+use super::{Change, ChangeKind, Pair, Side};
 use crate::archive::{Archive, Tensor};
+#[cfg(feature = "digest")]
+use crate::error::Result;
+#[cfg(feature = "digest")]
+use crate::model::Shape;
+#[cfg(feature = "digest")]
+use crate::ops::digest::{Hashing, hashed_len, within_limit};
 use crate::prelude::*;
+#[cfg(feature = "digest")]
+use crate::threads::{Control, Pace, Steps};
 
 /// The tensors of two archives, side by side.
 pub(super) struct Matched<'t> {
@@ -21,7 +29,7 @@ pub(super) fn pair<'t>(a: &'t Archive, b: &'t Archive) -> Matched<'t> {
     };
     let tensors = |archive: &'t Archive| archive.manifest().tensors.as_slice();
     if let ([left], [right]) = (tensors(a), tensors(b))
-        && (left.unnamed || right.unnamed)
+        && (left.is_unnamed() || right.is_unnamed())
     {
         matched.pairs.extend(a.tensors().zip(b.tensors()));
         return matched;
@@ -81,11 +89,11 @@ impl Matched<'_> {
             .collect()
     }
 
-    /// The same, and tensors with the same content as renamed.
-    pub(super) fn found(&self, a: &Archive, b: &Archive, options: &DiffOptions) -> Vec<Change> {
-        let renames = self.renames(a, b, options);
+    /// The same, and tensors as renamed that became one of those that were added.
+    pub(super) fn changes(&self, renames: &[Option<usize>]) -> Vec<Change> {
         let mut taken = vec![false; self.added.len()];
         let mut changes = Vec::new();
+        let renames = renames.iter().copied().chain(core::iter::repeat(None));
         for (tensor, rename) in self.removed.iter().zip(renames) {
             let to = rename.and_then(|index| Some((self.added.get(index)?, taken.get_mut(index)?)));
             changes.push(match to {
@@ -104,70 +112,87 @@ impl Matched<'_> {
         changes.extend(left.map(|(tensor, _)| added(tensor)));
         changes
     }
+}
 
-    /// For every removed tensor the added one with the same type, shape and content, if there is one: among several, that
-    /// whose name is most alike.
-    #[cfg(feature = "digest")]
-    fn renames(&self, a: &Archive, b: &Archive, options: &DiffOptions) -> Vec<Option<usize>> {
-        let key = |tensor: &Tensor<'_>| (super::kind(tensor.info()), tensor.info().shape.clone());
+/// What tensors of the same content have in common beside it.
+#[cfg(feature = "digest")]
+fn key(tensor: &Tensor<'_>) -> (super::Kind, Shape) {
+    (super::kind(tensor.info()), tensor.info().shape.clone())
+}
+
+/// Tensors with the same content are renamed. Without digests nothing is known to be.
+#[cfg(feature = "digest")]
+impl<'t> Matched<'t> {
+    /// The tensors that may have been renamed: only what has a counterpart of the same kind is read.
+    fn alike(&self) -> [Vec<&Tensor<'t>>; 2] {
         let mut kinds: LookupMap<_, u8> = LookupMap::default();
         for (tensors, bit) in [(&self.removed, 1), (&self.added, 2)] {
             for tensor in tensors {
                 *kinds.entry(key(tensor)).or_default() |= bit;
             }
         }
-        // Only what has a counterpart of the same kind is read.
-        let digests = |archive: &Archive, tensors: &[Tensor<'_>]| {
-            let wanted: Vec<_> = tensors
-                .iter()
-                .map(|tensor| kinds.get(&key(tensor)) == Some(&3))
-                .collect();
-            let names: LookupMap<&str, ()> = (tensors.iter().zip(&wanted))
-                .filter(|(_, wanted)| **wanted)
-                .map(|(tensor, _)| (tensor.name(), ()))
-                .collect();
-            let chosen = archive.select(|info| names.contains_key(info.name.as_str()));
-            for tensor in chosen.tensors() {
-                let len = tensor.info().dense_len();
-                options.control.expect(len.unwrap_or(0));
-            }
-            let watched = crate::format::ExecuteOptions {
-                threads: options.threads,
-                control: options.control.clone(),
-                ..Default::default()
-            };
-            let mut found = crate::ops::digest::digest_watched(&chosen, &watched)
-                .tensors
-                .into_iter();
-            let mut next = || found.next().and_then(|(_, digest)| digest.ok());
-            wanted
-                .into_iter()
-                .map(|wanted| if wanted { next() } else { None })
-                .collect::<Vec<_>>()
+        [&self.removed, &self.added].map(|tensors| {
+            let tensors = tensors.iter();
+            let alike = tensors.filter(|tensor| kinds.get(&key(tensor)) == Some(&3));
+            alike.collect()
+        })
+    }
+
+    /// Bytes that are hashed to find them.
+    pub(super) fn digested_len(&self) -> u64 {
+        let alike = self.alike();
+        let lengths = alike.iter().flatten();
+        let lengths = lengths.map(|tensor| hashed_len(tensor.info()));
+        lengths.fold(0, u64::saturating_add)
+    }
+
+    /// Goes on with hashing tensors that may have been renamed; gives the digests when there are all of them.
+    pub(super) fn digest(
+        &self,
+        (a, b): (&'t Archive, &'t Archive),
+        control: &Control,
+        steps: &mut Steps<Result<[u8; 32]>>,
+        pace: &Pace<'_>,
+    ) -> Result<Option<Vec<Result<[u8; 32]>>>> {
+        let [removed, added] = self.alike();
+        let items = [(a, removed), (b, added)].map(|(archive, tensors)| {
+            let tensors: Vec<_> = tensors.into_iter().copied().collect();
+            within_limit(archive, &tensors)
+        });
+        let items = items.into_iter().flatten();
+        steps.go_on(&Hashing { control }, items, pace)
+    }
+
+    /// For every removed tensor the place of the added one with the same type, shape and content, if there is one: among
+    /// several, that whose name is most alike.
+    pub(super) fn renames(&self, digests: &[Result<[u8; 32]>]) -> Vec<Option<usize>> {
+        let [removed, added] = self.alike();
+        let mut digests = digests.iter();
+        let mut by_name = |tensors: Vec<&Tensor<'t>>| -> LookupMap<&str, &[u8; 32]> {
+            let digests = tensors.into_iter().zip(&mut digests);
+            let known =
+                digests.filter_map(|(tensor, digest)| Some((tensor, digest.as_ref().ok()?)));
+            known
+                .map(|(tensor, digest)| (tensor.name(), digest))
+                .collect()
         };
-        let removed = digests(a, &self.removed);
+        let (removed, added) = (by_name(removed), by_name(added));
         let mut found: LookupMap<_, Candidates> = LookupMap::default();
-        for (index, (tensor, digest)) in self.added.iter().zip(digests(b, &self.added)).enumerate()
-        {
-            if let Some(digest) = digest {
-                let same = found.entry((key(tensor), digest)).or_default();
+        for (index, tensor) in self.added.iter().enumerate() {
+            if let Some(digest) = added.get(tensor.name()) {
+                let same = found.entry((key(tensor), *digest)).or_default();
                 same.all.push(index);
             }
         }
         let mut renames = Vec::new();
-        for (tensor, digest) in self.removed.iter().zip(removed) {
-            let same = digest.and_then(|digest| found.get_mut(&(key(tensor), digest)));
+        for tensor in &self.removed {
+            let digest = removed.get(tensor.name());
+            let same = digest.and_then(|digest| found.get_mut(&(key(tensor), *digest)));
             let name = |index: usize| self.added.get(index).map_or("", |tensor| tensor.name());
             let alike = |index: usize| likeness(tensor.name(), name(index));
             renames.push(same.and_then(|same| same.take_best(alike)));
         }
         renames
-    }
-
-    /// Without digests nothing is known to be renamed.
-    #[cfg(not(feature = "digest"))]
-    fn renames(&self, _: &Archive, _: &Archive, _: &DiffOptions) -> Vec<Option<usize>> {
-        vec![None; self.removed.len()]
     }
 }
 

@@ -1,14 +1,18 @@
 //! How different the numbers of two tensors are.
 
 use super::tolerance::{Tolerance, grain};
-use super::{DiffOptions, Pair, Trouble, Which, exact};
+use super::{
+    DiffOptions, Pair, Trouble, Unreadable, Verdict, Which, are_numbers, exact, open_pairs,
+    same_type,
+};
 use crate::archive::Archive;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::model::DType;
 use crate::ops::Number;
-use crate::ops::chunks::Cut;
-use crate::ops::pieces::{self, Work};
-use crate::ops::values::{CHUNK, Values};
+use crate::ops::shared::chunks::Cut;
+use crate::ops::shared::values::{CHUNK, Values, number_type};
 use crate::prelude::*;
+use crate::threads::{InPieces, Opened, Pace, Steps};
 use crate::transform::{BLOCK, Buffers, Numbers};
 
 /// How different the numbers of two tensors are. Errors are those of the second against the first, of numbers that are
@@ -40,6 +44,7 @@ pub struct Difference {
 
 /// A place where tensors differ.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct First {
     /// The indices of the element.
@@ -50,34 +55,36 @@ pub struct First {
     pub b: Number,
 }
 
-/// Compares the numbers of the pairs at `chosen`, which have the same shape.
-pub(super) fn compare(
-    a: &Archive,
-    b: &Archive,
+/// Goes on with comparing the numbers of pairs of which nothing is known; true when that is done.
+pub(super) fn go_on(
+    archives: (&Archive, &Archive),
     pairs: &[Pair<'_>],
-    chosen: &[usize],
+    verdicts: &mut [Option<Verdict>],
     options: &DiffOptions,
-) -> Vec<Result<Difference, Trouble>> {
-    let pass = Pass {
-        archives: (a, b),
-        pairs,
-        chosen,
-        options,
+    steps: &mut Steps<Result<Sums, Unreadable>>,
+    pace: &Pace<'_>,
+) -> Result<bool> {
+    let open = open_pairs(pairs, verdicts, are_numbers);
+    let pass = Pass { archives, options };
+    let items = open.iter().map(|(pair, _)| *pair);
+    let Some(found) = steps.go_on(&pass, items, pace)? else {
+        return Ok(false);
     };
-    let sums = pieces::run(&pass, chosen.len(), options.threads);
-    let shape = |index: usize| pairs.get(index).map(|(a, _)| a.info().shape.as_slice());
-    let sums = chosen.iter().zip(sums);
-    sums.map(|(&index, found)| {
-        let (lanes, sums) = found?;
-        Ok(sums.finish(shape(index).unwrap_or_default(), lanes))
-    })
-    .collect()
+    for ((pair, verdict), found) in open.into_iter().zip(found) {
+        *verdict = Some(match found.map(|sums| sums.finish(pair)) {
+            Ok(found) if found.different == 0 && (options.ignore_dtype || same_type(pair)) => {
+                Verdict::Equal
+            }
+            Ok(found) => Verdict::Changed(Some(found)),
+            Err((of, error)) => Verdict::Unreadable(of, error),
+        });
+    }
+    Ok(true)
 }
 
+/// Compares the numbers of pairs, which have the same shape.
 struct Pass<'a> {
     archives: (&'a Archive, &'a Archive),
-    pairs: &'a [Pair<'a>],
-    chosen: &'a [usize],
     options: &'a DiffOptions,
 }
 
@@ -99,24 +106,49 @@ struct Scratch {
     distances: Vec<f64>,
 }
 
-impl<'a> Work for Pass<'a> {
-    type Job = Result<Job<'a>, Trouble>;
-    type Part = Result<Vec<Sums>, Trouble>;
-    type Outcome = Result<(u64, Sums), Trouble>;
+impl<'a> InPieces for Pass<'a> {
+    type Item = &'a Pair<'a>;
+    type Job = Job<'a>;
+    type Found = Result<Vec<Sums>, Unreadable>;
+    type Outcome = Result<Sums, Unreadable>;
     type Scratch = Scratch;
 
-    fn open(&self, index: usize) -> Self::Job {
-        let pair = self.chosen.get(index).and_then(|&at| self.pairs.get(at));
-        let pair = pair.ok_or_else(|| Error::argument("no such tensor"))?;
+    fn open(&self, pair: &'a Pair<'a>) -> Result<Opened<Job<'a>, Self::Outcome>> {
+        Ok(match Trouble::unless_stopped(self.job(pair))? {
+            Ok(job) => {
+                let pieces = job.cut.pieces();
+                Opened::new(job, pieces, Ok(Sums::default()))
+            }
+            Err(unreadable) => Opened::done(Err(unreadable)),
+        })
+    }
+
+    fn is_light(&self, job: &Job<'a>) -> bool {
+        job.a.is_light && job.b.is_light
+    }
+
+    fn piece(&self, job: &Job<'a>, piece: u64, scratch: &mut Scratch) -> Result<Self::Found> {
+        Trouble::unless_stopped(self.sums(job, piece, scratch))
+    }
+
+    fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool {
+        match (&mut *outcome, found) {
+            (Ok(sums), Ok(found)) => found.iter().for_each(|more| sums.add(more)),
+            (Ok(_), Err(error)) => *outcome = Err(error),
+            (Err(_), _) => {}
+        }
+        outcome.is_ok()
+    }
+}
+
+impl<'a> Pass<'a> {
+    fn job(&self, pair: &'a Pair<'a>) -> Result<Job<'a>, Trouble> {
         let (left, right) = pair;
         let of_a = |error| Trouble::of(Which::First, left, error);
         let of_b = |error| Trouble::of(Which::Second, right, error);
         let a = Values::open(self.archives.0, left, false).map_err(of_a)?;
         let b = Values::open(self.archives.1, right, false).map_err(of_b)?;
         let cut = Cut::new(&[(&a.view, a.chunk()), (&b.view, b.chunk())]);
-        for view in [&a.view, &b.view] {
-            self.options.control.expect(view.len());
-        }
         let by_bits = a.numbers.scalar() == b.numbers.scalar();
         Ok(Job {
             pair,
@@ -127,15 +159,8 @@ impl<'a> Work for Pass<'a> {
         })
     }
 
-    fn begin(&self, job: &Self::Job) -> (u64, Self::Outcome) {
-        match job {
-            Ok(job) => (job.cut.pieces(), Ok((job.a.lanes, Sums::default()))),
-            Err(error) => (0, Err(error.clone())),
-        }
-    }
-
-    fn piece(&self, job: &Self::Job, piece: u64, scratch: &mut Scratch) -> Self::Part {
-        let job = job.as_ref().map_err(Clone::clone)?;
+    /// The sums of the chunks of a piece.
+    fn sums(&self, job: &Job<'_>, piece: u64, scratch: &mut Scratch) -> Result<Vec<Sums>, Trouble> {
         let Job { a, b, cut, .. } = job;
         let mut at = cut.first_chunk(piece).saturating_mul(CHUNK);
         let [left, right] = &mut scratch.bytes;
@@ -160,20 +185,13 @@ impl<'a> Work for Pass<'a> {
                 at += count as u64;
             }
             self.options
+                .work
                 .control
                 .advance((left.len() + right.len()) as u64)?;
             all.push(sums);
         }
         scratch.bytes = [a_chunks.into_buffer(), b_chunks.into_buffer()];
         Ok(all)
-    }
-
-    fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
-        match (&mut *outcome, part) {
-            (Ok((_, sums)), Ok(part)) => part.iter().for_each(|more| sums.add(more)),
-            (Ok(_), Err(error)) => *outcome = Err(error),
-            (Err(_), _) => {}
-        }
     }
 }
 
@@ -246,7 +264,7 @@ struct Rule {
 
 /// What can be put together, in the same order always.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+pub(super) struct Sums {
     numbers: u64,
     different: u64,
     signs_of_zero: u64,
@@ -313,7 +331,12 @@ impl Sums {
         true
     }
 
-    fn finish(&self, shape: &[u64], lanes: u64) -> Difference {
+    fn finish(&self, (a, _): &Pair<'_>) -> Difference {
+        let lanes = match number_type(a.info()) {
+            DType::Number(_, lanes) => u64::from(lanes.count()),
+            _ => 1,
+        };
+        let shape = &a.info().shape;
         let known = |value: f64| Some(value).filter(|value| self.finite > 0 && value.is_finite());
         let lengths = root(self.squares_a) * root(self.squares_b);
         Difference {

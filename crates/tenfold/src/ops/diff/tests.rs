@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Endian, Layout, Payload, Value};
+use crate::model::{Endian, Layout, Payload, Scheme, Value};
 use crate::ops::Number;
 use crate::{ArchiveBuilder, Bytes};
 
@@ -43,10 +43,7 @@ fn values(diff: &Diff) -> &Difference {
 }
 
 fn tolerant(rtol: f64, atol: f64, ulp: u64) -> DiffOptions {
-    DiffOptions {
-        tolerance: Some(Tolerance { rtol, atol, ulp }),
-        ..DiffOptions::default()
-    }
+    DiffOptions::new().tolerance(Some(Tolerance { rtol, atol, ulp }))
 }
 
 #[test]
@@ -78,10 +75,7 @@ fn changes_come_in_the_order_of_the_first_archive() {
     );
     assert_eq!(found.equal, 1);
     assert_eq!(found.changes[2].b.as_ref().unwrap().name, "new");
-    let options = DiffOptions {
-        names_only: true,
-        ..DiffOptions::default()
-    };
+    let options = DiffOptions::new().names_only(true);
     let found = diff(&a, &b, &options).unwrap();
     assert_eq!(
         kinds(&found),
@@ -176,10 +170,7 @@ fn types_are_ignored_when_told() {
     let found = diff(&a, &b, &DiffOptions::default()).unwrap();
     assert_eq!(kinds(&found), [("x", "changed")]);
     assert_eq!(values(&found).different, 0);
-    let options = DiffOptions {
-        ignore_dtype: true,
-        ..DiffOptions::default()
-    };
+    let options = DiffOptions::new().ignore_dtype(true);
     assert!(diff(&a, &b, &options).unwrap().is_equal());
 }
 
@@ -231,10 +222,7 @@ fn metadata_is_compared_by_value() {
         .map(|change| change.key.as_str())
         .collect();
     assert_eq!(keys, ["s", "gone", "more"]);
-    let options = DiffOptions {
-        ignore_metadata: true,
-        ..DiffOptions::default()
-    };
+    let options = DiffOptions::new().ignore_metadata(true);
     assert!(diff(&a, &b, &options).unwrap().is_equal());
 }
 
@@ -252,10 +240,7 @@ fn long_integers_of_different_types_are_compared_to_the_last_digit() {
     let float = long as f64;
     let floats = of(DType::F64, [5.0, float, -float].map(f64::to_le_bytes));
     let unsigned = of(DType::U64, [5, 1 << 60, 7].map(u64::to_le_bytes));
-    let options = DiffOptions {
-        ignore_dtype: true,
-        ..DiffOptions::default()
-    };
+    let options = DiffOptions::new().ignore_dtype(true);
     let found = diff(&signed, &floats, &options).unwrap();
     assert_eq!(values(&found).different, 2);
     assert_eq!(values(&found).max_abs, Some(1.0));
@@ -268,10 +253,7 @@ fn long_integers_of_different_types_are_compared_to_the_last_digit() {
 }
 
 fn parts(name: &str, scheme: &str, role: &str, dtype: DType) -> Archive {
-    let layout = Layout::Opaque {
-        scheme: scheme.into(),
-        parameters: String::new(),
-    };
+    let layout = Layout::from(Scheme::new(scheme, ""));
     let mut info = TensorInfo::new(name, DType::PARTS, vec![2], layout);
     for (role, dtype) in [(role, dtype), ("scales", DType::F16)] {
         let payload = Payload::Inline(Bytes::from_static(&[1, 2, 3, 4]));
@@ -324,8 +306,7 @@ fn of_file(tensors: &[(&str, &str, f32)]) -> Archive {
         let name = format!("{file}{own}");
         let payload = Payload::Inline(bytes(&[*value]));
         let mut info = TensorInfo::dense(name, DType::F32, vec![1], payload);
-        info.unnamed = true;
-        info.own_name_len = own.len().try_into().unwrap();
+        info.set_own_name(Some(own.len().try_into().unwrap()));
         builder.push_info(info).unwrap();
     }
     builder.finish()
@@ -341,10 +322,7 @@ fn names_that_begin_with_that_of_the_file_are_paired_by_what_follows() {
         [("w@m", "changed"), ("w@v", "removed"), ("copy@n", "added")]
     );
     assert_eq!(found.equal, 1);
-    let names = DiffOptions {
-        names_only: true,
-        ..DiffOptions::default()
-    };
+    let names = DiffOptions::new().names_only(true);
     assert!(diff(&a, &a, &names).unwrap().is_equal());
     // Two files are told apart by nothing but their names.
     let two = of_file(&[("v", "", 1.0), ("u", "@m", 2.0), ("u", "", 3.0)]);
@@ -390,6 +368,6 @@ fn what_cannot_be_read_is_said_of_the_archive_that_has_it() {
         let ChangeKind::Unreadable { of, error } = &change.kind else {
             panic!("{change:?}");
         };
-        assert_eq!((*of, error.rule().as_str()), (expected, "file.test"));
+        assert_eq!((*of, error.rule()), (expected, "file.test"));
     }
 }

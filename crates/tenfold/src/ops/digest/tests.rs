@@ -1,8 +1,8 @@
 //! The test vectors of docs/digest.md, which a program of its own computed.
 
 use super::*;
-use crate::digest::hex;
-use crate::model::{Part, Payload, Role, TensorInfo};
+use crate::digest::Hex;
+use crate::model::{OpaqueSpec, Part, Payload, Role, Scheme, TensorInfo};
 use crate::{ArchiveBuilder, Bytes};
 
 fn content(tensors: Vec<TensorInfo>) -> String {
@@ -10,7 +10,8 @@ fn content(tensors: Vec<TensorInfo>) -> String {
     for tensor in tensors {
         builder.push_info(tensor).unwrap();
     }
-    hex(&digest(&builder.finish(), 1).content.unwrap())
+    let digests = digest(&builder.finish(), &DigestOptions::new()).unwrap();
+    Hex(&digests.content.unwrap()).to_string()
 }
 
 fn dense(name: &str, dtype: DType, shape: &[u64], bytes: &'static [u8]) -> TensorInfo {
@@ -26,16 +27,14 @@ fn part(role: &str, dtype: DType, bytes: &'static [u8]) -> Part {
 }
 
 fn ragged(scheme: &str, lengths: &str, dtype: DType) -> TensorInfo {
-    let layout = Layout::Opaque {
-        scheme: scheme.into(),
-        parameters: String::new(),
-    };
+    let layout = Layout::from(Scheme::new(scheme, ""));
     let mut info = TensorInfo::new("r", DType::PARTS, vec![2], layout);
     let payload = &[0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40];
     info.parts = vec![
         part("payload", dtype, payload),
         part(lengths, DType::U32, &[1, 0, 0, 0, 2, 0, 0, 0]),
-    ];
+    ]
+    .into();
     info
 }
 
@@ -61,16 +60,13 @@ fn content_of_dense_tensors_is_that_of_the_page() {
 
 #[test]
 fn content_of_burn_s_tensors_is_that_of_the_page() {
-    let name = "burn:QFloat";
+    const NAME: &str = "burn:QFloat";
     let of = |parameters: &str| {
-        let layout = Layout::Opaque {
-            scheme: name.into(),
-            parameters: parameters.into(),
-        };
-        let dtype = DType::Opaque(name);
+        let layout = Layout::from(Scheme::new(NAME, parameters));
+        let dtype = DType::Opaque(&OpaqueSpec { name: NAME });
         let mut info = TensorInfo::new("q", dtype, vec![2, 2], layout);
         let bytes = Bytes::from_static(&[1, 2, 0xfe, 0xff, 0, 0, 0, 0x3f]);
-        info.parts = vec![Part::new(Role::Values, dtype, Payload::Inline(bytes))];
+        info.parts = vec![Part::new(Role::Values, dtype, Payload::Inline(bytes))].into();
         content(vec![info])
     };
     assert_eq!(
@@ -118,9 +114,9 @@ fn the_digest_of_a_tensor_is_that_of_its_bytes_alone() {
     builder
         .push_info(ragged("ragged/2", "counts", DType::I32))
         .unwrap();
-    let digests = digest(&builder.finish(), 1);
+    let digests = digest(&builder.finish(), &DigestOptions::new()).unwrap();
     assert_eq!(
-        hex(digests.tensors[0].1.as_ref().unwrap()),
+        Hex(digests.tensors[0].1.as_ref().unwrap()).to_string(),
         "0ed2fb84de085967d68b44289e4604e8abb52b76e851aca1f2e66ae80d1f14e5"
     );
 }

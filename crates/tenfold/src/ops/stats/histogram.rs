@@ -1,13 +1,13 @@
 //! Histograms: equal bins from the smallest to the largest finite number.
 
-use crate::archive::{Archive, Tensor};
+use crate::archive::Tensor;
 use crate::error::Result;
-use crate::format::Control;
-use crate::ops::pieces::{self, Work};
+use crate::ops::shared::unless_canceled;
+use crate::ops::shared::values::CHUNK;
 use crate::ops::stats::sparse::{self, Stretch};
-use crate::ops::stats::{Job, Pass, Scratch, Stats, StatsOptions, stored_len};
-use crate::ops::values::CHUNK;
+use crate::ops::stats::{Job, Pass, Scratch, Stats};
 use crate::prelude::*;
+use crate::threads::{Control, InPieces, Opened, Pace, Steps};
 use crate::transform::BLOCK;
 
 /// More bins than anybody looks at.
@@ -27,15 +27,17 @@ impl Histogram {
     /// Empty bins from `low` to `high`; around the number where both are the same.
     fn new(low: f64, high: f64, bins: u32) -> Self {
         let bins = bins.clamp(1, MOST_BINS);
-        let (low, high) = match low < high {
-            true => (low, high),
-            false => (low - 0.5, low + 0.5),
+        let (low, high) = if low < high {
+            (low, high)
+        } else {
+            (low - 0.5, low + 0.5)
         };
         let n = f64::from(bins);
         // The difference of two finite numbers may be infinite.
-        let step = match (high - low).is_finite() {
-            true => (high - low) / n,
-            false => high / n - low / n,
+        let step = if (high - low).is_finite() {
+            (high - low) / n
+        } else {
+            high / n - low / n
         };
         let mut edges: Vec<f64> = (0..bins).map(|i| f64::from(i) * step + low).collect();
         edges.push(high);
@@ -84,53 +86,62 @@ impl Histogram {
     }
 }
 
-/// Adds histograms to figures that are known, by a second pass over the data.
-pub(super) fn fill(
-    archive: &Archive,
-    tensors: &[Tensor<'_>],
-    bins: u32,
-    found: &mut [Result<Stats>],
-    total: &mut Stats,
-    options: &StatsOptions,
-) {
-    for tensor in tensors {
-        options.control.expect(stored_len(tensor));
+/// Histograms that are added to figures that are known, by a second pass over the data.
+pub(super) struct Histograms {
+    /// Empty, for every tensor that has finite numbers.
+    own: Vec<Option<Histogram>>,
+    all: Histogram,
+    steps: Steps<Result<Both>>,
+}
+
+impl Histograms {
+    /// `None` where there are no finite numbers.
+    pub(super) fn new(bins: u32, found: &[Result<Stats>], total: &Stats) -> Option<Self> {
+        let empty = |stats: &Stats| {
+            let (low, high) = (stats.min?.to_f64(), stats.max?.to_f64());
+            Some(Histogram::new(low, high, bins))
+        };
+        let own = found.iter();
+        let own = own.map(|found| found.as_ref().ok().and_then(empty));
+        Some(Self {
+            own: own.collect(),
+            all: empty(total)?,
+            steps: Steps::default(),
+        })
     }
-    let empty = |stats: &Stats| {
-        let (low, high) = (stats.min?.to_f64(), stats.max?.to_f64());
-        Some(Histogram::new(low, high, bins))
-    };
-    let Some(all) = empty(total) else { return };
-    let own: Vec<_> = (found.iter())
-        .map(|found| found.as_ref().ok().and_then(empty))
-        .collect();
-    let pass = Count {
-        pass: Pass {
-            archive,
-            tensors,
-            control: &options.control,
-        },
-        own: &own,
-        all: &all,
-    };
-    let counted = pieces::run(&pass, tensors.len(), options.threads);
-    let mut sum = all.clone();
-    for (stats, counted) in found.iter_mut().zip(counted) {
-        match (counted, &mut *stats) {
-            (Ok(Some((own, of_all))), Ok(stats)) => {
-                stats.histogram = Some(own);
-                sum.add(&of_all);
+
+    /// Goes on with counting; true when the figures have their histograms.
+    pub(super) fn go_on(
+        &mut self,
+        pass: Pass<'_>,
+        tensors: &[Tensor<'_>],
+        pace: &Pace<'_>,
+        found: &mut [Result<Stats>],
+        total: &mut Stats,
+    ) -> Result<bool> {
+        let all = &self.all;
+        let items = tensors.iter().copied().zip(&self.own);
+        let Some(counted) = self.steps.go_on(&Count { pass, all }, items, pace)? else {
+            return Ok(false);
+        };
+        let mut sum = all.clone();
+        for (stats, counted) in found.iter_mut().zip(counted) {
+            match (counted, &mut *stats) {
+                (Ok(Some((own, of_all))), Ok(stats)) => {
+                    stats.histogram = Some(own);
+                    sum.add(&of_all);
+                }
+                (Err(error), Ok(_)) => *stats = Err(error),
+                _ => {}
             }
-            (Err(error), Ok(_)) => *stats = Err(error),
-            _ => {}
         }
+        total.histogram = Some(sum);
+        Ok(true)
     }
-    total.histogram = Some(sum);
 }
 
 struct Count<'a> {
     pass: Pass<'a>,
-    own: &'a [Option<Histogram>],
     all: &'a Histogram,
 }
 
@@ -143,46 +154,58 @@ struct Buffers {
     values: Vec<f64>,
 }
 
-impl<'a> Work for Count<'a> {
-    type Job = (Both, Option<Result<Job<'a>>>);
-    type Part = Result<Both>;
+impl<'a> InPieces for Count<'a> {
+    /// A tensor with its bins, if it has finite numbers.
+    type Item = (Tensor<'a>, &'a Option<Histogram>);
+    type Job = (Job<'a>, &'a Histogram);
+    type Found = Result<(Histogram, Histogram)>;
     type Outcome = Result<Both>;
     type Scratch = Buffers;
 
-    fn open(&self, index: usize) -> Self::Job {
-        let own = self.own.get(index).cloned().flatten();
-        let opened = own.as_ref().map(|_| self.pass.open(index));
-        (own.map(|own| (own, self.all.clone())), opened)
-    }
-
-    fn begin(&self, (empty, opened): &Self::Job) -> (u64, Self::Outcome) {
-        match opened {
-            None => (0, Ok(None)),
-            Some(Ok(job)) => (job.cut.pieces(), Ok(empty.clone())),
-            Some(Err(error)) => (0, Err(error.clone())),
-        }
-    }
-
-    fn piece(&self, (empty, opened): &Self::Job, piece: u64, buffers: &mut Buffers) -> Self::Part {
-        let (Some((own, all)), Some(Ok(job))) = (empty, opened) else {
-            return Ok(None);
+    fn open(&self, (tensor, own): Self::Item) -> Result<Opened<Self::Job, Self::Outcome>> {
+        let Some(own) = own else {
+            return Ok(Opened::done(Ok(None)));
         };
-        let (mut own, mut all) = (own.clone(), all.clone());
-        let control = self.pass.control;
-        count_piece(job, piece, buffers, control, (&mut own, &mut all))
-            .map_err(|error| job.tensor.blame(error))?;
-        Ok(Some((own, all)))
+        Ok(match unless_canceled(self.pass.job(tensor))? {
+            Ok(job) => {
+                let pieces = job.cut.pieces();
+                let outcome = Ok(Some((own.clone(), self.all.clone())));
+                Opened::new((job, own), pieces, outcome)
+            }
+            Err(error) => Opened::done(Err(error)),
+        })
     }
 
-    fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
-        match (&mut *outcome, part) {
-            (Ok(Some((own, all))), Ok(Some((more, more_all)))) => {
+    fn is_light(&self, (job, _): &Self::Job) -> bool {
+        job.values.is_light
+    }
+
+    fn piece(
+        &self,
+        (job, empty): &Self::Job,
+        piece: u64,
+        buffers: &mut Buffers,
+    ) -> Result<Self::Found> {
+        let (mut own, mut all) = ((*empty).clone(), self.all.clone());
+        let control = self.pass.control;
+        let counted = count_piece(job, piece, buffers, control, (&mut own, &mut all));
+        unless_canceled(
+            counted
+                .map_err(|error| job.tensor.blame(error))
+                .map(|()| (own, all)),
+        )
+    }
+
+    fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool {
+        match (&mut *outcome, found) {
+            (Ok(Some((own, all))), Ok((more, more_all))) => {
                 own.add(&more);
                 all.add(&more_all);
             }
             (Ok(_), Err(error)) => *outcome = Err(error),
             _ => {}
         }
+        outcome.is_ok()
     }
 }
 

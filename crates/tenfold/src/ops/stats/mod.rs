@@ -5,29 +5,48 @@ mod kernel;
 mod number;
 mod sparse;
 
+use core::fmt;
+
 pub use histogram::Histogram;
+use histogram::Histograms;
 pub(super) use kernel::square_root;
 pub use number::Number;
 
 use crate::archive::{Archive, Tensor};
-use crate::error::{Error, Result};
-use crate::format::{Control, Finding, Severity};
-use crate::ops::chunks::{Chunks, Cut};
-use crate::ops::pieces::{self, Work};
-use crate::ops::values::{CHUNK, Values};
+use crate::error::Result;
+use crate::ops::shared::chunks::{Chunks, Cut};
+use crate::ops::shared::unless_canceled;
+use crate::ops::shared::values::{CHUNK, Values, numbers_len};
 use crate::prelude::*;
+use crate::threads::{Control, InPieces, Opened, Pace, Progress, Steps, Work};
 use crate::transform::{BLOCK, Buffers};
 
-/// What [`stats`] computes.
+/// What [`stats()`] computes.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct StatsOptions {
+    bins: Option<u32>,
+    work: Work,
+}
+
+impl StatsOptions {
+    /// No histograms.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Bins of the histograms; without, none are made. They need a second look at the data.
-    pub bins: Option<u32>,
-    /// Threads; 0 is one for every core. The result does not depend on it.
-    pub threads: usize,
-    /// Lets another thread watch and stop the work.
-    pub control: Arc<Control>,
+    #[must_use]
+    pub fn bins(mut self, bins: Option<u32>) -> Self {
+        self.bins = bins;
+        self
+    }
+
+    /// Threads, and a control.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
 }
 
 /// Figures of the numbers of a tensor, or of several.
@@ -93,113 +112,124 @@ pub struct ArchiveStats {
 /// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
 /// let mut builder = ArchiveBuilder::new();
 /// builder.push("x", DType::U8, &[4], Bytes::from_static(&[1, 0, 3, 4]))?;
-/// let stats = ops::stats(&builder.finish(), &Default::default());
+/// let stats = ops::stats(&builder.finish(), &Default::default())?;
 /// let x = stats.tensors[0].1.as_ref().unwrap();
 /// assert_eq!((x.mean, x.zeros), (Some(2.0), 1));
 /// # Ok::<(), tenfold::Error>(())
 /// ```
-pub fn stats(archive: &Archive, options: &StatsOptions) -> ArchiveStats {
-    let archive = &archive.with_threads(options.threads);
-    let tensors: Vec<_> = archive.tensors().collect();
-    for tensor in &tensors {
-        options.control.expect(stored_len(tensor));
+pub fn stats(archive: &Archive, options: &StatsOptions) -> Result<ArchiveStats> {
+    StatsSteps::new(archive, options).finish()
+}
+
+/// [`stats()`] in steps, for those who have one thread and something else to do. The result is the same.
+///
+/// See [`Progress`] for an example.
+pub struct StatsSteps {
+    archive: Archive,
+    options: StatsOptions,
+    steps: Steps<Result<Found>>,
+    /// Of every tensor and of all, when the first pass is done.
+    found: Option<(Vec<Result<Stats>>, Stats)>,
+    /// While there is a second pass.
+    histograms: Option<Histograms>,
+}
+
+impl fmt::Debug for StatsSteps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatsSteps").finish_non_exhaustive()
     }
-    let pass = Pass {
-        archive,
-        tensors: &tensors,
-        control: &options.control,
-    };
-    let figures = pieces::run(&pass, tensors.len(), options.threads);
+}
+
+impl StatsSteps {
+    /// Nothing is read yet. The threads of the options are those of [`finish`](Self::finish).
+    pub fn new(archive: &Archive, options: &StatsOptions) -> Self {
+        let Work { threads, control } = &options.work;
+        let archive = archive.with_threads(*threads).watched(control);
+        expect(&archive, control);
+        Self {
+            archive,
+            options: options.clone().work(options.work.shared()),
+            steps: Steps::default(),
+            found: None,
+            histograms: None,
+        }
+    }
+
+    /// Does about `budget` bytes, and one piece at least: that is up to some MiB, or a whole tensor where it is sparse or
+    /// compressed as one stream.
+    pub fn step(&mut self, budget: u64) -> Result<Progress> {
+        let control = self.options.work.control.clone();
+        self.go_on(&Pace::about(budget, &control))?;
+        Ok(Progress::of(&control, self.is_finished()))
+    }
+
+    /// The figures. What is left is done first.
+    pub fn finish(mut self) -> Result<ArchiveStats> {
+        let threads = self.options.work.threads;
+        while !self.is_finished() {
+            self.go_on(&Pace::All { threads })?;
+        }
+        let names = self.archive.tensors();
+        let names = names.map(|tensor| tensor.name().to_owned());
+        let (tensors, total) = self.found.unwrap_or_else(|| put_together(Vec::new()));
+        Ok(ArchiveStats {
+            tensors: names.zip(tensors).collect(),
+            total,
+        })
+    }
+
+    fn is_finished(&self) -> bool {
+        self.found.is_some() && self.histograms.is_none()
+    }
+
+    fn go_on(&mut self, pace: &Pace<'_>) -> Result<()> {
+        let pass = Pass {
+            archive: &self.archive,
+            control: &self.options.work.control,
+        };
+        let tensors: Vec<_> = self.archive.tensors().collect();
+        if let Some((found, total)) = &mut self.found {
+            if let Some(histograms) = &mut self.histograms
+                && histograms.go_on(pass, &tensors, pace, found, total)?
+            {
+                self.histograms = None;
+            }
+        } else if let Some(figures) = self.steps.go_on(&pass, tensors.iter().copied(), pace)? {
+            let (found, total) = put_together(figures);
+            let bins = self.options.bins;
+            self.histograms = bins.and_then(|bins| Histograms::new(bins, &found, &total));
+            if self.histograms.is_some() {
+                expect(&self.archive, &self.options.work.control);
+            }
+            self.found = Some((found, total));
+        }
+        Ok(())
+    }
+}
+
+/// Announces a pass over the numbers of all tensors.
+fn expect(archive: &Archive, control: &Control) {
+    for tensor in archive.tensors() {
+        control.expect(numbers_len(tensor.info()));
+    }
+}
+
+/// The figures of every tensor, and of all of them.
+fn put_together(figures: Vec<Result<Found>>) -> (Vec<Result<Stats>>, Stats) {
     let mut total = kernel::Figures::default();
     let mut elements = 0u64;
     for figures in figures.iter().filter_map(|found| found.as_ref().ok()) {
         total.add(&figures.figures);
         elements = elements.saturating_add(figures.elements);
     }
-    let mut total = total.finish(elements);
-    let mut found: Vec<Result<Stats>> = figures
-        .into_iter()
-        .map(|found| found.map(|found| found.figures.finish(found.elements)))
-        .collect();
-    if let Some(bins) = options.bins {
-        histogram::fill(archive, &tensors, bins, &mut found, &mut total, options);
-    }
-    let names = tensors.iter().map(|tensor| tensor.name().to_owned());
-    ArchiveStats {
-        tensors: names.zip(found).collect(),
-        total,
-    }
-}
-
-/// Warnings about numbers that a sound model seldom has: NaN, infinities, tensors of nothing but zeros.
-///
-/// Tensors that cannot be read are left to [`verify`](super::verify), those that are no numbers are passed over.
-pub fn check_numbers(archive: &Archive, threads: usize) -> Vec<Finding> {
-    let options = StatsOptions {
-        threads,
-        ..StatsOptions::default()
-    };
-    let found = stats(archive, &options);
-    let mut findings = Vec::new();
-    for (tensor, (_, stats)) in archive.tensors().zip(&found.tensors) {
-        let Ok(stats) = stats else { continue };
-        let plural = if stats.numbers == 1 { "" } else { "s" };
-        let of = format!("of {} number{plural}", stats.numbers);
-        let mut warn = |rule, message: String| {
-            let error = tensor.blame(Error::malformed(rule, message));
-            let place = tensor.info().parts.first();
-            let error = match place.and_then(|part| part.payload.stored()) {
-                Some((source, range)) => error.at_source(source, range),
-                None => error,
-            };
-            findings.push(Finding {
-                severity: Severity::Warning,
-                ..Finding::from(&error)
-            });
-        };
-        let are = |n: u64| if n == 1 { "is" } else { "are" };
-        if stats.nans > 0 {
-            warn(
-                "nan",
-                format!("{} {of} {} NaN", stats.nans, are(stats.nans)),
-            );
-        }
-        if stats.infinities() > 0 {
-            let n = stats.infinities();
-            warn("infinite", format!("{n} {of} {} infinite", are(n)));
-        }
-        if stats.numbers > 0 && stats.zeros == stats.numbers {
-            warn(
-                "zeros",
-                format!("all of its {} numbers are 0", stats.numbers),
-            );
-        }
-    }
-    let looked_at = found.tensors.iter().filter(|(_, stats)| stats.is_ok());
-    let message = match looked_at.count() {
-        1 => "the numbers of 1 tensor were looked at".to_owned(),
-        n => format!("the numbers of {n} tensors were looked at"),
-    };
-    let id = archive.format().map_or("file", |spec| spec.id);
-    findings.push(Finding {
-        severity: Severity::Note,
-        ..Finding::from(&Error::malformed("numbers", message).in_format(id))
-    });
-    findings
-}
-
-/// Bytes that will be read.
-fn stored_len(tensor: &Tensor<'_>) -> u64 {
-    let parts = tensor.info().parts.iter();
-    parts
-        .map(|part| part.payload.len())
-        .fold(0, u64::saturating_add)
+    let figures = figures.into_iter();
+    let each = figures.map(|found| found.map(|found| found.figures.finish(found.elements)));
+    (each.collect(), total.finish(elements))
 }
 
 /// The pass over all numbers.
 struct Pass<'a> {
     archive: &'a Archive,
-    tensors: &'a [Tensor<'a>],
     control: &'a Control,
 }
 
@@ -269,57 +299,65 @@ struct Scratch {
     buffers: Buffers,
 }
 
-impl<'a> Work for Pass<'a> {
-    type Job = Result<Job<'a>>;
-    /// Figures for every chunk.
-    type Part = Result<Vec<Run>>;
-    type Outcome = Result<Found>;
-    type Scratch = Scratch;
-
-    fn open(&self, index: usize) -> Self::Job {
-        let tensor = (self.tensors.get(index)).ok_or_else(|| Error::argument("no such tensor"))?;
-        let values = Values::open(self.archive, tensor, true)?;
+impl<'a> Pass<'a> {
+    fn job(&self, tensor: Tensor<'a>) -> Result<Job<'a>> {
+        let values = Values::open(self.archive, &tensor, true)?;
         let is_sparse = values.view.stored_from(0).is_some();
-        let cut = match is_sparse {
-            true => Cut::sparse(&values.view, values.chunk()),
-            false => Cut::new(&[(&values.view, values.chunk())]),
+        let cut = if is_sparse {
+            Cut::sparse(&values.view, values.chunk())
+        } else {
+            Cut::new(&[(&values.view, values.chunk())])
         };
         Ok(Job {
-            tensor: *tensor,
+            tensor,
             values,
             cut,
             is_sparse,
         })
     }
+}
 
-    fn begin(&self, job: &Self::Job) -> (u64, Self::Outcome) {
-        match job {
+impl<'a> InPieces for Pass<'a> {
+    type Item = Tensor<'a>;
+    type Job = Job<'a>;
+    /// Figures for every chunk.
+    type Found = Result<Vec<Run>>;
+    type Outcome = Result<Found>;
+    type Scratch = Scratch;
+
+    fn open(&self, tensor: Tensor<'a>) -> Result<Opened<Job<'a>, Result<Found>>> {
+        Ok(match unless_canceled(self.job(tensor))? {
             Ok(job) => {
                 let elements = job.values.elements;
                 let figures = kernel::Figures::default();
-                (job.cut.pieces(), Ok(Found { elements, figures }))
+                let pieces = job.cut.pieces();
+                Opened::new(job, pieces, Ok(Found { elements, figures }))
             }
-            Err(error) => (0, Err(error.clone())),
-        }
+            Err(error) => Opened::done(Err(error)),
+        })
     }
 
-    fn piece(&self, job: &Self::Job, piece: u64, scratch: &mut Scratch) -> Self::Part {
-        let job = job.as_ref().map_err(Clone::clone)?;
+    fn is_light(&self, job: &Job<'a>) -> bool {
+        job.values.is_light
+    }
+
+    fn piece(&self, job: &Job<'a>, piece: u64, scratch: &mut Scratch) -> Result<Self::Found> {
         let figures = self.figures(job, piece, scratch);
-        figures.map_err(|error| job.tensor.blame(error))
+        unless_canceled(figures.map_err(|error| job.tensor.blame(error)))
     }
 
-    fn fold(&self, outcome: &mut Self::Outcome, part: Self::Part) {
-        match (&mut *outcome, part) {
-            (Ok(found), Ok(part)) => {
-                for (times, figures) in part {
+    fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool {
+        match (&mut *outcome, found) {
+            (Ok(all), Ok(found)) => {
+                for (times, figures) in found {
                     // One by one, also where all are the same: that decides about the last digits.
-                    (0..times).for_each(|_| found.figures.add(&figures));
+                    (0..times).for_each(|_| all.figures.add(&figures));
                 }
             }
             (Ok(_), Err(error)) => *outcome = Err(error),
             (Err(_), _) => {}
         }
+        outcome.is_ok()
     }
 }
 

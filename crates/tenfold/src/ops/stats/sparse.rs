@@ -6,9 +6,9 @@
 use super::kernel::{self, Figures};
 use super::{Job, Run, Scratch};
 use crate::error::Result;
-use crate::format::Control;
-use crate::ops::values::CHUNK;
+use crate::ops::shared::values::CHUNK;
 use crate::prelude::*;
+use crate::threads::Control;
 use crate::transform::{BLOCK, as_size};
 
 /// What follows in a piece.

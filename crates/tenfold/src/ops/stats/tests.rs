@@ -1,5 +1,6 @@
 use super::*;
-use crate::model::{DType, Layout, Part, Payload, Role};
+use crate::model::{DType, Layout, Part, Payload, Role, Scheme};
+use crate::ops::{VerifyOptions, check_numbers};
 use crate::{ArchiveBuilder, Bytes};
 
 fn one(dtype: &str, elements: u64, bytes: &[u8]) -> Archive {
@@ -11,7 +12,7 @@ fn one(dtype: &str, elements: u64, bytes: &[u8]) -> Archive {
 }
 
 fn of(dtype: &str, elements: u64, bytes: &[u8]) -> Stats {
-    let mut found = stats(&one(dtype, elements, bytes), &StatsOptions::default());
+    let mut found = stats(&one(dtype, elements, bytes), &StatsOptions::default()).unwrap();
     found.tensors.remove(0).1.unwrap()
 }
 
@@ -115,11 +116,8 @@ fn a_mean_far_from_zero_leaves_the_spread_alone() {
 #[test]
 fn histograms_count_every_finite_number_once() {
     let values: Vec<f32> = (0..10).map(|n| n as f32).chain([f32::NAN]).collect();
-    let options = StatsOptions {
-        bins: Some(3),
-        ..StatsOptions::default()
-    };
-    let found = stats(&one("f32", 11, &floats(&values)), &options);
+    let options = StatsOptions::new().bins(Some(3));
+    let found = stats(&one("f32", 11, &floats(&values)), &options).unwrap();
     let histogram = found.tensors[0]
         .1
         .as_ref()
@@ -131,7 +129,7 @@ fn histograms_count_every_finite_number_once() {
     assert_eq!(histogram.edges, [0.0, 3.0, 6.0, 9.0]);
     assert_eq!(histogram.counts, [3, 3, 4]);
     assert_eq!(found.total.histogram.as_ref(), Some(histogram));
-    let found = stats(&one("f32", 2, &floats(&[7.0; 2])), &options);
+    let found = stats(&one("f32", 2, &floats(&[7.0; 2])), &options).unwrap();
     let histogram = found.total.histogram.unwrap();
     assert_eq!((histogram.edges[0], histogram.edges[3]), (6.5, 7.5));
     assert_eq!(histogram.counts, [0, 2, 0]);
@@ -143,16 +141,13 @@ fn what_is_no_number_is_an_error_that_loses_only_itself() {
     builder
         .push("x", DType::U8, &[1], Bytes::from_static(&[3]))
         .unwrap();
-    let layout = Layout::Opaque {
-        scheme: "mystery".into(),
-        parameters: String::new(),
-    };
+    let layout = Layout::from(Scheme::new("mystery", ""));
     let mut info = crate::model::TensorInfo::new("y", DType::PARTS, vec![1], layout);
     let role = Role::Named("codes".into());
     let bytes = Payload::Inline(Bytes::from_static(&[1]));
     info.parts.push(Part::new(role, DType::U8, bytes));
     builder.push_info(info).unwrap();
-    let found = stats(&builder.finish(), &StatsOptions::default());
+    let found = stats(&builder.finish(), &StatsOptions::default()).unwrap();
     assert!(found.tensors[0].1.is_ok());
     assert_eq!(found.tensors[1].1.as_ref().unwrap_err().tensor(), Some("y"));
     assert_eq!(found.total.numbers, 1);
@@ -172,9 +167,10 @@ fn numbers_that_should_not_be_there_are_warnings() {
     push("infinite", &[f32::INFINITY, f32::NEG_INFINITY]);
     push("zeros", &[0.0, -0.0]);
     push("empty", &[]);
-    let findings = check_numbers(&builder.finish(), 1);
-    let warnings: Vec<_> = (findings.iter())
-        .filter(|finding| finding.severity == Severity::Warning)
+    let found = check_numbers(&builder.finish(), &VerifyOptions::new()).unwrap();
+    assert_eq!(found.checked.tensors, 5);
+    assert!(found.is_sound(), "warnings alone");
+    let warnings: Vec<_> = (found.findings.iter())
         .map(|finding| (finding.tensor.as_deref().unwrap(), finding.rule.as_str()))
         .collect();
     assert_eq!(

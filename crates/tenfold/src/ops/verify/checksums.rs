@@ -1,41 +1,65 @@
 //! What bytes hash to, compared with what the file says.
 
 use crate::archive::{Archive, Tensor};
-use crate::digest::{Hasher, hex};
+use crate::digest::{Hasher, Hex};
 use crate::error::{Error, Result};
-use crate::format::{Control, ExecuteOptions};
 use crate::model::{Checksum, Over, Part, Payload, SealedRange, SourceId};
-use crate::ops::parallel;
+use crate::ops::verify::VerifyOptions;
 use crate::prelude::*;
+use crate::threads::{self, Control, Work};
 use crate::transform::{Input, PIECE, View, as_size};
 
 /// Compares the checksums of tensors and of the ranges that these lie in, where there are some. The first that is wrong is
 /// the error, that of a tensor before that of a range. [`verify`](crate::ops::verify()) finds all of them, and more.
-pub fn compare_checksums(archive: &Archive, options: &ExecuteOptions) -> Result<()> {
+///
+/// ```
+/// use tenfold::{Archive, ErrorKind, ops};
+/// # use tenfold::Bytes;
+/// # use tenfold::format::{Checksums, Registry};
+/// # use tenfold::model::{DType, DigestKind};
+/// # let mut builder = Archive::builder();
+/// # builder.push("x", DType::U8, &[4], Bytes::from_static(&[1, 2, 3, 4]))?;
+/// # let mut output = tenfold::io::MemoryOutput::new();
+/// # let options = ops::ConvertOptions::new().checksums(Checksums::With(DigestKind::Crc32c));
+/// # let registry = Registry::standard();
+/// # ops::Conversion::prepare(&builder.finish(), registry.get("ztensor")?, &options)?.write_to("x.zt", &mut output)?;
+/// # let mut file = output.into_files().remove("x.zt").unwrap().to_vec();
+/// // A zTensor file with a checksum, and a byte of its data that was changed.
+/// let archive = Archive::from_bytes(file.clone())?;
+/// ops::compare_checksums(&archive, &Default::default())?;
+/// let at = archive.tensor("x")?.info().parts[0].payload.stored().unwrap().1.start;
+/// file[at as usize] ^= 1;
+/// let error = ops::compare_checksums(&Archive::from_bytes(file)?, &Default::default()).unwrap_err();
+/// assert_eq!((error.kind(), error.tensor()), (ErrorKind::Mismatch, Some("x")));
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+pub fn compare_checksums(archive: &Archive, options: &VerifyOptions) -> Result<()> {
+    compare_checksums_watched(archive, &options.work)
+}
+
+/// The same as a part of other work.
+pub(in crate::ops) fn compare_checksums_watched(archive: &Archive, options: &Work) -> Result<()> {
+    options.control.check()?;
+    let archive = &archive.watched(&options.control);
     let id = archive.format().map_or("file", |spec| spec.id);
     let seals = Seals::of(archive);
     for sealed in &seals.sealed {
         let Range { start, end } = sealed.range;
         options.control.expect(end.saturating_sub(start));
     }
-    let compared = parallel::map(seals.sealed.len(), options.threads, |place| {
-        match seals.sealed.get(place) {
-            Some(sealed) => {
-                compare_seal(archive, sealed, &options.control).map_err(|error| error.in_format(id))
-            }
-            None => Ok(()),
-        }
+    let compared = threads::map(options.threads, &seals.sealed, |sealed, (): &mut ()| {
+        compare_seal(archive, sealed, &options.control).map_err(|error| error.in_format(id))
     });
-    match compared.into_iter().collect::<Result<()>>() {
+    match compared {
         // Bytes that are what they were when they were sealed need not be hashed again.
-        Ok(()) => compare_tensors(archive, options, &seals),
+        Ok(_) => compare_tensors(archive, options, &seals),
         // Which tensor it is helps more, where that is known.
         Err(error) => compare_tensors(archive, options, &Seals::default()).and(Err(error)),
     }
 }
 
 /// Compares the checksums of tensors, except of stored bytes that were sealed.
-fn compare_tensors(archive: &Archive, options: &ExecuteOptions, seals: &Seals<'_>) -> Result<()> {
+fn compare_tensors(archive: &Archive, options: &Work, seals: &Seals<'_>) -> Result<()> {
     let is_open = |part: &&Part| part.checksum.is_some() && !seals.cover(part);
     let has_sum = |tensor: &Tensor<'_>| {
         let info = tensor.info();
@@ -45,22 +69,19 @@ fn compare_tensors(archive: &Archive, options: &ExecuteOptions, seals: &Seals<'_
     for part in (tensors.iter()).flat_map(|tensor| tensor.info().parts.iter().filter(is_open)) {
         options.control.expect(hashed_len(part));
     }
-    let compared = parallel::map(tensors.len(), options.threads, |place| {
-        let Some(tensor) = tensors.get(place) else {
-            return Ok(());
-        };
+    threads::map(options.threads, &tensors, |tensor, (): &mut ()| {
         let mut parts = tensor.info().parts.iter().filter(is_open);
         let compared = parts.try_for_each(|part| match &part.checksum {
             Some(checksum) => compare_checksum(archive, &part.payload, checksum, &options.control),
             None => Ok(()),
         });
         compared.map_err(|error| tensor.blame(error))
-    });
-    compared.into_iter().collect()
+    })?;
+    Ok(())
 }
 
 /// Bytes that are read to compare the checksum of a part.
-fn hashed_len(part: &Part) -> u64 {
+pub(super) fn hashed_len(part: &Part) -> u64 {
     match (&part.checksum, part.payload.stored()) {
         (Some(sum), Some((_, stored))) if sum.over == Over::Stored => {
             stored.end.saturating_sub(stored.start)
@@ -211,21 +232,23 @@ impl<'c> Sum<'c> {
     }
 
     pub(super) fn compare(sum: Option<Self>) -> Result<()> {
-        let Some(Self { hasher, expected }) = sum else {
-            return Ok(());
-        };
-        let computed = hasher.finish();
-        if computed == expected.value {
-            return Ok(());
-        }
-        let message = format!(
-            "{}: stored {}, computed {}",
-            expected.kind,
-            hex(&expected.value),
-            hex(&computed)
-        );
-        Err(Error::mismatch("checksum", message))
+        sum.map_or(Ok(()), |sum| compare(sum.hasher, sum.expected))
     }
+}
+
+/// Compares what bytes hash to with what the file says.
+pub(super) fn compare(hasher: Hasher, expected: &Checksum) -> Result<()> {
+    let computed = hasher.finish();
+    if computed == expected.value {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: stored {}, computed {}",
+        expected.kind,
+        Hex(&expected.value),
+        Hex(&computed)
+    );
+    Err(Error::mismatch("checksum", message))
 }
 
 fn read_all(input: &Input<'_>, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {

@@ -83,21 +83,21 @@ fn boolean(number: Exact, counts: &mut CastCounts) -> u128 {
 #[inline(always)]
 fn unsigned<const BITS: u32>(number: Exact, counts: &mut CastCounts) -> u128 {
     let greatest = u128::MAX >> (128 - BITS);
-    match number.negative {
-        false => integer(number, greatest, counts),
-        true => integer(number, 0, counts),
+    if number.negative {
+        integer(number, 0, counts)
+    } else {
+        integer(number, greatest, counts)
     }
 }
 
 #[inline(always)]
 fn signed<const BITS: u32>(number: Exact, counts: &mut CastCounts) -> u128 {
     let greatest = u128::MAX >> (129 - BITS);
-    match number.negative {
-        false => integer(number, greatest, counts),
-        true => {
-            let magnitude = integer(number, greatest + 1, counts);
-            magnitude.wrapping_neg() & (u128::MAX >> (128 - BITS))
-        }
+    if number.negative {
+        let magnitude = integer(number, greatest + 1, counts);
+        magnitude.wrapping_neg() & (u128::MAX >> (128 - BITS))
+    } else {
+        integer(number, greatest, counts)
     }
 }
 
@@ -145,9 +145,10 @@ impl FloatFormat {
                     counts.underflows += 1;
                     return self.zero(sign);
                 }
-                match magnitude > self.greatest() {
-                    true => self.overflow(sign, counts),
-                    false => sign | magnitude,
+                if magnitude > self.greatest() {
+                    self.overflow(sign, counts)
+                } else {
+                    sign | magnitude
                 }
             }
         }
@@ -162,9 +163,10 @@ impl FloatFormat {
         // The place of the lowest bit that is kept.
         let lowest = exponent - self.fraction.cast_signed();
         let shift = lowest - number.exponent;
-        let kept = match shift > 0 {
-            true => shift_right(number.mantissa, shift.unsigned_abs()),
-            false => number.mantissa << shift.unsigned_abs(),
+        let kept = if shift > 0 {
+            shift_right(number.mantissa, shift.unsigned_abs())
+        } else {
+            number.mantissa << shift.unsigned_abs()
         };
         // The highest bit of a normal number adds the 1 that is missing here, and a carry the next.
         let above = (exponent + self.bias - 1).unsigned_abs();

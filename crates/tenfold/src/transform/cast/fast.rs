@@ -183,9 +183,10 @@ fn f32_to_bf16(from: &[f32], to: &mut [u16]) {
     for (from, to) in from.iter().zip(to) {
         let bits = from.to_bits();
         let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-        let chosen = match bits & 0x7fff_ffff > 0x7f80_0000 {
-            true => bits | 0x0040_0000,
-            false => rounded,
+        let chosen = if bits & 0x7fff_ffff > 0x7f80_0000 {
+            bits | 0x0040_0000
+        } else {
+            rounded
         };
         #[allow(clippy::cast_possible_truncation)] // 16 bits are left
         let half = (chosen >> 16) as u16;
@@ -202,10 +203,7 @@ fn plain_bf16_to_f32(from: &[u16], to: &mut [f32]) {
 
 fn bf16_to_f32(from: &[u16], to: &mut [f32]) {
     for (from, to) in from.iter().zip(to) {
-        let quiet = match from & 0x7fff > 0x7f80 {
-            true => 0x40,
-            false => 0,
-        };
+        let quiet = if from & 0x7fff > 0x7f80 { 0x40 } else { 0 };
         *to = f32::from_bits(u32::from(from | quiet) << 16);
     }
 }
@@ -215,9 +213,10 @@ fn bf16_to_f32(from: &[u16], to: &mut [f32]) {
 fn widen(bits: u32) -> u64 {
     let payload = u64::from(bits & 0x7f_ffff) << 29;
     let nan = u64::from(bits >> 31) << 63 | 0x7ff8_0000_0000_0000 | payload;
-    match bits & 0x7fff_ffff > 0x7f80_0000 {
-        true => nan,
-        false => f64::from(f32::from_bits(bits)).to_bits(),
+    if bits & 0x7fff_ffff > 0x7f80_0000 {
+        nan
+    } else {
+        f64::from(f32::from_bits(bits)).to_bits()
     }
 }
 
@@ -226,9 +225,10 @@ fn widen(bits: u32) -> u64 {
 fn narrow(from: f64) -> u32 {
     let bits = from.to_bits();
     let nan = (bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x7f_ffff;
-    match from.is_nan() {
-        true => nan,
-        false => (from as f32).to_bits(),
+    if from.is_nan() {
+        nan
+    } else {
+        (from as f32).to_bits()
     }
 }
 

@@ -17,48 +17,11 @@ mod tests;
 
 pub(crate) use range::{is_exact, precision};
 
-use core::ops::AddAssign;
-use core::sync::atomic::Ordering::Relaxed;
-
-use crate::model::Scalar;
+use crate::model::{CastCounts, Scalar};
 use crate::prelude::*;
+use crate::threads::Counter;
 
 use exact::{Class, Exact};
-
-/// What casts did to numbers that do not fit the type they were cast to.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct CastCounts {
-    /// Numbers that were cast.
-    pub numbers: u64,
-    /// Numbers beyond the range: they became an infinity, NaN, or the greatest or least number of the type.
-    pub overflows: u64,
-    /// Numbers other than zero that became zero, or the smallest number of a type that has no zero.
-    pub underflows: u64,
-    /// Numbers that were NaN before.
-    pub nans: u64,
-}
-
-impl CastCounts {
-    /// Whether every number had a place in the range of its new type.
-    pub fn is_clean(&self) -> bool {
-        self.overflows == 0 && self.underflows == 0 && self.nans == 0
-    }
-}
-
-impl AddAssign for CastCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.numbers += other.numbers;
-        self.overflows += other.overflows;
-        self.underflows += other.underflows;
-        self.nans += other.nans;
-    }
-}
-
-#[cfg(target_has_atomic = "64")]
-type Counter = core::sync::atomic::AtomicU64;
-#[cfg(not(target_has_atomic = "64"))]
-type Counter = core::sync::atomic::AtomicUsize;
 
 /// Counts of several threads together.
 #[derive(Debug, Default)]
@@ -70,27 +33,19 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    #[allow(clippy::useless_conversion)] // not where counters are smaller
     pub(crate) fn add(&self, counts: CastCounts) {
-        let add = |counter: &Counter, n: u64| {
-            if n > 0 {
-                counter.fetch_add(n.try_into().unwrap_or_default(), Relaxed);
-            }
-        };
-        add(&self.numbers, counts.numbers);
-        add(&self.overflows, counts.overflows);
-        add(&self.underflows, counts.underflows);
-        add(&self.nans, counts.nans);
+        self.numbers.add(counts.numbers);
+        self.overflows.add(counts.overflows);
+        self.underflows.add(counts.underflows);
+        self.nans.add(counts.nans);
     }
 
-    #[allow(clippy::unnecessary_cast)] // not where counters are smaller
     pub(crate) fn counts(&self) -> CastCounts {
-        let get = |counter: &Counter| counter.load(Relaxed) as u64;
         CastCounts {
-            numbers: get(&self.numbers),
-            overflows: get(&self.overflows),
-            underflows: get(&self.underflows),
-            nans: get(&self.nans),
+            numbers: self.numbers.get(),
+            overflows: self.overflows.get(),
+            underflows: self.underflows.get(),
+            nans: self.nans.get(),
         }
     }
 }

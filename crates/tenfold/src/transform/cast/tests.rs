@@ -196,19 +196,21 @@ impl Target {
     /// Beyond the last number: the last, or what comes behind it.
     fn beyond(&self, value: f64) -> Expected {
         let negative = value < 0.0;
-        let ends = match negative {
-            false => [self.numbers.len() - 1, self.numbers.len() - 2],
-            true => [0, 1],
+        let ends = if negative {
+            [0, 1]
+        } else {
+            [self.numbers.len() - 1, self.numbers.len() - 2]
         };
         let [(last, bits), (before, _)] = ends.map(|n| self.numbers[n]);
         let (beyond, half) = ((value - last).abs(), (last - before).abs() / 2.0);
         // A tie goes to the last if it is even.
-        match beyond < half || beyond == half && bits % 2 == 0 {
-            true => Expected {
+        if beyond < half || beyond == half && bits % 2 == 0 {
+            Expected {
                 underflow: last == 0.0,
                 ..Self::plain(bits)
-            },
-            false => self.overflow(negative),
+            }
+        } else {
+            self.overflow(negative)
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
         if len > limit {
             let message =
                 format!("compressed data without a given length gives more than {limit} bytes");
-            return Err(Error::limit("zstd", message).raised_by("tensor_memory"));
+            return Err(Error::limit("zstd", message).raised_by("tensor_memory", None));
         }
     }
 }

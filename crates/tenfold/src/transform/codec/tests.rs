@@ -24,6 +24,7 @@ fn read_as(stored: &[u8], codec: Codec, len: u64, dtype: DType, endian: Endian) 
         sources: &sources,
         limits: &limits,
         tally: None,
+        control: None,
         threads: 0,
     };
     let payload = Payload::Encoded {

@@ -1,9 +1,9 @@
 //! What is done to every element by itself: byte order, casts, true and false as 1 and 0.
 
 use crate::error::{Error, Result};
-use crate::model::{BlockSpec, DType, Endian, Lanes, Scalar};
+use crate::model::{BlockSpec, CastCounts, DType, Endian, Lanes, Scalar};
 use crate::prelude::*;
-use crate::transform::cast::{Cast, CastCounts, Tally};
+use crate::transform::cast::{Cast, Tally};
 use crate::transform::{as_size, endian, overflow};
 
 /// A change of every number by itself.
@@ -90,9 +90,12 @@ impl ElementMap {
             (false, _) => 8,
         };
         let bytes = |scalar: Scalar, numbers: usize| scalar.bits() as usize * numbers / 8;
-        let more = |numbers: usize| match lanes.0 == lanes.1 {
-            true => numbers,
-            false => numbers / lanes.0 * lanes.1,
+        let more = |numbers: usize| {
+            if lanes.0 == lanes.1 {
+                numbers
+            } else {
+                numbers / lanes.0 * lanes.1
+            }
         };
         Ok(Self {
             from_unit: bytes(a, numbers),
@@ -236,9 +239,10 @@ impl ElementMap {
             return Ok(());
         };
         let numbers = as_size(numbers)?;
-        let counts = match casting.lanes.0 == casting.lanes.1 {
-            true => casting.cast.apply(numbers, stored, out),
-            false => casting.spread(numbers, stored, out),
+        let counts = if casting.lanes.0 == casting.lanes.1 {
+            casting.cast.apply(numbers, stored, out)
+        } else {
+            casting.spread(numbers, stored, out)
         };
         if casting.strict && !counts.is_clean() {
             let shown = casting.cast.misfit(numbers, stored).unwrap_or_default();

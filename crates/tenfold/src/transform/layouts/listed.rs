@@ -113,7 +113,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 "more than {} entries are wanted at once, the limit (tensor_memory) does not allow it",
                 self.most
             );
-            return Err(Error::limit("memory", message).raised_by("tensor_memory"));
+            return Err(Error::limit("memory", message).raised_by("tensor_memory", None));
         }
         self.wanted.push((place, n));
         Ok(true)

@@ -20,8 +20,10 @@ pub(super) use packed::Exchange;
 
 use alloc::borrow::Cow;
 
+use bytes::Bytes;
+
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Order, Part, Role, Selection, TensorInfo};
+use crate::model::{DType, Endian, Layout, Order, Part, Role, Scalar, Selection, TensorInfo};
 use crate::prelude::*;
 use crate::transform::select::Selected;
 use crate::transform::{Body, Data};
@@ -51,6 +53,7 @@ impl<'t> Opening<'_, 't> {
 }
 
 /// Where all elements of a tensor come from.
+#[allow(clippy::large_enum_variant)] // one for each tensor that is read
 pub(super) enum Whole<'a, 't> {
     /// They are one part, in the wanted order.
     Part(Cow<'t, Part>),
@@ -100,7 +103,6 @@ pub(super) trait Arrangement: Sync {
     }
 
     /// Whether it costs nothing to open, so that everybody who works on the tensor can do it.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))] // nobody works beside another
     fn is_light(&self) -> bool {
         true
     }
@@ -124,4 +126,41 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
 /// What is tolerated of a tensor; what is not is an error.
 pub(crate) fn check(data: Data<'_>, tensor: &TensorInfo) -> Result<Vec<Deviation>> {
     of(&tensor.layout).check(&Opening { data, tensor })
+}
+
+/// The elements of a tensor where they are in memory one after the other, in either order, as elements of its type. Costs no
+/// allocation where the layout is dense.
+pub(crate) fn in_place(data: Data<'_>, tensor: &TensorInfo) -> Option<(Bytes, Endian, Order)> {
+    let values = tensor.part(&Role::Values)?;
+    // Any byte but 0 is true, and readers get 1 for it.
+    let is_made = matches!(tensor.dtype, DType::Number(Scalar::Bool, _));
+    if is_made || values.dtype != tensor.dtype || tensor.defect.is_some() {
+        return None;
+    }
+    let Some(order) = tensor.layout.order() else {
+        return run_in_place(data, tensor);
+    };
+    if tensor.dense_len() != Some(values.payload.len()) {
+        return None;
+    }
+    // A line is in both.
+    let order = if tensor.shape.len() < 2 {
+        Order::RowMajor
+    } else {
+        order
+    };
+    Some((data.shared(&values.payload)?, values.endian, order))
+}
+
+/// The same for strides that are those of one of the orders.
+fn run_in_place(data: Data<'_>, tensor: &TensorInfo) -> Option<(Bytes, Endian, Order)> {
+    let is_strided = matches!(tensor.layout, Layout::Strided(_));
+    // What is not in memory would be opened for nothing.
+    data.shared(&tensor.part(&Role::Values).filter(|_| is_strided)?.payload)?;
+    let opening = Opening { data, tensor };
+    let mut orders = [Order::RowMajor, Order::ColumnMajor].into_iter();
+    orders.find_map(|order| match of(&tensor.layout).whole(&opening, order) {
+        Ok(Whole::Part(part)) => Some((data.shared(&part.payload)?, part.endian, order)),
+        _ => None,
+    })
 }

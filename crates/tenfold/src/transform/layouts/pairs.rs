@@ -21,9 +21,10 @@ impl Arrangement for Pairs {
 
     fn entries(&self, search: &mut Search<'_, '_>) -> Result<()> {
         let info = search.tensor.tensor;
-        let Layout::Pairs { nnz, index, .. } = info.layout else {
+        let Layout::Pairs(pairs) = &info.layout else {
             return Err(broken("no list of records"));
         };
+        let (nnz, index) = (pairs.nnz, pairs.index);
         let part = search.tensor.values()?;
         let width = part.dtype.width();
         let width = width.ok_or_else(|| broken("values without a size"))?;

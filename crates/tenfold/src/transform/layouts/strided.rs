@@ -30,7 +30,7 @@ impl Arrangement for Strided {
                 Body::Reorder(Reorder::new(tensor.data, &run, shape, other)?)
             }
             _ => Body::Selected(Box::new(match order {
-                Order::RowMajor => view.select(Selection::whole(shape), shape.len())?,
+                Order::RowMajor => view.select(Selection::whole(shape))?,
                 Order::ColumnMajor => view.turned()?,
             })),
         };
@@ -38,8 +38,7 @@ impl Arrangement for Strided {
     }
 
     fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
-        let rank = tensor.tensor.shape.len();
-        View::new(tensor)?.select(selection, rank)
+        View::new(tensor)?.select(selection)
     }
 
     fn check(&self, tensor: &Opening<'_, '_>) -> Result<Vec<super::Deviation>> {
@@ -146,9 +145,8 @@ impl<'o, 'a, 't> View<'o, 'a, 't> {
         Ok(Some(run))
     }
 
-    fn select(&self, selection: Selection, rank: usize) -> Result<Selected<'a>> {
-        let steps = self.strides.steps.get(..rank).unwrap_or_default();
-        let lines = Lines::new(selection, self.strides.offset, steps)?;
+    fn select(&self, selection: Selection) -> Result<Selected<'a>> {
+        let lines = Lines::new(selection, self.strides.offset, &self.strides.steps)?;
         let stored = Stored::part(self.tensor.data, self.values)?;
         Selected::placed(stored, lines)
     }

@@ -68,9 +68,10 @@ impl<'a> Reorder<'a> {
         let columns = others.iter().copied().try_fold(1, u64::checked_mul);
         let columns = columns.ok_or_else(|| overflow("the size of a row"))?;
         let input = data.random_access(&values.payload)?;
-        let memory = match input.is_memory() {
-            true => Some(input.read(0, input.len())?),
-            false => None,
+        let memory = if input.is_memory() {
+            Some(input.read(0, input.len())?)
+        } else {
+            None
         };
         Ok(Self {
             input,
@@ -119,15 +120,16 @@ impl<'a> Reorder<'a> {
         while place < end {
             let (row, column) = (place / self.columns, place % self.columns);
             let whole = (end - place) / self.columns;
-            let rectangle = match column == 0 && whole > 0 {
-                true => Rectangle {
+            let rectangle = if column == 0 && whole > 0 {
+                Rectangle {
                     rows: row..row + whole,
                     columns: 0..self.columns,
-                },
-                false => Rectangle {
+                }
+            } else {
+                Rectangle {
                     rows: row..row + 1,
                     columns: column..self.columns.min(column + end - place),
-                },
+                }
             };
             let count = rectangle.elements();
             let (now, later) = rest.split_at_mut(as_size(count * width)?);

@@ -83,6 +83,7 @@ fn check(dtype: DType, shape: &[u64], order: Order, rows: &[u64]) {
         sources: &[],
         limits: &limits,
         tally: None,
+        control: None,
         threads: 0,
     };
     let want = Want::Dense(Form {
@@ -158,6 +159,7 @@ fn elements_below_a_byte_are_turned_too() {
         sources: &[],
         limits: &limits,
         tally: None,
+        control: None,
         threads: 0,
     };
     // The numbers 0 to 5, by columns: 0 2 4 and 1 3 5.
@@ -198,6 +200,7 @@ fn from_file(dtype: DType, shape: &[u64], read: impl Fn(&View<'_>, &[u8]) -> Vec
         sources: &sources,
         limits: &limits,
         tally: None,
+        control: None,
         threads: 0,
     };
     let view = View::new(data, &info, 0, &Want::Dense(Form::canonical(dtype))).unwrap();

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::model::CastCounts;
 use crate::model::{BlockSpec, DType, Decode, Endian, Part, TensorInfo};
 use crate::prelude::*;
-use crate::transform::CastCounts;
 use crate::transform::elements::ElementMap;
 
 /// Values of one block of the types that are written.

@@ -33,6 +33,7 @@ fn dense_input<'a>(data: Data<'a>, tensor: &TensorInfo) -> Result<(Input<'a>, En
     if let (Some(order), Some(values)) = (tensor.layout.order(), tensor.part(&Role::Values))
         && values.dtype == tensor.dtype
         && !matches!(values.payload, Payload::Encoded { .. })
+        && !data.is_in_order(&values.payload)
         && tensor.dense_len() == Some(values.payload.len())
     {
         let input = data.input(&values.payload)?;

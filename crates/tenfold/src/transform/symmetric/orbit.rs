@@ -107,7 +107,9 @@ impl Orbits {
                             "symmetries turn one entry into more than {most} elements, the limit \
                              (tensor_memory) does not allow it"
                         );
-                        return Err(Error::limit("memory", message).raised_by("tensor_memory"));
+                        return Err(
+                            Error::limit("memory", message).raised_by("tensor_memory", None)
+                        );
                     }
                     None => {
                         known.insert(to, operation);

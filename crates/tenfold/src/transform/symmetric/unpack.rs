@@ -35,7 +35,7 @@ impl<'a> Unpack<'a> {
         let input = data.random_access(&values.payload)?;
         Ok(Self {
             input,
-            shape: tensor.shape.clone(),
+            shape: tensor.shape.to_vec(),
             triangle,
             apply: Apply::new(symmetry.operation, values.dtype, values.endian)?,
             dtype: values.dtype,

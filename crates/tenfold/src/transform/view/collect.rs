@@ -6,20 +6,73 @@ use super::View;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 #[cfg(feature = "std")]
+use crate::threads;
+#[cfg(feature = "std")]
 use crate::transform::PIECE;
 use crate::transform::as_size;
 
 impl View<'_> {
-    /// Everything in one buffer, which grows as data arrives.
-    pub(crate) fn collect(&self, limit: u64) -> Result<Vec<u8>> {
+    /// Refuses more than `limit` bytes in memory at once.
+    pub(crate) fn check_memory(&self, limit: u64) -> Result<usize> {
         if self.len > limit {
             let message = format!(
                 "{} bytes are needed at once, the limit (tensor_memory) is {limit}",
                 self.len
             );
-            return Err(Error::limit("memory", message).raised_by("tensor_memory"));
+            return Err(Error::limit("memory", message).raised_by("tensor_memory", self.len));
         }
-        as_size(self.len)?;
+        as_size(self.len)
+    }
+
+    /// Refuses memory that is not exactly as long as the view.
+    pub(crate) fn check_room(&self, out: &[u8]) -> Result<()> {
+        if out.len() as u64 == self.len {
+            return Ok(());
+        }
+        let message = format!("{} bytes into memory of {}", self.len, out.len());
+        Err(Error::argument(message))
+    }
+
+    /// Everything in memory of the caller, which is as long as it.
+    pub(crate) fn read_all(&self, out: &mut [u8]) -> Result<()> {
+        self.check_room(out)?;
+        #[cfg(feature = "std")]
+        if self.is_large() {
+            self.clear(out);
+            return self.fill(out);
+        }
+        if !self.is_random() {
+            return self.read_piece(0, out);
+        }
+        let piece = as_size(self.piece())?;
+        let mut places = (0..).step_by(piece).zip(out.chunks_mut(piece));
+        places.try_for_each(|(at, place)| self.read_piece(at, place))
+    }
+
+    /// A piece in memory of the caller; of what can only be read from the beginning, everything.
+    pub(crate) fn read_piece(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        if self.is_random() {
+            self.clear(out);
+            return self.read_into(at, out);
+        }
+        let (mut pieces, mut made) = (self.pieces()?, Vec::new());
+        for place in out.chunks_mut(as_size(self.piece())?) {
+            pieces.next(&mut made)?;
+            place.copy_from_slice(&made);
+        }
+        // That nothing follows is seen behind the end.
+        pieces.next(&mut made).map(drop)
+    }
+
+    fn clear(&self, out: &mut [u8]) {
+        if self.needs_zeros() {
+            out.fill(0);
+        }
+    }
+
+    /// Everything in one buffer, which grows as data arrives.
+    pub(crate) fn collect(&self, limit: u64) -> Result<Vec<u8>> {
+        self.check_memory(limit)?;
         #[cfg(feature = "std")]
         if self.is_large() {
             let mut all = crate::io::zeros(self.len)?;
@@ -61,40 +114,12 @@ impl View<'_> {
 
     /// Everything in one place, made by several threads.
     fn fill(&self, all: &mut [u8]) -> Result<()> {
-        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-        use std::sync::{Mutex, PoisonError};
-        let piece = self.piece();
-        let pieces = as_size(self.len.div_ceil(piece))?;
-        let places = all
-            .chunks_mut(as_size(piece)?)
-            .zip((0..).step_by(as_size(piece)?));
-        let places = Mutex::new(places);
-        let failed = Mutex::new(None);
-        let stopped = AtomicBool::new(false);
-        let work = || {
-            // The lock is held only to take the next place.
-            while let Some((place, at)) = {
-                let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-                places.next().filter(|_| !stopped.load(Relaxed))
-            } {
-                if let Err(error) = self.read_into(at, place) {
-                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    failed.get_or_insert(error);
-                    stopped.store(true, Relaxed);
-                    return;
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..crate::threads::thread_count(self.threads).min(pieces) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        let piece = as_size(self.piece())?;
+        let places = (0..).step_by(piece).zip(all.chunks_mut(piece));
+        threads::map(self.threads, places, |(at, place), (): &mut ()| {
+            self.read_into(at, place)
+        })?;
+        Ok(())
     }
 }
 
@@ -162,11 +187,9 @@ mod tests {
             // Operations with an option of their own go by that.
             watched.readers.lock().unwrap().clear();
             let archive = archive.with_threads(8);
-            let options = crate::ops::StatsOptions {
-                threads: asked,
-                ..Default::default()
-            };
-            crate::ops::stats(&archive, &options);
+            let work = crate::Work::new().threads(asked);
+            let options = crate::ops::StatsOptions::new().work(work);
+            crate::ops::stats(&archive, &options).unwrap();
             let readers = watched.readers.lock().unwrap().len();
             assert!((1..=asked).contains(&readers), "{readers} of {asked}");
         }

@@ -50,7 +50,7 @@ impl<'a> View<'a> {
             let message = format!(
                 "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
             );
-            return Err(Error::limit("dense", message).raised_by("dense_bytes"));
+            return Err(Error::limit("dense", message).raised_by("dense_bytes", len));
         }
         let made = match layout.whole(&Opening { data, tensor }, form.order)? {
             Whole::Part(part) => {
@@ -191,15 +191,16 @@ impl<'a> View<'a> {
     }
 
     /// Whether it costs nothing to make the view, so that everybody who works on it can make one.
-    #[cfg(feature = "std")]
-    pub(crate) fn is_light(tensor: &TensorInfo, want: &Want) -> bool {
+    pub(crate) fn is_light(data: Data<'_>, tensor: &TensorInfo, want: &Want) -> bool {
         // What needs several elements for a byte, and them in another order, is put in order in memory first.
         let is_ordered_first = matches!(want, Want::Dense(form) if form.dtype.width().is_none()
             && (form.order == Order::ColumnMajor || tensor.layout.order() == Some(Order::ColumnMajor)));
-        let is_encoded = |part: &Part| matches!(part.payload, Payload::Encoded { .. });
+        let is_stream = |part: &Part| {
+            matches!(part.payload, Payload::Encoded { .. }) || data.is_in_order(&part.payload)
+        };
         !is_ordered_first
             && layouts::of(&tensor.layout).is_light()
-            && !tensor.parts.iter().any(is_encoded)
+            && !tensor.parts.iter().any(is_stream)
     }
 
     /// Bytes that are wanted as they are.
@@ -279,16 +280,27 @@ impl<'a> View<'a> {
         let input = data.input(payload)?;
         let body = match payload {
             Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
-            _ => Body::Direct(input),
+            _ => Body::of(input),
         };
         Ok(Self::plain(data, body, payload.len()))
     }
 
     /// The bytes of a part as they are stored, compressed or not.
-    fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
+    pub(crate) fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
         let input = data.input(&part.payload)?;
         let len = input.len();
-        Ok(Self::plain(data, Body::Direct(input), len))
+        Ok(Self::plain(data, Body::of(input), len))
+    }
+}
+
+impl<'a> Body<'a> {
+    /// Bytes as they are stored.
+    fn of(input: Input<'a>) -> Self {
+        if input.is_in_order() {
+            Body::InOrder(input)
+        } else {
+            Body::Direct(input)
+        }
     }
 }
 

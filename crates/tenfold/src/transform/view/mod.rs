@@ -46,6 +46,8 @@ pub(super) enum Body<'a> {
     Decoded(Decoded<'a>),
     Direct(Input<'a>),
     Frames(Frames<'a>),
+    /// As they are, from the first byte on.
+    InOrder(Input<'a>),
     Sequential(Input<'a>, Codec, u64),
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
@@ -71,7 +73,7 @@ impl<'a> View<'a> {
     /// Whether it can be entered anywhere.
     pub(crate) fn is_random(&self) -> bool {
         match &self.body {
-            Body::Sequential(..) => false,
+            Body::InOrder(_) | Body::Sequential(..) => false,
             Body::Selected(selected) => selected.is_random(),
             _ => true,
         }
@@ -80,6 +82,11 @@ impl<'a> View<'a> {
     /// Whether rows and columns are exchanged, which is done faster in larger stretches.
     pub(crate) fn exchanges_rows(&self) -> bool {
         matches!(self.body, Body::Reorder(_))
+    }
+
+    /// Whether it is compressed, with a table of frames that can be entered.
+    pub(crate) fn has_frames(&self) -> bool {
+        matches!(self.body, Body::Frames(_))
     }
 
     /// Of a sparse tensor in the type that it is stored in: the first byte from that of the element at `at` on that is
@@ -101,6 +108,7 @@ impl<'a> View<'a> {
             Body::Selected(selected) => self.map.whole(selected.step_len()),
             // A multiple of every element's width, except those of blocks.
             Body::Direct(_)
+            | Body::InOrder(_)
             | Body::Pack(_)
             | Body::Reorder(_)
             | Body::Sequential(..)
@@ -175,7 +183,7 @@ impl<'a> View<'a> {
     /// Stored bytes in steps of which the elements can be read one after the other at no greater cost.
     fn fine_step(&self) -> Option<u64> {
         let step = match &self.body {
-            Body::Direct(_) => 1,
+            Body::Direct(_) | Body::InOrder(_) => 1,
             Body::Decoded(decoded) => decoded.step_len(),
             _ => return None,
         };
@@ -185,7 +193,10 @@ impl<'a> View<'a> {
 
     /// Whether only what is not zero is put into its place.
     fn needs_zeros(&self) -> bool {
-        !matches!(self.body, Body::Direct(_) | Body::Decoded(_))
+        !matches!(
+            self.body,
+            Body::Direct(_) | Body::InOrder(_) | Body::Decoded(_)
+        )
     }
 
     /// The same into a buffer that is kept: where the bytes are stored like that, they are neither cleared before nor
@@ -205,7 +216,7 @@ impl<'a> View<'a> {
     /// Stored elements in the wanted order; `out` comes filled with zeros.
     fn read_unmapped(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match &self.body {
-            Body::Direct(input) => input.read_into(at, out),
+            Body::Direct(input) | Body::InOrder(input) => input.read_into(at, out),
             Body::Frames(frames) => frames.read_into(at, out),
             Body::Reorder(reorder) => reorder.read_into(at, out),
             Body::Scatter(scatter) => {

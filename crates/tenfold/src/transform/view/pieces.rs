@@ -86,12 +86,13 @@ impl View<'_> {
     pub(super) fn piece_at(&self, at: u64, len: u64) -> PieceOf {
         let is_last = at + len == self.len;
         let before = self.map.numbers_before(at);
-        let (numbers, end) = match is_last {
-            true => (self.numbers, self.stored_len),
-            false => (
+        let (numbers, end) = if is_last {
+            (self.numbers, self.stored_len)
+        } else {
+            (
                 self.map.numbers_before(at + len),
                 self.map.unscale(at + len),
-            ),
+            )
         };
         PieceOf {
             numbers: numbers.saturating_sub(before),

@@ -4,18 +4,16 @@ use crate::model::{Metadata, Value};
 use crate::prelude::*;
 
 /// Writes items one after the other.
+#[derive(Default)]
 pub(crate) struct Encoder {
-    inner: minicbor::Encoder<Vec<u8>>,
+    out: Vec<u8>,
     deterministic: bool,
 }
 
 impl Encoder {
     /// An encoder that keeps the order of maps.
     pub(crate) fn new() -> Self {
-        Self {
-            inner: minicbor::Encoder::new(Vec::new()),
-            deterministic: false,
-        }
+        Self::default()
     }
 
     /// An encoder of the core deterministic encoding. The keys of maps that are written entry by entry
@@ -29,27 +27,27 @@ impl Encoder {
 
     /// What was written.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.inner.into_writer()
+        self.out
     }
 
     /// The head of an array of `len` items.
     pub(crate) fn array(&mut self, len: usize) -> &mut Self {
-        self.put(|inner| inner.array(len as u64).map(drop))
+        self.head(0x80, len as u64)
     }
 
     /// The head of a map of `len` entries.
     pub(crate) fn map(&mut self, len: usize) -> &mut Self {
-        self.put(|inner| inner.map(len as u64).map(drop))
+        self.head(0xa0, len as u64)
     }
 
     /// Text.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
-        self.put(|inner| inner.str(text).map(drop))
+        self.head(0x60, text.len() as u64).encoded(text.as_bytes())
     }
 
     /// An unsigned number.
     pub(crate) fn unsigned(&mut self, number: u64) -> &mut Self {
-        self.put(|inner| inner.u64(number).map(drop))
+        self.head(0x00, number)
     }
 
     /// An array of unsigned numbers.
@@ -63,22 +61,22 @@ impl Encoder {
 
     /// Items that are encoded already.
     pub(crate) fn encoded(&mut self, bytes: &[u8]) -> &mut Self {
-        self.inner.writer_mut().extend_from_slice(bytes);
+        self.out.extend_from_slice(bytes);
         self
     }
 
     /// A value of metadata.
     pub(crate) fn value(&mut self, value: &Value) -> &mut Self {
         match value {
-            Value::Null => self.put(|inner| inner.null().map(drop)),
-            Value::Bool(value) => self.put(|inner| inner.bool(*value).map(drop)),
+            Value::Null => self.encoded(&[0xf6]),
+            Value::Bool(value) => self.encoded(&[0xf4 + u8::from(*value)]),
             Value::F32(value) => {
                 self.float(f64::from(*value), value.is_nan().then_some(value.to_bits()))
             }
             Value::F64(value) => self.float(*value, None),
             Value::Integer(digits) => self.integer(digits),
             Value::Str(text) => self.text(text),
-            Value::Bytes(bytes) => self.put(|inner| inner.bytes(bytes).map(drop)),
+            Value::Bytes(bytes) => self.bytes(bytes),
             Value::List(items) => {
                 self.array(items.len());
                 for item in items.iter() {
@@ -95,7 +93,10 @@ impl Encoder {
             }
             Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => {
                 let number = value.as_i64().unwrap_or(0);
-                self.put(|inner| inner.i64(number).map(drop))
+                match u64::try_from(number) {
+                    Ok(number) => self.unsigned(number),
+                    Err(_) => self.head(0x20, (!number).unsigned_abs()),
+                }
             }
         }
     }
@@ -116,49 +117,67 @@ impl Encoder {
     /// The shortest form that keeps the value. The bits of a NaN are kept where every NaN need not be the same.
     fn float(&mut self, value: f64, nan: Option<u32>) -> &mut Self {
         const NAN: u32 = 0x7fc0_0000;
-        match nan {
-            Some(bits) if bits != NAN && !self.deterministic => {
-                return self.put(|inner| inner.f32(f32::from_bits(bits)).map(drop));
+        if value.is_nan() && !self.deterministic {
+            match nan {
+                Some(bits) if bits != NAN => return self.number(0xfa, bits.to_be_bytes()),
+                None if value.to_bits() != f64::NAN.to_bits() => {
+                    return self.number(0xfb, value.to_be_bytes());
+                }
+                _ => {}
             }
-            None if value.is_nan()
-                && value.to_bits() != f64::NAN.to_bits()
-                && !self.deterministic =>
-            {
-                return self.put(|inner| inner.f64(value).map(drop));
-            }
-            _ => {}
         }
         #[allow(clippy::cast_possible_truncation)] // only where nothing is lost by it
         let narrow = value as f32;
         match float_len(value) {
-            2 => self.put(|inner| {
-                inner
-                    .f16(if value.is_nan() { f32::NAN } else { narrow })
-                    .map(drop)
-            }),
-            4 => self.put(|inner| inner.f32(narrow).map(drop)),
-            _ => self.put(|inner| inner.f64(value).map(drop)),
+            2 if value.is_nan() => self.encoded(&[0xf9, 0x7e, 0x00]),
+            2 => self.number(0xf9, half::f16::from_f32(narrow).to_be_bytes()),
+            4 => self.number(0xfa, narrow.to_be_bytes()),
+            _ => self.number(0xfb, value.to_be_bytes()),
         }
     }
 
     /// Decimal digits as a number; what is longer than 128 bits was refused when the value was asked about.
     fn integer(&mut self, digits: &str) -> &mut Self {
-        match (digits.parse::<u128>(), digits.parse::<i128>()) {
-            (Ok(number), _) => self.put(|inner| inner.u128(number).map(drop)),
-            (_, Ok(number)) => self.put(|inner| inner.i128(number).map(drop)),
-            _ => self.text(digits),
+        let (sign, number) = match (digits.parse::<u128>(), digits.parse::<i128>()) {
+            (Ok(number), _) => (0, number),
+            (_, Ok(number)) if number < 0 => (1, (!number).unsigned_abs()),
+            (_, Ok(number)) => (0, number.unsigned_abs()),
+            _ => return self.text(digits),
+        };
+        if let Ok(number) = u64::try_from(number) {
+            return self.head(sign << 5, number);
+        }
+        let bytes = number.to_be_bytes();
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let bytes = bytes.get(zeros..).unwrap_or_default();
+        self.head(0xc0, u64::from(2 + sign)).bytes(bytes)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.head(0x40, bytes.len() as u64).encoded(bytes)
+    }
+
+    /// The beginning of an item: its kind, which is in the upper three bits, and its number in the shortest form.
+    fn head(&mut self, kind: u8, number: u64) -> &mut Self {
+        if let Ok(number) = u8::try_from(number) {
+            return if number < 24 {
+                self.encoded(&[kind | number])
+            } else {
+                self.encoded(&[kind | 24, number])
+            };
+        }
+        if let Ok(number) = u16::try_from(number) {
+            self.number(kind | 25, number.to_be_bytes())
+        } else if let Ok(number) = u32::try_from(number) {
+            self.number(kind | 26, number.to_be_bytes())
+        } else {
+            self.number(kind | 27, number.to_be_bytes())
         }
     }
 
-    fn put(
-        &mut self,
-        write: impl FnOnce(
-            &mut minicbor::Encoder<Vec<u8>>,
-        ) -> Result<(), minicbor::encode::Error<core::convert::Infallible>>,
-    ) -> &mut Self {
-        // Writing to a vector does not fail.
-        let _ = write(&mut self.inner);
-        self
+    fn number<const N: usize>(&mut self, first: u8, bytes: [u8; N]) -> &mut Self {
+        self.out.push(first);
+        self.encoded(&bytes)
     }
 }
 

@@ -1,8 +1,14 @@
 //! The first bytes of items: which there are, and which are permitted.
 
+use alloc::borrow::Cow;
+
+use super::{BREAK, Decoder, encode};
 use crate::error::{Error, Result};
 use crate::prelude::*;
-use crate::wire::cbor::{Decoder, encode};
+
+/// What is wrong with an item that the bytes end in.
+pub(super) const CUT: &str = "the item here goes on behind the end";
+pub(super) const NOT_UTF8: &str = "text that is not UTF-8";
 
 /// Kinds of items, as messages call them.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -59,107 +65,216 @@ impl Kind {
     }
 }
 
-impl Decoder<'_> {
-    /// The kind of the next item, whose head has been found to be permitted.
-    pub(super) fn head(&self) -> Result<Kind> {
-        let Some(first) = self.peek() else {
-            return Err(self.syntax("the bytes end where an item should begin"));
+/// The kinds that have a number or a length in their first byte, by its upper three bits.
+const SHORT: [Kind; 6] = [
+    Kind::Unsigned,
+    Kind::Negative,
+    Kind::Bytes,
+    Kind::Text,
+    Kind::Array,
+    Kind::Map,
+];
+
+/// The beginning of an item.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) first: u8,
+    /// The number, the length, or the bits of a floating-point number; `None` for an indefinite length, and where the
+    /// bytes end before the head does.
+    pub(super) argument: Option<u64>,
+    /// Where it begins and ends.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Head {
+    /// The head at a place; `None` at the end, and for reserved codes.
+    #[inline]
+    pub(super) fn read(input: &[u8], start: usize) -> Option<Self> {
+        let (&first, rest) = input.get(start..)?.split_first()?;
+        // RFC 8949, 3: the lower five bits are the argument, or say how many bytes of it follow.
+        let (argument, len) = match (first & 0x1f, rest) {
+            (few @ 0..=23, _) => (Some(few.into()), 0),
+            (24, rest) => (rest.first().map(|&n| n.into()), 1),
+            (25, rest) => (rest.first_chunk().map(|&n| u16::from_be_bytes(n).into()), 2),
+            (26, rest) => (rest.first_chunk().map(|&n| u32::from_be_bytes(n).into()), 4),
+            (27, rest) => (rest.first_chunk().map(|&n| u64::from_be_bytes(n)), 8),
+            _ => (None, 0),
         };
-        if self.depth > self.max_depth {
+        Some(Self {
+            kind: Kind::of(first)?,
+            first,
+            argument,
+            start,
+            end: start + 1 + len,
+        })
+    }
+
+    /// The bytes of a string and where it ends, or what is wrong with it. Of text, each chunk must be UTF-8; that a text
+    /// without chunks is, is left to the caller.
+    #[inline]
+    pub(super) fn string<'b>(
+        &self,
+        input: &'b [u8],
+    ) -> core::result::Result<(Cow<'b, [u8]>, usize), &'static str> {
+        match self.bytes(input) {
+            Some((bytes, end)) => Ok((Cow::Borrowed(bytes), end)),
+            None if self.first & 0x1f != 31 => Err(CUT),
+            None => (self.chunks(input)).map(|(bytes, end)| (Cow::Owned(bytes), end)),
+        }
+    }
+
+    /// The bytes of a string that says how long it is, and where it ends; `None` where it does not, or is cut off.
+    #[inline]
+    pub(super) fn bytes<'b>(&self, input: &'b [u8]) -> Option<(&'b [u8], usize)> {
+        let len = usize::try_from(self.argument?).ok()?;
+        let end = self.end.checked_add(len)?;
+        Some((input.get(self.end..end)?, end))
+    }
+
+    /// The bytes of a string in chunks, and where it ends.
+    #[cold]
+    fn chunks(&self, input: &[u8]) -> core::result::Result<(Vec<u8>, usize), &'static str> {
+        let (mut all, mut at) = (Vec::new(), self.end);
+        loop {
+            if input.get(at).ok_or(CUT)? == &BREAK {
+                return Ok((all, at + 1));
+            }
+            let chunk = Self::read(input, at).filter(|head| head.kind == self.kind);
+            let chunk = chunk.filter(|head| head.first & 0x1f != 31);
+            let chunk = chunk.ok_or("a string with a chunk that is not of its kind")?;
+            let (bytes, end) = chunk.bytes(input).ok_or(CUT)?;
+            if self.kind == Kind::Text && core::str::from_utf8(bytes).is_err() {
+                return Err(NOT_UTF8);
+            }
+            all.extend_from_slice(bytes);
+            at = end;
+        }
+    }
+
+    /// A floating-point number of up to 32 bits.
+    pub(super) fn narrow_float(&self, bits: u64) -> Option<f32> {
+        match self.first {
+            0xf9 => Some(half::f16::from_bits(u16::try_from(bits).ok()?).to_f32()),
+            0xfa => Some(f32::from_bits(u32::try_from(bits).ok()?)),
+            _ => None,
+        }
+    }
+}
+
+impl Decoder<'_> {
+    /// The head of the next item, which is permitted here.
+    #[inline(always)]
+    pub(super) fn head(&self) -> Result<Head> {
+        // Nearly all are one byte long, and there is nothing to check: neither tags nor what ends in another way.
+        if let Some(&first) = self.input.get(self.at)
+            && let Some(&kind) = SHORT.get(usize::from(first >> 5))
+            && first & 0x1f < 24
+            && self.depth < self.max_depth
+        {
+            return Ok(Head {
+                kind,
+                first,
+                argument: Some(u64::from(first & 0x1f)),
+                start: self.at,
+                end: self.at + 1,
+            });
+        }
+        self.any_head()
+    }
+
+    fn any_head(&self) -> Result<Head> {
+        if self.depth > self.max_depth && self.at < self.input.len() {
             return Err(self.too_deep());
         }
-        let Some(kind) = Kind::of(first) else {
-            return Err(self.syntax(&format!("the reserved code {first:#04x}")));
+        let Some(head) = Head::read(self.input, self.at) else {
+            return Err(self.no_head());
         };
-        let is_level = matches!(kind, Kind::Array | Kind::Map | Kind::Tag);
-        if self.lenient && is_level && self.depth == self.max_depth {
+        if self.lenient
+            && self.depth == self.max_depth
+            && matches!(head.kind, Kind::Array | Kind::Map | Kind::Tag)
+        {
             return Err(self.too_deep());
         }
         if self.deterministic {
-            self.check_head(first, kind)?;
+            self.check_form(&head)?;
         }
-        self.check_len(first, kind)?;
-        Ok(kind)
+        if head.first & 0x1f > 23 {
+            self.check_room(&head)?;
+        }
+        Ok(head)
     }
 
+    #[cold]
+    fn no_head(&self) -> Error {
+        match self.input.get(self.at) {
+            Some(first) => self.syntax(&format!("the reserved code {first:#04x}")),
+            None => self.syntax("the bytes end where an item should begin"),
+        }
+    }
+
+    #[cold]
     fn too_deep(&self) -> Error {
         let message = format!("nested deeper than {}", self.max_depth);
         Error::malformed(self.rules.depth, message).at(self.pos()..self.pos() + 1)
     }
 
     /// A declared length needs as many bytes: a byte for each item, and two for each entry of a map.
-    fn check_len(&self, first: u8, kind: Kind) -> Result<()> {
-        let (len, size) = match (kind, first & 0x1f) {
-            (Kind::Array | Kind::Bytes | Kind::Map | Kind::Text, info @ 24..=27) => {
-                let len = 1usize << (info - 24);
-                (self.argument(len), 1 + len as u64)
-            }
+    fn check_room(&self, head: &Head) -> Result<()> {
+        let size = match head.kind {
+            Kind::Array | Kind::Bytes | Kind::Text => 1,
+            Kind::Map => 2,
             _ => return Ok(()),
         };
-        let left = (self.inner.input().len() - self.inner.position()) as u64;
-        let room = left.saturating_sub(size) / if kind == Kind::Map { 2 } else { 1 };
-        match len {
+        let room = self.input.len().saturating_sub(head.end) as u64 / size;
+        match head.argument {
             Some(len) if len > room => {
-                let message = format!("{} of length {len}, there is room for {room}", kind.name());
-                Err(self.syntax(&message))
+                let kind = head.kind.name();
+                Err(self.syntax(&format!("{kind} of length {len}, there is room for {room}")))
             }
             _ => Ok(()),
         }
     }
 
-    fn check_head(&self, first: u8, kind: Kind) -> Result<()> {
-        match kind {
-            Kind::Tag | Kind::Simple => {
-                return Err(self.syntax(&format!("{} is not permitted", kind.name())));
+    /// Makes sure that a head is of the deterministic encoding.
+    fn check_form(&self, head: &Head) -> Result<()> {
+        let form = |message: &str| {
+            let at = self.pos()..self.pos() + 1;
+            Err(Error::malformed(self.rules.form, message).at(at))
+        };
+        if let Kind::Tag | Kind::Simple = head.kind {
+            return Err(self.syntax(&format!("{} is not permitted", head.kind.name())));
+        }
+        let info = head.first & 0x1f;
+        if info == 31 && head.kind != Kind::Break {
+            return Err(self.syntax("an indefinite length is not permitted"));
+        }
+        // Reading it finds that it is cut.
+        let Some(argument) = head.argument else {
+            return Ok(());
+        };
+        if head.kind == Kind::Float {
+            let narrow = head.narrow_float(argument);
+            let value = narrow.map_or_else(|| f64::from_bits(argument), f64::from);
+            if value.is_nan() && (head.first, argument) != (0xf9, 0x7e00) {
+                return form("a NaN other than f9 7e 00");
             }
-            Kind::Float => return self.check_float(first),
-            _ => {}
-        }
-        // RFC 8949, 3: the lower five bits say how many bytes of the argument follow.
-        let shortest = match first & 0x1f {
-            24 => self.argument(1).is_none_or(|n| n >= 24),
-            25 => self.argument(2).is_none_or(|n| n > 0xff),
-            26 => self.argument(4).is_none_or(|n| n > 0xffff),
-            27 => self.argument(8).is_none_or(|n| n > 0xffff_ffff),
-            31 if kind != Kind::Break => {
-                return Err(self.syntax("an indefinite length is not permitted"));
+            if head.end - head.start > 1 + encode::float_len(value) {
+                return form("a floating-point number that is not in its shortest form");
             }
-            _ => true,
-        };
-        if shortest {
-            Ok(())
-        } else {
-            Err(self.form("a number or length that is not in its shortest form"))
+            return Ok(());
         }
-    }
-
-    fn check_float(&self, first: u8) -> Result<()> {
-        let len = 1 << (first - 0xf8);
-        let Some(bits) = self.argument(len) else {
-            return Ok(()); // reading it finds that it is cut
+        let least = match info {
+            24 => 24,
+            25 => 1 << 8,
+            26 => 1 << 16,
+            27 => 1 << 32,
+            _ => 0,
         };
-        let value = match first {
-            0xf9 => f64::from(half::f16::from_bits(u16::try_from(bits).unwrap_or(0))),
-            0xfa => f64::from(f32::from_bits(u32::try_from(bits).unwrap_or(0))),
-            _ => f64::from_bits(bits),
-        };
-        if value.is_nan() && (first, bits) != (0xf9, 0x7e00) {
-            return Err(self.form("a NaN other than f9 7e 00"));
-        }
-        if len > encode::float_len(value) {
-            return Err(self.form("a floating-point number that is not in its shortest form"));
+        if argument < least {
+            return form("a number or length that is not in its shortest form");
         }
         Ok(())
-    }
-
-    /// The `len` bytes behind the first one of the next item, as a number.
-    pub(super) fn argument(&self, len: usize) -> Option<u64> {
-        let from = self.inner.position() + 1;
-        let bytes = self.inner.input().get(from..from + len)?;
-        Some(bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)))
-    }
-
-    fn form(&self, message: &str) -> Error {
-        Error::malformed(self.rules.form, message).at(self.pos()..self.pos() + 1)
     }
 }

@@ -1,14 +1,11 @@
-//! CBOR (RFC 8949) over `minicbor`: with the places of errors, limits, and two sets of rules.
+//! CBOR (RFC 8949) with the places of errors, limits, and three sets of rules.
 //!
 //! Any well-formed encoding is read unless [`Decoder::deterministic`] asks for the core deterministic encoding of section
 //! 4.2.1, without tags. Nothing is allocated because an item says how long it is: items are read until the bytes end.
 
 mod encode;
-mod entries;
-mod fields;
 mod head;
-mod lenient;
-mod short;
+mod keys;
 mod value;
 
 use alloc::borrow::Cow;
@@ -17,8 +14,7 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 pub(crate) use encode::{Encoder, key_order};
-pub(crate) use fields::Key;
-use head::Kind;
+use head::{CUT, Head, Kind, NOT_UTF8};
 
 /// The rules of a format under which its CBOR is refused.
 pub(crate) struct Rules {
@@ -35,13 +31,13 @@ pub(crate) struct Rules {
 }
 
 const BREAK: u8 = 0xff;
-/// The upper three bits of a tag's first byte.
-const TAG: u8 = 6;
-const STRAY_BREAK: &str = "a break where an item should be";
+const NO_FIELDS: &[&str] = &[];
 
 /// Reads items one after the other.
 pub(crate) struct Decoder<'b> {
-    inner: minicbor::Decoder<'b>,
+    input: &'b [u8],
+    /// How much of the input has been read.
+    at: usize,
     /// Where the bytes begin in their file.
     base: u64,
     rules: &'static Rules,
@@ -50,26 +46,34 @@ pub(crate) struct Decoder<'b> {
     max_depth: usize,
     depth: usize,
     /// Where the entry begins that [`fields`](Self::fields) gave out last.
-    #[cfg(feature = "burnpack")]
-    entry_at: u64,
+    entry_at: usize,
     /// Where the keys are of the maps that are being read, innermost last.
     keys: Vec<usize>,
 }
 
+/// The key of an entry.
+pub(crate) enum Key<'b> {
+    /// The field at this place of the list.
+    Field(usize),
+    /// None of them.
+    Other(Cow<'b, str>),
+    /// No text.
+    NotText,
+}
+
 impl<'b> Decoder<'b> {
     /// A decoder of any well-formed CBOR whose bytes begin at `base` of their file.
-    pub(crate) fn new(bytes: &'b [u8], base: u64, rules: &'static Rules, max_depth: usize) -> Self {
-        let inner = minicbor::Decoder::new(bytes);
+    pub(crate) fn new(input: &'b [u8], base: u64, rules: &'static Rules, max_depth: usize) -> Self {
         Self {
-            inner,
+            input,
+            at: 0,
             base,
             rules,
             deterministic: false,
             lenient: false,
             max_depth,
             depth: 0,
-            #[cfg(feature = "burnpack")]
-            entry_at: base,
+            entry_at: 0,
             keys: Vec::new(),
         }
     }
@@ -90,12 +94,12 @@ impl<'b> Decoder<'b> {
 
     /// Where the next item begins in the file.
     pub(crate) fn pos(&self) -> u64 {
-        self.base + self.inner.position() as u64
+        self.base + self.at as u64
     }
 
     /// Makes sure that nothing is left.
     pub(crate) fn finish(self) -> Result<()> {
-        let left = self.inner.input().len() - self.inner.position();
+        let left = self.input.len() - self.at;
         if left > 0 {
             let at = self.pos();
             let message = format!("{left} bytes follow the one item that should be here");
@@ -106,57 +110,54 @@ impl<'b> Decoder<'b> {
 
     /// How many items the next array or map says that it has, as far as there is room for items of `size` bytes.
     pub(crate) fn room(&self, size: usize) -> usize {
-        let declared = match self.peek().map(|first| first & 0x1f) {
-            Some(few @ 0..=23) => u64::from(few),
-            Some(info @ 24..=27) => self.argument(1 << (info - 24)).unwrap_or(0),
-            _ => u64::MAX,
+        let declared = match Head::read(self.input, self.at) {
+            Some(head) if head.end > self.input.len() => 0,
+            head => head.and_then(|head| head.argument).unwrap_or(u64::MAX),
         };
-        let left = self.inner.input().len() - self.inner.position();
-        usize::try_from(declared)
-            .unwrap_or(usize::MAX)
-            .min(left / size)
+        let room = (self.input.len() - self.at) / size;
+        usize::try_from(declared).unwrap_or(usize::MAX).min(room)
     }
 
     /// Text.
     pub(crate) fn text(&mut self, field: &str) -> Result<Cow<'b, str>> {
-        if let Some(text) = self.short_text() {
-            return Ok(Cow::Borrowed(text));
+        let head = self.expect(Kind::Text, field)?;
+        self.text_item(&head)
+    }
+
+    /// The next item, if it is text.
+    pub(crate) fn take_text(&mut self) -> Result<Option<Cow<'b, str>>> {
+        self.pass_tags()?;
+        let head = self.head()?;
+        if head.kind != Kind::Text {
+            return Ok(None);
         }
-        self.expect(Kind::Text, field)?;
-        self.text_item()
+        self.text_item(&head).map(Some)
+    }
+
+    /// Passes over null, if that is the next item, and says whether it was.
+    pub(crate) fn take_null(&mut self) -> Result<bool> {
+        self.pass_tags()?;
+        if self.peek() != Some(Kind::Null) {
+            return Ok(false);
+        }
+        let head = self.head()?;
+        self.argument(&head).map(|_| true)
     }
 
     /// An unsigned number.
     pub(crate) fn unsigned(&mut self, field: &str) -> Result<u64> {
-        if let Some(number) = self.short_argument(0x00) {
-            return Ok(number.into());
-        }
-        if let Some(number) = self.long_unsigned() {
-            return Ok(number);
-        }
-        self.expect(Kind::Unsigned, field)?;
-        self.run(|inner| inner.u64())
+        let head = self.expect(Kind::Unsigned, field)?;
+        self.argument(&head)
     }
 
     /// An array, each of whose items `item` must read.
     pub(crate) fn array(
         &mut self,
         field: &str,
-        mut item: impl FnMut(&mut Self) -> Result<()>,
+        item: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        let mut left = match self.short_argument(0x80) {
-            Some(len) => Some(len.into()),
-            None => {
-                self.expect(Kind::Array, field)?;
-                self.run(|inner| inner.array())?
-            }
-        };
-        self.depth += 1;
-        while self.more(&mut left) {
-            item(self)?;
-        }
-        self.depth -= 1;
-        Ok(())
+        let head = self.expect(Kind::Array, field)?;
+        self.items(&head, item)
     }
 
     /// A map with text keys only, each of whose values `entry` must read.
@@ -165,56 +166,153 @@ impl<'b> Decoder<'b> {
         field: &str,
         mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
     ) -> Result<()> {
-        let len = self.map_len(field)?;
-        self.entries(len, &mut |cbor, at, key| match key {
-            Some(key) => entry(cbor, key),
-            None => Err(cbor.not_text(field, at)),
+        let head = self.expect(Kind::Map, field)?;
+        self.entries(&head, NO_FIELDS, |cbor, key, at| match key {
+            Key::Other(key) => entry(cbor, key),
+            _ => Err(cbor.not_text(field, at)),
         })
     }
 
-    /// A map whose entries with other keys than text mean nothing.
-    pub(crate) fn open_map(
+    /// A map of fields that are known beforehand, each of whose values `entry` must read. There are at most 64 of them, and
+    /// keys that come in their order are found without being decoded.
+    ///
+    /// No key is there twice; in lenient CBOR that is so for the fields only. Keys that are not text are given out in
+    /// lenient and in deterministic CBOR, and refused elsewhere.
+    pub(crate) fn fields(
         &mut self,
-        field: &str,
-        mut entry: impl FnMut(&mut Self, Cow<'b, str>) -> Result<()>,
+        what: &str,
+        fields: &[impl AsRef<str>],
+        mut entry: impl FnMut(&mut Self, Key<'b>) -> Result<()>,
     ) -> Result<()> {
-        let len = self.map_len(field)?;
-        self.entries(len, &mut |cbor, _, key| match key {
-            Some(key) => entry(cbor, key),
-            None => cbor.skip(),
+        let head = self.expect(Kind::Map, what)?;
+        self.entries(&head, fields, |cbor, key, at| match key {
+            Key::NotText if !cbor.lenient && !cbor.deterministic => Err(cbor.not_text(what, at)),
+            key => entry(cbor, key),
         })
     }
 
     /// Any item, checked and passed over.
     pub(crate) fn skip(&mut self) -> Result<()> {
-        match self.head()? {
-            Kind::Array => self.array("", Self::skip),
-            Kind::Map if self.lenient => self.skip_entries(),
-            Kind::Map => {
-                let len = self.map_len("")?;
-                self.entries(len, &mut |cbor, _, _| cbor.skip())
-            }
+        let head = self.head()?;
+        match head.kind {
+            Kind::Array => self.items(&head, Self::skip),
+            // The keys are items as any other.
+            Kind::Map if self.lenient => self.items(&head, |cbor| {
+                cbor.skip()?;
+                cbor.skip()
+            }),
+            Kind::Map => self.entries(&head, NO_FIELDS, |cbor, _, _| cbor.skip()),
             Kind::Tag if self.lenient => {
-                self.run(|inner| inner.tag())?;
+                self.argument(&head)?;
                 self.depth += 1;
                 self.skip()?;
                 self.depth -= 1;
                 Ok(())
             }
-            _ => self.value().map(drop),
+            Kind::Text => self.text_item(&head).map(drop),
+            _ => self.scalar(&head).map(drop),
         }
     }
 
-    /// The entries of a map that is known to begin here, whatever their keys are.
-    fn skip_entries(&mut self) -> Result<()> {
-        let mut left = self.run(|inner| inner.map())?;
+    /// Refuses the next item, which is no text, unless it is a map.
+    #[cfg(feature = "burnpack")]
+    pub(crate) fn text_or_map(&mut self, field: &str) -> Result<()> {
+        self.pass_tags()?;
+        match self.head()?.kind {
+            // Whoever reads the map refuses a break.
+            Kind::Map | Kind::Break => Ok(()),
+            found => {
+                let message = format!("{field} is {}, text or a map is expected", found.name());
+                let at = self.pos()..self.pos() + 1;
+                Err(Error::malformed(self.rules.schema, message).at(at))
+            }
+        }
+    }
+
+    /// Passes over the value of the entry that [`fields`](Self::fields) gave out last; where the entry begins, and its
+    /// bytes from the key on.
+    pub(crate) fn skip_entry(&mut self) -> Result<(u64, &'b [u8])> {
+        let from = self.entry_at;
+        self.skip()?;
+        Ok((self.base + from as u64, self.since(from)))
+    }
+
+    /// The items of an array.
+    fn items(&mut self, head: &Head, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        self.argument(head)?;
+        let mut left = head.argument;
         self.depth += 1;
         while self.more(&mut left) {
-            self.skip()?;
-            self.skip()?;
+            item(self)?;
         }
         self.depth -= 1;
         Ok(())
+    }
+
+    /// The entries of a map: their keys, and the places of those.
+    fn entries(
+        &mut self,
+        head: &Head,
+        fields: &[impl AsRef<str>],
+        mut entry: impl FnMut(&mut Self, Key<'b>, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut known = self.known_keys();
+        let mut previous = None;
+        let (mut seen, mut next) = (0u64, 0);
+        self.items(head, |cbor| {
+            let entry_at = cbor.at;
+            let (key, from) = match fields.get(next) {
+                Some(field) if cbor.take_key(field.as_ref()) => (Key::Field(next), entry_at),
+                _ => cbor.key(fields)?,
+            };
+            match &key {
+                _ if cbor.deterministic => cbor.check_order(&mut previous, from)?,
+                Key::Field(place) if seen & 1 << place != 0 => {
+                    let field = fields.get(*place).map_or("", AsRef::as_ref);
+                    return Err(cbor.duplicate(field, cbor.base + entry_at as u64));
+                }
+                Key::Other(key) if fields.is_empty() || !cbor.lenient => {
+                    cbor.check_new(key, from, &mut known)?;
+                }
+                _ => {}
+            }
+            if let Key::Field(place) = key {
+                seen |= 1 << place;
+                next = place + 1;
+            }
+            cbor.entry_at = entry_at;
+            entry(cbor, key, cbor.base + from as u64)
+        })?;
+        self.forget_keys(&known);
+        Ok(())
+    }
+
+    /// Passes over a short text in its shortest form, if that is the next item.
+    fn take_key(&mut self, key: &str) -> bool {
+        let Some([first, rest @ ..]) = self.input.get(self.at..) else {
+            return false;
+        };
+        let is_it = key.len() < 24
+            && usize::from(first ^ 0x60) == key.len()
+            && rest.starts_with(key.as_bytes());
+        if is_it {
+            self.at += 1 + key.len();
+        }
+        is_it
+    }
+
+    /// The next key, whatever it is, and where it begins.
+    fn key(&mut self, fields: &[impl AsRef<str>]) -> Result<(Key<'b>, usize)> {
+        self.pass_tags()?;
+        let from = self.at;
+        let head = self.head()?;
+        if head.kind != Kind::Text {
+            self.skip()?;
+            return Ok((Key::NotText, from));
+        }
+        let key = self.text_item(&head)?;
+        let place = fields.iter().position(|field| field.as_ref() == key);
+        Ok((place.map_or(Key::Other(key), Key::Field), from))
     }
 
     /// Whether a container has another item; passes over the break that ends one of indefinite length.
@@ -225,63 +323,123 @@ impl<'b> Decoder<'b> {
                 *n -= 1;
                 true
             }
-            None if self.peek() == Some(BREAK) => {
-                self.inner.set_position(self.inner.position() + 1);
+            None if self.input.get(self.at) == Some(&BREAK) => {
+                self.at += 1;
                 false
             }
             None => true,
         }
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.inner.input().get(self.inner.position()).copied()
+    /// The kind of the next item, whether it is permitted or not.
+    fn peek(&self) -> Option<Kind> {
+        self.input.get(self.at).copied().and_then(Kind::of)
+    }
+
+    /// What was read since a place.
+    fn since(&self, from: usize) -> &'b [u8] {
+        self.input.get(from..self.at).unwrap_or_default()
     }
 
     /// Passes over tags where they mean nothing. They count as levels, so that there are not too many of them.
+    #[inline]
     fn pass_tags(&mut self) -> Result<()> {
+        const TAG: u8 = 6;
+        let is_tag = |cbor: &Self| {
+            cbor.input
+                .get(cbor.at)
+                .is_some_and(|first| first >> 5 == TAG)
+        };
+        if !self.lenient || !is_tag(self) {
+            return Ok(());
+        }
         let depth = self.depth;
-        while self.lenient && self.peek().is_some_and(|first| first >> 5 == TAG) {
-            self.head()?;
-            self.run(|inner| inner.tag())?;
+        while is_tag(self) {
+            let head = self.head()?;
+            self.argument(&head)?;
             self.depth += 1;
         }
         self.depth = depth;
         Ok(())
     }
 
-    fn expect(&mut self, kind: Kind, field: &str) -> Result<()> {
+    /// The head of an item that must be of a kind.
+    #[inline]
+    fn expect(&mut self, kind: Kind, field: &str) -> Result<Head> {
         self.pass_tags()?;
-        let found = self.head()?;
+        let head = self.head()?;
+        if head.kind == kind {
+            Ok(head)
+        } else {
+            Err(self.other_kind(head.kind, kind, field))
+        }
+    }
+
+    #[cold]
+    fn other_kind(&self, found: Kind, expected: Kind, field: &str) -> Error {
         if found == Kind::Break {
-            return Err(self.syntax(STRAY_BREAK));
+            return self.stray_break();
         }
-        if found != kind {
-            let message = format!("{field} is {}, {} is expected", found.name(), kind.name());
-            return Err(Error::malformed(self.rules.schema, message).at(self.pos()..self.pos() + 1));
-        }
-        Ok(())
+        let (found, expected) = (found.name(), expected.name());
+        let message = format!("{field} is {found}, {expected} is expected");
+        Error::malformed(self.rules.schema, message).at(self.pos()..self.pos() + 1)
     }
 
-    /// Lets `minicbor` read, and puts its errors into our words and places.
-    fn run<T>(
-        &mut self,
-        read: impl FnOnce(&mut minicbor::Decoder<'b>) -> Result<T, minicbor::decode::Error>,
-    ) -> Result<T> {
-        let from = self.pos();
-        read(&mut self.inner).map_err(|cause| {
-            let end = self.base + self.inner.input().len() as u64;
-            let message = match cause.is_end_of_input() {
-                true => format!("the item here goes on behind the end, byte {end}"),
-                false => format!("{cause}"),
-            };
-            Error::malformed(self.rules.syntax, message)
-                .at(from..end)
-                .because(cause)
-        })
+    /// Passes over a head: its argument, or 0 where that is an indefinite length.
+    #[inline]
+    fn argument(&mut self, head: &Head) -> Result<u64> {
+        if head.end > self.input.len() {
+            return Err(self.malformed(CUT));
+        }
+        self.at = head.end;
+        Ok(head.argument.unwrap_or(0))
     }
 
+    #[inline]
+    fn text_item(&mut self, head: &Head) -> Result<Cow<'b, str>> {
+        // Nearly all say how long they are.
+        if let Some((bytes, end)) = head.bytes(self.input)
+            && let Ok(text) = core::str::from_utf8(bytes)
+        {
+            self.at = end;
+            return Ok(Cow::Borrowed(text));
+        }
+        self.other_text(head)
+    }
+
+    /// A text in chunks, or one that is wrong.
+    #[cold]
+    fn other_text(&mut self, head: &Head) -> Result<Cow<'b, str>> {
+        let (bytes, end) = (head.string(self.input)).map_err(|why| self.malformed(why))?;
+        let text = match bytes {
+            Cow::Borrowed(bytes) => core::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
+            Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
+        };
+        let text = text.ok_or_else(|| self.malformed(NOT_UTF8))?;
+        self.at = end;
+        Ok(text)
+    }
+
+    /// The error for an item that begins here and cannot be read: nobody knows where it ends.
+    #[cold]
+    fn malformed(&self, message: &str) -> Error {
+        let end = self.base + self.input.len() as u64;
+        Error::malformed(self.rules.syntax, message).at(self.pos()..end)
+    }
+
+    #[cold]
     fn syntax(&self, message: &str) -> Error {
         Error::malformed(self.rules.syntax, message).at(self.pos()..self.pos() + 1)
+    }
+
+    fn stray_break(&self) -> Error {
+        self.syntax("a break where an item should be")
+    }
+
+    /// The error for a key at `at`, which has been read, that is no text.
+    fn not_text(&self, what: &str, at: u64) -> Error {
+        let message = format!("{what} has a key that is not text");
+        Error::malformed(self.rules.schema, message).at(at..self.pos())
     }
 }
 

@@ -45,7 +45,7 @@ fn written(value: &Value) -> Vec<u8> {
 }
 
 fn refused(text: &str) -> String {
-    read_strictly(text).unwrap_err().rule()
+    read_strictly(text).unwrap_err().rule().to_owned()
 }
 
 #[test]

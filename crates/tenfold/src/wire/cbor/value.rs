@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::head::Kind;
-use super::{Decoder, STRAY_BREAK};
+use super::head::{Head, Kind};
+use super::{Decoder, Key, NO_FIELDS};
 use crate::error::{Error, Result};
 use crate::model::{Encoding, Metadata, Packer, Value};
 use crate::prelude::*;
@@ -12,14 +12,13 @@ impl Decoder<'_> {
     /// Any item as a value. What has no form there is kept as it is encoded.
     pub(crate) fn value(&mut self) -> Result<Value> {
         self.pass_tags()?;
-        match self.head()? {
-            Kind::Array | Kind::Map => {
-                let mut packer = Packer::new();
-                self.pack(&mut packer)?;
-                Ok(packer.finish())
-            }
-            kind => self.scalar(kind),
+        let head = self.head()?;
+        if !matches!(head.kind, Kind::Array | Kind::Map) {
+            return self.scalar(&head);
         }
+        let mut packer = Packer::new();
+        self.pack(&mut packer)?;
+        Ok(packer.finish())
     }
 
     /// A map with text keys only as metadata, each of whose keys, which are behind their places, `check` may refuse.
@@ -40,76 +39,87 @@ impl Decoder<'_> {
     /// Any item, put behind what is packed already.
     pub(crate) fn pack(&mut self, packer: &mut Packer) -> Result<()> {
         self.pass_tags()?;
-        let from = self.inner.position();
-        match self.head()? {
+        let head = self.head()?;
+        match head.kind {
             Kind::Array => {
                 packer.open_list();
-                self.array("", |cbor| cbor.pack(packer))?;
+                self.items(&head, |cbor| cbor.pack(packer))?;
                 packer.close();
             }
             Kind::Map => {
                 packer.open_map();
-                match self.pack_entries(packer)? {
-                    true => packer.close(),
-                    false => {
-                        packer.abandon();
-                        packer.value(&self.encoded(from));
-                    }
+                if self.pack_entries(&head, packer)? {
+                    packer.close()
+                } else {
+                    packer.abandon();
+                    packer.value(&self.encoded(&head));
                 }
             }
-            Kind::Text => packer.str(&self.text_item()?),
-            kind => packer.value(&self.scalar(kind)?),
+            Kind::Text => packer.str(&self.text_item(&head)?),
+            _ => packer.value(&self.scalar(&head)?),
         }
         Ok(())
     }
 
     /// The entries of a map, as far as their keys are text: whether they all are.
-    fn pack_entries(&mut self, packer: &mut Packer) -> Result<bool> {
+    fn pack_entries(&mut self, head: &Head, packer: &mut Packer) -> Result<bool> {
         let mut all_text = true;
-        let len = self.map_len("")?;
-        self.entries(len, &mut |cbor, _, key| {
-            all_text &= key.is_some();
-            match key {
-                Some(key) if all_text => {
-                    packer.key(&key);
-                    cbor.pack(packer)
-                }
-                _ => cbor.skip(),
+        self.entries(head, NO_FIELDS, |cbor, key, _| match key {
+            Key::Other(key) if all_text => {
+                packer.key(&key);
+                cbor.pack(packer)
+            }
+            key => {
+                all_text &= !matches!(key, Key::NotText);
+                cbor.skip()
             }
         })?;
         Ok(all_text)
     }
 
-    /// An item that is neither an array nor a map, and whose head has been found to be permitted.
-    fn scalar(&mut self, kind: Kind) -> Result<Value> {
-        let from = self.inner.position();
-        Ok(match kind {
-            Kind::Unsigned => Value::U64(self.run(|inner| inner.u64())?),
-            Kind::Negative => integer(self.run(|inner| inner.int())?.into()),
-            Kind::Bytes => Value::Bytes(self.bytes_item()?),
-            Kind::Text => Value::Str(self.text_item()?.into_owned()),
-            Kind::Tag => self.tagged(from)?,
-            Kind::Bool => Value::Bool(self.run(|inner| inner.bool())?),
+    /// An item that is neither an array nor a map.
+    pub(super) fn scalar(&mut self, head: &Head) -> Result<Value> {
+        Ok(match head.kind {
+            Kind::Bytes => Value::Bytes(self.bytes_item(head)?),
+            Kind::Text => Value::Str(self.text_item(head)?.into_owned()),
+            Kind::Tag => self.tagged(head)?,
+            Kind::Unsigned => Value::U64(self.argument(head)?),
+            Kind::Negative => integer(-1 - i128::from(self.argument(head)?)),
+            Kind::Bool => Value::Bool(self.argument(head)? == 21),
             Kind::Null => {
-                self.run(|inner| inner.null())?;
+                self.argument(head)?;
                 Value::Null
             }
-            Kind::Float => self.float()?,
-            Kind::Simple => {
-                self.simple()?;
-                self.encoded(from)
+            Kind::Float => {
+                let bits = self.argument(head)?;
+                let narrow = head.narrow_float(bits);
+                narrow.map_or_else(|| Value::F64(f64::from_bits(bits)), Value::F32)
             }
-            Kind::Break | Kind::Array | Kind::Map => return Err(self.syntax(STRAY_BREAK)),
+            Kind::Simple => {
+                let (at, number) = (self.pos(), self.argument(head)?);
+                if head.first == 0xf8 && number < 32 {
+                    let message = format!("simple value {number} in two bytes");
+                    return Err(Error::malformed(self.rules.syntax, message).at(at..at + 2));
+                }
+                self.encoded(head)
+            }
+            Kind::Break | Kind::Array | Kind::Map => return Err(self.stray_break()),
         })
     }
 
-    fn tagged(&mut self, from: usize) -> Result<Value> {
-        let tag = self.run(|inner| inner.tag())?.as_u64();
+    fn bytes_item(&mut self, head: &Head) -> Result<Bytes> {
+        let (bytes, end) = (head.string(self.input)).map_err(|why| self.malformed(why))?;
+        self.at = end;
+        Ok(Bytes::from(bytes.into_owned()))
+    }
+
+    fn tagged(&mut self, head: &Head) -> Result<Value> {
+        let tag = self.argument(head)?;
         self.depth += 1;
-        let number = match (self.peek().and_then(Kind::of), tag) {
+        let number = match (self.peek(), tag) {
             (Some(Kind::Bytes), 2 | 3) => {
-                self.head()?;
-                bignum(&self.bytes_item()?, tag == 3)
+                let bytes = self.head()?;
+                bignum(&self.bytes_item(&bytes)?, tag == 3)
             }
             _ => {
                 self.skip()?;
@@ -117,41 +127,14 @@ impl Decoder<'_> {
             }
         };
         self.depth -= 1;
-        Ok(number.unwrap_or_else(|| self.encoded(from)))
+        Ok(number.unwrap_or_else(|| self.encoded(head)))
     }
 
-    fn float(&mut self) -> Result<Value> {
-        Ok(match self.peek() {
-            Some(0xf9) => Value::F32(self.run(|inner| inner.f16())?),
-            Some(0xfa) => Value::F32(self.run(|inner| inner.f32())?),
-            _ => Value::F64(self.run(|inner| inner.f64())?),
-        })
-    }
-
-    fn simple(&mut self) -> Result<()> {
-        if self.peek() == Some(0xf7) {
-            return self.run(|inner| inner.undefined());
-        }
-        let long = self.peek() == Some(0xf8);
-        let at = self.pos();
-        let value = self.run(|inner| inner.simple())?;
-        if long && value < 32 {
-            let message = format!("simple value {value} in two bytes");
-            return Err(Error::malformed(self.rules.syntax, message).at(at..at + 2));
-        }
-        Ok(())
-    }
-
-    /// The bytes of the item that began at `from`.
-    fn encoded(&self, from: usize) -> Value {
-        let bytes = self
-            .inner
-            .input()
-            .get(from..self.inner.position())
-            .unwrap_or_default();
+    /// The item with this head, which has been read, as it is.
+    fn encoded(&self, head: &Head) -> Value {
         Value::Encoded {
             encoding: Encoding::Cbor,
-            bytes: Bytes::copy_from_slice(bytes),
+            bytes: Bytes::copy_from_slice(self.since(head.start)),
         }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn encode_str(text: &str, out: &mut String) {
 }
 
 /// Writes text as it stands between quotes.
-pub(crate) fn escape(text: &str, out: &mut String) {
+fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

@@ -9,7 +9,7 @@ mod value;
 
 use alloc::borrow::Cow;
 
-pub(crate) use encode::{encode, encode_str, escape};
+pub(crate) use encode::{encode, encode_str};
 #[cfg(feature = "mag")]
 pub(crate) use value::Repeated;
 
@@ -110,9 +110,10 @@ impl<'a> Json<'a> {
             not_finite: true,
             rules,
         };
-        match text.starts_with('\u{feff}') {
-            true => Err(json.wrong("begins with a byte order mark, which JSON does not have")),
-            false => Ok(json),
+        if text.starts_with('\u{feff}') {
+            Err(json.wrong("begins with a byte order mark, which JSON does not have"))
+        } else {
+            Ok(json)
         }
     }
 
@@ -253,9 +254,10 @@ impl<'a> Json<'a> {
                     return Ok(());
                 }
                 let object = self.open.last().is_some_and(|open| open.object);
-                if match object {
-                    true => self.key()?.is_some(),
-                    false => self.item()?,
+                if if object {
+                    self.key()?.is_some()
+                } else {
+                    self.item()?
                 } {
                     break;
                 }
@@ -279,7 +281,7 @@ impl<'a> Json<'a> {
             let at = self.place(self.pos);
             let error = Error::limit(self.rules.depth, message).at(at..at + 1);
             return Err(match self.limit {
-                Some(limit) => error.raised_by(limit),
+                Some(limit) => error.raised_by(limit, None),
                 None => error,
             });
         }
@@ -313,9 +315,10 @@ impl<'a> Json<'a> {
         }
         self.pos += 1;
         self.space();
-        match self.peek() == Some(close) {
-            true => Err(self.unexpected("another entry behind the comma")),
-            false => Ok(true),
+        if self.peek() == Some(close) {
+            Err(self.unexpected("another entry behind the comma"))
+        } else {
+            Ok(true)
         }
     }
 

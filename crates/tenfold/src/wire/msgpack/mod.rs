@@ -52,13 +52,18 @@ impl<'a> Decoder<'a> {
 
     /// A number of 32 bits in its full form.
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32> {
-        self.expect(UINT_32, field)?;
+        self.u32_or(field, "")
+    }
+
+    /// The same; what is said of another object goes on with `remark`.
+    pub(crate) fn u32_or(&mut self, field: &'static str, remark: &str) -> Result<u32> {
+        self.expect(UINT_32, field, remark)?;
         self.r.array(field).map(u32::from_be_bytes)
     }
 
     /// A floating-point number of 32 bits, with the bits that it has.
     pub(crate) fn f32(&mut self, field: &'static str) -> Result<f32> {
-        self.expect(FLOAT_32, field)?;
+        self.expect(FLOAT_32, field, "")?;
         self.r.array(field).map(f32::from_be_bytes)
     }
 
@@ -95,17 +100,19 @@ impl<'a> Decoder<'a> {
         if u64::from(len) > limit && u64::from(len) <= self.remaining() {
             let message = format!("{field} has {len} bytes, the limit for headers leaves {limit}");
             let error = Error::limit("limit", message).at(at..self.pos());
-            return Err(error.raised_by("header_bytes"));
+            return Err(error.raised_by("header_bytes", None));
         }
         self.r.text(len.into(), self.rules.utf8, field)
     }
 
-    fn expect(&mut self, marker: u8, field: &'static str) -> Result<()> {
+    fn expect(&mut self, marker: u8, field: &'static str, remark: &str) -> Result<()> {
         let at = self.pos();
         let found = self.r.u8(field)?;
-        match found == marker {
-            true => Ok(()),
-            false => Err(self.unexpected(found, name(marker), at, field)),
+        if found == marker {
+            Ok(())
+        } else {
+            let error = self.unexpected(found, name(marker), at, field);
+            Err(error.adding(remark))
         }
     }
 

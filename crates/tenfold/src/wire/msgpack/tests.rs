@@ -139,7 +139,12 @@ fn binary_data_is_located_and_not_loaded() {
 
 #[test]
 fn text_is_held_against_the_file_the_limit_and_utf8() {
-    let rule = |bytes: &[u8]| decode(bytes, |d| d.text(4, "name")).unwrap_err().rule();
+    let rule = |bytes: &[u8]| {
+        decode(bytes, |d| d.text(4, "name"))
+            .unwrap_err()
+            .rule()
+            .to_owned()
+    };
     assert_eq!(
         rule(&[0xdb, 0xff, 0xff, 0xff, 0xff, b'x']),
         "test.truncated"

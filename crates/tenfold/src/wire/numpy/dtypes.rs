@@ -1,31 +1,11 @@
 //! The type descriptions of NumPy.
 
-use crate::model::DType;
+use crate::model::{DType, NUMPY_CODES};
 use crate::prelude::*;
-
-/// Kind, bytes, type: the descriptions that are numbers. `V2` and `f1` are what ml_dtypes makes of its types.
-const TYPES: &[(char, u32, DType)] = &[
-    ('b', 1, DType::BOOL),
-    ('i', 1, DType::I8),
-    ('i', 2, DType::I16),
-    ('i', 4, DType::I32),
-    ('i', 8, DType::I64),
-    ('u', 1, DType::U8),
-    ('u', 2, DType::U16),
-    ('u', 4, DType::U32),
-    ('u', 8, DType::U64),
-    ('f', 1, DType::F8_E5M2),
-    ('f', 2, DType::F16),
-    ('f', 4, DType::F32),
-    ('f', 8, DType::F64),
-    ('c', 8, DType::C64),
-    ('c', 16, DType::C128),
-    ('V', 2, DType::BF16),
-];
 
 /// The description that a type is written with.
 pub(crate) fn descr(dtype: DType) -> Option<String> {
-    let &(kind, bytes, _) = TYPES.iter().find(|(_, _, known)| *known == dtype)?;
+    let &(kind, bytes, _) = NUMPY_CODES.iter().find(|(_, _, known)| *known == dtype)?;
     let mark = match (kind, bytes) {
         ('b' | 'i' | 'u', 1) => '|',
         _ => '<',
@@ -38,9 +18,8 @@ pub(super) use read::parse;
 
 #[cfg(any(feature = "npy", feature = "npz"))]
 mod read {
-    use super::TYPES;
-    use crate::error::{Error, Result};
-    use crate::model::{DType, Endian};
+    use crate::error::{Error, Hint, Result};
+    use crate::model::{DType, Endian, NUMPY_CODES};
     use crate::prelude::*;
 
     /// What a description stands for.
@@ -77,7 +56,7 @@ mod read {
         if kind == Some('V') && !(mark == Some('<') && bytes == Some(2)) {
             return void(descr, bytes, assumed).map(found);
         }
-        let known = TYPES
+        let known = NUMPY_CODES
             .iter()
             .find(|(known, len, _)| Some(*known) == kind && Some(*len) == bytes);
         match known {
@@ -105,17 +84,19 @@ mod read {
                 }
             };
         }
-        let hint = match bytes {
-            Some(1) => {
-                "it may be one of the 8-bit floats of ml_dtypes; say which with --assume, such as --assume f8_e4m3"
-            }
-            Some(2) => {
-                "it may be bfloat16 that NumPy has loaded and saved again; say so with --assume bf16"
-            }
-            _ => "if they are numbers, say which with --assume DTYPE",
+        let (guess, dtype) = match bytes {
+            Some(1) => (
+                ": it may be one of the 8-bit floats of ml_dtypes",
+                Some(DType::F8_E4M3),
+            ),
+            Some(2) => (
+                ": it may be bfloat16 that NumPy has loaded and saved again",
+                Some(DType::BF16),
+            ),
+            _ => ("", None),
         };
-        let message = format!("dtype {descr} is bytes without a type: {hint}");
-        Err(Error::unsupported("void", message))
+        let message = format!("dtype {descr} is bytes without a type{guess}");
+        Err(Error::unsupported("void", message).hinting(Hint::Assume(dtype)))
     }
 
     fn refusal(descr: &str, kind: Option<char>, bytes: Option<u32>) -> Error {
@@ -152,7 +133,7 @@ mod read {
 
         #[test]
         fn every_type_that_is_written_is_read_back() {
-            for &(_, _, dtype) in TYPES {
+            for &(_, _, dtype) in NUMPY_CODES {
                 let found = parse(&descr(dtype).unwrap(), None).unwrap();
                 assert_eq!(
                     (found.dtype, found.endian, found.native),
@@ -177,7 +158,13 @@ mod read {
 
         #[test]
         fn what_is_no_number_is_refused_by_its_name() {
-            let rule = |text| parse(text, None).unwrap_err().in_format("npy").rule();
+            let rule = |text| {
+                parse(text, None)
+                    .unwrap_err()
+                    .in_format("npy")
+                    .rule()
+                    .to_owned()
+            };
             for (text, expected) in [
                 ("|O", "npy.object"),
                 ("O8", "npy.object"),

@@ -19,8 +19,8 @@ const RECORD: [u8; 4] = *b"PK\x01\x02";
 const RECORD_LEN: u64 = 46;
 /// The latest version of the format, in tenths: what needs a later one may mean something else.
 const LATEST: u8 = 63;
-/// Bytes of the comment behind the end record, at most.
-const MAX_COMMENT: u64 = 0xffff;
+/// Bytes of the end record and the comment behind it, at most.
+const LONGEST_END: u64 = END_LEN + 0xffff;
 
 /// The directory of a zip archive.
 pub(crate) struct Directory {
@@ -47,7 +47,7 @@ impl Directory {
         source: &dyn Source,
         put: &mut dyn FnMut(&str, u64) -> ControlFlow<()>,
     ) -> Result<()> {
-        let end = End::find(source)?;
+        let end = End::find(source)?.ok_or_else(|| no_end(source))?;
         let range = end.directory(source.len())?;
         let mut r = Reader::over(source, range.clone(), "zip.directory");
         for _ in 0..r.count(end.count, RECORD_LEN, "the number of members")? {
@@ -59,16 +59,18 @@ impl Directory {
         Ok(())
     }
 
-    /// Reads the directory; `limit` is on its bytes.
-    pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Self> {
-        let end = End::find(source)?;
+    /// Reads the directory; `None` where the end of the archive is missing. `limit` is on the directory's bytes.
+    pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Option<Self>> {
+        let Some(end) = End::find(source)? else {
+            return Ok(None);
+        };
         let range = end.directory(source.len())?;
         let len = range.end - range.start;
         if len > limit {
             let message =
                 format!("the directory has {len} bytes, the limit for headers is {limit}");
             let error = Error::limit("zip.limit", message).at(range);
-            return Err(error.raised_by("header_bytes"));
+            return Err(error.raised_by("header_bytes", len));
         }
         let mut r = Reader::over(source, range.clone(), "zip.directory");
         let mut entries = Vec::new();
@@ -93,8 +95,15 @@ impl Directory {
             );
             return Err(Error::malformed("zip.directory", message).at(r.pos()..range.end));
         }
-        Ok(Self { entries, range })
+        Ok(Some(Self { entries, range }))
     }
+}
+
+/// The error for an archive whose end is missing.
+pub(crate) fn no_end(source: &dyn Source) -> Error {
+    let len = source.len();
+    let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes were added";
+    Error::malformed("zip.end", message).at(len.saturating_sub(LONGEST_END)..len)
 }
 
 impl Entry {
@@ -215,19 +224,18 @@ struct End {
 }
 
 impl End {
-    fn find(source: &dyn Source) -> Result<Self> {
+    /// `None` where there is none at the end of the file.
+    fn find(source: &dyn Source) -> Result<Option<Self>> {
         let len = source.len();
-        let most = len.min(END_LEN + MAX_COMMENT);
+        let most = len.min(LONGEST_END);
         // Most archives have no comment, or a short one.
         let mut n = END_LEN.min(most);
         loop {
             if let Some(at) = find_end(&source.read(len - n..len)?) {
-                return Self::parse(source, len - n + at as u64);
+                return Self::parse(source, len - n + at as u64).map(Some);
             }
             if n == most {
-                let message = "the file does not end with an end record \"PK\\x05\\x06\" and its comment: truncated, or bytes \
-                               were added";
-                return Err(Error::malformed("zip.end", message).at(len - most..len));
+                return Ok(None);
             }
             n = (n * 2).min(most);
         }

@@ -36,7 +36,7 @@ impl Front {
                 let message =
                     format!("the members' headers go on past {limit} bytes, the limit for headers");
                 let error = Error::limit("zip.limit", message).at(member.header);
-                return Err(error.raised_by("header_bytes"));
+                return Err(error.raised_by("header_bytes", None));
             }
             if names.insert(member.name.clone(), ()).is_some() {
                 let message = format!("there are two members {:?}", member.name);

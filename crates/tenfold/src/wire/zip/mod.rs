@@ -8,7 +8,7 @@ mod encode;
 mod front;
 mod name;
 
-pub(crate) use directory::{Directory, Entry};
+pub(crate) use directory::{Directory, Entry, no_end};
 pub(crate) use encode::{CentralRecord, LocalHeader, directory as encode_directory};
 pub(crate) use front::Front;
 
@@ -60,9 +60,12 @@ pub(crate) struct Member {
 }
 
 impl Zip {
-    /// Locates all members. `limit` is on the bytes of the directory.
-    pub(crate) fn open(source: &dyn Source, limit: u64) -> Result<Self> {
-        let Directory { entries, range } = Directory::read(source, limit)?;
+    /// Locates all members; `None` where the end of the archive is [missing](no_end). `limit` is on the bytes of the
+    /// directory.
+    pub(crate) fn open(source: &dyn Source, limit: u64) -> Result<Option<Self>> {
+        let Some(Directory { entries, range }) = Directory::read(source, limit)? else {
+            return Ok(None);
+        };
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&place| entries.get(place).map(|entry| entry.local_at));
         let mut remarks = Vec::new();
@@ -80,11 +83,11 @@ impl Zip {
                 *slot = Some(member);
             }
         }
-        Ok(Self {
+        Ok(Some(Self {
             members: located.into_iter().flatten().collect(),
             tail: range.start..source.len(),
             remarks,
-        })
+        }))
     }
 }
 
@@ -225,9 +228,10 @@ fn descriptor(r: &Reader<'_>, entry: &Entry, limit: u64) -> Result<Option<Range<
     let at = r.pos();
     let mut ahead = r.clone();
     let wide = |r: &mut Reader<'_>, is_wide: bool| -> Result<u64> {
-        match is_wide {
-            true => r.u64("size"),
-            false => r.u32("size").map(u64::from),
+        if is_wide {
+            r.u64("size")
+        } else {
+            r.u32("size").map(u64::from)
         }
     };
     for (len, signed, is_wide) in [

@@ -71,7 +71,7 @@ fn members_and_archives_of_more_than_4_gib_are_written_and_located() {
         1,
     ];
     let source = archive(&sizes, 64);
-    let zip = Zip::open(&source, 1 << 20).unwrap();
+    let zip = Zip::open(&source, 1 << 20).unwrap().unwrap();
     let found: Vec<_> = zip.members.iter().map(|member| member.size).collect();
     assert_eq!(found, sizes);
     assert!(zip.remarks.is_empty(), "{:?}", zip.remarks);
@@ -91,7 +91,8 @@ fn small_archives_have_nothing_of_64_bits() {
         pieces.any(|(_, bytes)| bytes.windows(4).any(|found| found == sign))
     };
     assert!(holds(b"PK\x05\x06") && !holds(b"PK\x06\x06") && !holds(b"PK\x06\x07"));
-    assert_eq!(Zip::open(&source, 1 << 20).unwrap().members.len(), 2);
+    let zip = Zip::open(&source, 1 << 20).unwrap().unwrap();
+    assert_eq!(zip.members.len(), 2);
 }
 
 #[test]
@@ -119,7 +120,22 @@ fn flatten(source: &Sparse) -> Vec<u8> {
 
 fn open_whole(source: &Sparse) -> Result<usize> {
     let bytes = Bytes::from(source.pieces[0].1.clone());
-    Ok(Zip::open(&bytes, 1 << 30)?.members.len())
+    Ok(Zip::open(&bytes, 1 << 30)?.unwrap().members.len())
+}
+
+#[test]
+fn an_archive_without_its_end_is_told_from_a_damaged_one() {
+    let mut source = archive(&[10], 64);
+    source.pieces = vec![(0, flatten(&source))];
+    let whole = Bytes::from(source.pieces[0].1.clone());
+    let cut = whole.slice(..whole.len() - 1);
+    assert!(Zip::open(&cut, 1 << 20).unwrap().is_none());
+    assert_eq!(no_end(&cut).rule(), "zip.end");
+    let mut damaged = whole.to_vec();
+    let directory = damaged.windows(4).position(|four| four == b"PK\x01\x02");
+    damaged[directory.unwrap()] = b'?';
+    let error = Zip::open(&Bytes::from(damaged), 1 << 20).err().unwrap();
+    assert_eq!(error.rule(), "zip.directory");
 }
 
 #[test]

@@ -86,13 +86,14 @@ pub(super) fn data_start(
     let aligned_end = aligned + end;
     let packed_end = header_end + end;
     if file >= aligned_end {
-        let message = match header_end == aligned {
-            true => format!(
+        let message = if header_end == aligned {
+            format!(
                 "data begins at byte {aligned}, where the metadata ends and which is a multiple of {ALIGN}"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "data begins at byte {aligned}, a multiple of {ALIGN}, as Burn 0.20 and later have it"
-            ),
+            )
         };
         cx.note("burnpack.layout", header_end..aligned, message);
         // Where the metadata ends at such a place by chance, Burn 0.19 may have packed the data.

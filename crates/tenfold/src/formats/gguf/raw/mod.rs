@@ -7,7 +7,7 @@ pub(super) use values::kind_id;
 use super::types;
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
-use crate::model::{DType, Endian};
+use crate::model::{DType, Endian, Shape};
 use crate::prelude::*;
 
 /// The rule under which missing bytes are reported.
@@ -39,7 +39,7 @@ pub(super) struct Header {
 /// A tensor as the file describes it, with the dims in the order of shapes.
 pub(super) struct TensorRecord {
     pub(super) name: String,
-    pub(super) shape: Vec<u64>,
+    pub(super) shape: Shape,
     /// Its type, or why there is none: that loses only this tensor.
     pub(super) dtype: Result<DType>,
     pub(super) offset: u64,
@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
         if end > limit {
             let message = format!("the header has more than {limit} bytes, the limit for headers");
             let error = Error::limit("gguf.limit", message).at(0..end);
-            return Err(error.raised_by("header_bytes"));
+            return Err(error.raised_by("header_bytes", None));
         }
         Ok(())
     }
@@ -148,14 +148,14 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn shape_and_type(&mut self) -> Result<(Vec<u64>, Result<DType>)> {
+    fn shape_and_type(&mut self) -> Result<(Shape, Result<DType>)> {
         let at = self.r.pos();
         let n_dims = self.u32("n_dims")?;
         if n_dims > MAX_RANK {
             let message = format!("{n_dims} dimensions, at most {MAX_RANK} are read");
             return Err(Error::malformed("gguf.rank", message).at(at..at + 4));
         }
-        let mut shape = Vec::new();
+        let mut shape = Shape::new();
         for _ in 0..n_dims {
             shape.push(self.len("a dimension")?);
         }
@@ -172,9 +172,10 @@ impl<'a> Fields<'a> {
     }
 
     fn len(&mut self, field: &'static str) -> Result<u64> {
-        match self.dialect.wide {
-            true => self.u64(field),
-            false => self.u32(field).map(u64::from),
+        if self.dialect.wide {
+            self.u64(field)
+        } else {
+            self.u32(field).map(u64::from)
         }
     }
 

@@ -130,9 +130,10 @@ fn check_tiling(entries: &[Entry], span: u64) -> Result<()> {
 }
 
 fn to_tensors(entries: Vec<Entry>, header: &Header) -> Result<Vec<TensorInfo>> {
-    let endian = match header.big_endian {
-        true => Endian::Big,
-        false => Endian::Little,
+    let endian = if header.big_endian {
+        Endian::Big
+    } else {
+        Endian::Little
     };
     let mut tensors = Vec::with_capacity(entries.len());
     for Entry {

@@ -17,7 +17,7 @@ use crate::prelude::*;
 
 /// Reads and writes `.mag`.
 #[derive(Clone, Copy, Debug)]
-pub struct Mag;
+pub(super) struct Mag;
 
 impl Format for Mag {
     fn spec(&self) -> &'static Spec {
@@ -35,6 +35,7 @@ impl Format for Mag {
         }
     }
 
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         let reading = checksum_option(options)?;
         let segments = match options.version {
@@ -58,15 +59,13 @@ fn checksum_option(options: &PlanOptions) -> Result<Reading> {
         return Ok(Reading::Crc32cBehind);
     };
     if options.version != SPEC_1 {
-        let message = format!(
-            "-O checksum is for version {SPEC_1}; {} leaves no choice",
-            options.version
-        );
-        return Err(Error::argument(message));
+        let version = options.version;
+        let why = format!("it is for version {SPEC_1}; {version} leaves no choice");
+        return Err(options.wrong("checksum", why));
     }
     Reading::from_word(word).ok_or_else(|| {
         let words = Reading::ALL.map(Reading::word).join(", ");
-        Error::argument(format!("-O checksum={word}: one of {words} is expected"))
+        options.wrong("checksum", format_args!("one of {words} is expected"))
     })
 }
 
@@ -76,7 +75,7 @@ fn within_limits(cx: &Context<'_>, at: u64) -> Result<()> {
     if at > limit {
         let message = format!("the header goes on past {limit} bytes, the limit for headers");
         let error = Error::limit("mag.limit", message).at(limit..at);
-        return Err(error.raised_by("header_bytes"));
+        return Err(error.raised_by("header_bytes", None));
     }
     Ok(())
 }

@@ -103,9 +103,10 @@ fn refuse_development_build(source: &dyn Source) -> Result<()> {
     let num_meta_kv = r.u32("num_meta_kv")?;
     let aux = r.u32("aux")?;
     let readable = (0..num_meta_kv).all(|_| MetaRecord::parse(&mut r).is_ok());
-    let end = match readable && aux == 0 {
-        true => Kind::Archive.end_of_records(source, r.pos(), num_tensors),
-        false => None,
+    let end = if readable && aux == 0 {
+        Kind::Archive.end_of_records(source, r.pos(), num_tensors)
+    } else {
+        None
     };
     match end {
         Some(end) if Reading::Crc32cBehind.compute(source, end)? == checksum => {

@@ -103,9 +103,10 @@ fn tensor_records(cx: &Context<'_>, header: &Header, at: u64) -> Result<Records>
     parse_as(cx, header, kind, at).or_else(|error| {
         // A damaged first record can look like one of the other layout. If only that one's records end where the
         // checksum says, it is the one to report about.
-        match fits(cx, header, kind.other(), at) && !fits(cx, header, kind, at) {
-            true => parse_as(cx, header, kind.other(), at),
-            false => Err(error),
+        if fits(cx, header, kind.other(), at) && !fits(cx, header, kind, at) {
+            parse_as(cx, header, kind.other(), at)
+        } else {
+            Err(error)
         }
     })
 }
@@ -169,17 +170,15 @@ fn from_archive(record: ArchiveTensor) -> Result<TensorInfo> {
 
 fn refuse_spec_only(record: &MetaRecord, at: u64) -> Error {
     let key = &record.key;
-    let error = match key.is_empty() {
-        true => Error::malformed(
+    let error = if key.is_empty() {
+        Error::malformed(
             "mag.name",
             "a metadata key is empty, which the archive layout does not have",
-        ),
-        false => {
-            let message = format!(
-                "metadata {key:?} has the type tag 0, which the archive layout does not have"
-            );
-            Error::malformed("mag.tag", message)
-        }
+        )
+    } else {
+        let message =
+            format!("metadata {key:?} has the type tag 0, which the archive layout does not have");
+        Error::malformed("mag.tag", message)
     };
     error.at(at..at + 16)
 }

@@ -1,8 +1,8 @@
 //! What is in a `.mag` file, as it is on disk: `parse` and `encode` of every structure side by side.
 
-pub mod manifest;
-pub mod snapshot;
-pub mod v1;
+pub(crate) mod manifest;
+pub(crate) mod snapshot;
+pub(crate) mod v1;
 
 use super::{MAGIC, PRERELEASE_MAGIC, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030};
 use crate::digest::Hasher;
@@ -16,7 +16,7 @@ pub(super) const TRUNCATED: &str = "mag.truncated";
 
 /// The number that a file gives as its version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Version {
+pub(crate) enum Version {
     /// 1: the layout of the specification, or that of magnetron 0.1.2.
     V1,
     /// 100.
@@ -29,7 +29,7 @@ pub enum Version {
 
 impl Version {
     /// Reads magic and version.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let magic = r.array::<4>("magic")?;
         if magic == *PRERELEASE_MAGIC {
             let message = "MAG& marks the streams of development builds of April to July 2025, \
@@ -59,7 +59,7 @@ impl Version {
     }
 
     /// Writes magic and version.
-    pub fn encode(self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
         let number: u32 = match self {
             Version::V1 => 1,
             Version::Snapshot010 => 100,
@@ -71,7 +71,7 @@ impl Version {
     }
 
     /// The label in listings; version 1 alone does not decide it.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Version::V1 => "1",
             Version::Snapshot010 => SNAPSHOT_010,

@@ -5,37 +5,37 @@ use super::{Version, as_u32, count, dtype, dtype_number, hash};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
-use crate::model::{DType, DigestKind};
+use crate::model::{DType, DigestKind, Shape};
 use crate::prelude::*;
 
 /// The marker of the string pool, at byte 32 of every such file.
-pub const POOL: &[u8; 4] = b"SRP!";
+pub(crate) const POOL: &[u8; 4] = b"SRP!";
 /// The marker of the metadata, of which there never was any.
-pub const METADATA: &[u8; 4] = b"MDT!";
+pub(crate) const METADATA: &[u8; 4] = b"MDT!";
 /// The marker of the descriptors.
-pub const DESCRIPTORS: &[u8; 4] = b"DSC!";
+pub(crate) const DESCRIPTORS: &[u8; 4] = b"DSC!";
 /// The marker of the data.
-pub const DATA: &[u8; 4] = b"BUF!";
+pub(crate) const DATA: &[u8; 4] = b"BUF!";
 
 /// The header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Seconds since 1970.
-    pub timestamp: u64,
+    pub(crate) timestamp: u64,
     /// CRC-32C of everything behind it up to the end of the descriptors.
-    pub checksum: u32,
+    pub(crate) checksum: u32,
     /// Written as 0, ignored by readers.
-    pub aux: u32,
+    pub(crate) aux: u32,
     /// Descriptors.
-    pub tensor_count: u32,
+    pub(crate) tensor_count: u32,
 }
 
 impl Header {
     /// Where the checksum's bytes begin.
-    pub const COVERED: u64 = 20;
+    pub(crate) const COVERED: u64 = 20;
 
     /// Reads what follows the version.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let timestamp = r.u64("timestamp")?;
         let checksum = r.u32("checksum")?;
         let aux = r.u32("aux")?;
@@ -58,7 +58,7 @@ impl Header {
     }
 
     /// Writes magic, version and header.
-    pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, version: Version, out: &mut Vec<u8>) {
         version.encode(out);
         out.extend(self.timestamp.to_le_bytes());
         let metadata_map_len = 0;
@@ -68,7 +68,7 @@ impl Header {
     }
 
     /// The checksum of descriptors that end at `end`.
-    pub fn compute_checksum(source: &dyn Source, end: u64) -> Result<u32> {
+    pub(crate) fn compute_checksum(source: &dyn Source, end: u64) -> Result<u32> {
         let mut hasher = Hasher::new(DigestKind::Crc32c)
             .ok_or_else(|| Error::unsupported("mag.checksum", "crc32c is not built in"))?;
         hash(&mut hasher, source, Self::COVERED..end)?;
@@ -77,7 +77,7 @@ impl Header {
 }
 
 /// Reads a marker.
-pub fn marker(r: &mut Reader<'_>, expected: &'static [u8; 4]) -> Result<()> {
+pub(crate) fn marker(r: &mut Reader<'_>, expected: &'static [u8; 4]) -> Result<()> {
     let at = r.pos();
     let found = r.array::<4>("a section marker")?;
     if found != *expected {
@@ -90,14 +90,14 @@ pub fn marker(r: &mut Reader<'_>, expected: &'static [u8; 4]) -> Result<()> {
 
 /// The names, which descriptors refer to by their place.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Pool {
+pub(crate) struct Pool {
     /// In the order in which they were added.
-    pub names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 impl Pool {
     /// Reads what follows the marker.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let at = r.pos();
         let declared = r.u32("the string pool's count")?;
         count(r, declared, 5, "the string pool's count")?;
@@ -145,7 +145,7 @@ impl Pool {
     }
 
     /// Writes marker and pool.
-    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend(POOL);
         out.extend(as_u32(self.names.len(), "names")?.to_le_bytes());
         let mut size = 0;
@@ -168,27 +168,27 @@ impl Pool {
 
 /// A tensor.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// The type of the elements.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// The place of its name in the pool.
-    pub key_id: u32,
+    pub(crate) key_id: u32,
     /// Elements: the product of the shape.
-    pub numel: u64,
+    pub(crate) numel: u64,
     /// Where the data begins, counted from the beginning of all data.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// The sizes.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Shape,
 }
 
 impl Descriptor {
     /// Bytes of the shortest one.
-    pub const MIN: u64 = 24;
+    pub(crate) const MIN: u64 = 24;
     /// What the record can hold at most; magnetron reads up to 16.
-    pub const MAX_RANK: u8 = 63;
+    pub(crate) const MAX_RANK: u8 = 63;
 
     /// Reads a descriptor whose type is a number of `table`.
-    pub fn parse(r: &mut Reader<'_>, table: &[DType]) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>, table: &[DType]) -> Result<Self> {
         let at = r.pos();
         let [rank, number, reserved @ ..] = r.array::<4>("a descriptor")?;
         if rank > Self::MAX_RANK {
@@ -203,7 +203,7 @@ impl Descriptor {
         let key_id = r.u32("a descriptor's key_id")?;
         let numel = r.u64("a descriptor's numel")?;
         let offset = r.u64("a descriptor's offset")?;
-        let mut shape = Vec::new();
+        let mut shape = Shape::new();
         for _ in 0..rank {
             shape.push(r.u64("a descriptor's shape")?);
         }
@@ -232,7 +232,7 @@ impl Descriptor {
     }
 
     /// Writes the descriptor.
-    pub fn encode(&self, table: &[DType], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, table: &[DType], out: &mut Vec<u8>) -> Result<()> {
         let rank = u8::try_from(self.shape.len()).map_err(|cause| {
             Error::argument(format!("{} dimensions are too many", self.shape.len())).because(cause)
         })?;

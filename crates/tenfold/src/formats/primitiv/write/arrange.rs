@@ -4,8 +4,8 @@ use super::super::values::{self, DataType, MAX_DEPTH};
 use super::super::{batch, names};
 use super::contents::{Contents, Parameter};
 use super::{configs_of, data_type, shape_of};
-use crate::error::{Error, Result};
-use crate::format::{Arranged, Effect, Loss, PlanOptions};
+use crate::error::Result;
+use crate::format::{Arranged, Effect, Loss, Lost, PlanOptions};
 use crate::model::{Manifest, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -54,9 +54,7 @@ fn drops_stats(options: &PlanOptions) -> Result<bool> {
     match options.option("stats") {
         None | Some("keep") => Ok(false),
         Some("drop") => Ok(true),
-        Some(other) => Err(Error::argument(format!(
-            "-O stats={other}: keep or drop is expected"
-        ))),
+        Some(_) => Err(options.wrong("stats", "keep or drop is expected")),
     }
 }
 
@@ -96,9 +94,10 @@ fn check_batch(tensor: &mut TensorInfo, batched: bool) -> Option<Loss> {
     if batched && (said == 1 || batch(tensor).is_some()) {
         return None;
     }
-    let why = match batched {
-        true => format!("the last dimension is not {said}"),
-        false => "the value of a parameter has no batch; the dimension stays".to_owned(),
+    let why = if batched {
+        format!("the last dimension is not {said}")
+    } else {
+        "the value of a parameter has no batch; the dimension stays".to_owned()
     };
     tensor.metadata = tensor
         .metadata
@@ -110,18 +109,17 @@ fn check_batch(tensor: &mut TensorInfo, batched: bool) -> Option<Loss> {
 fn shorten(tensor: &mut TensorInfo) -> Option<Loss> {
     let before = tensor.shape.clone();
     let batch = batch(tensor).map(u64::from);
-    tensor
-        .shape
-        .truncate(before.len() - usize::from(batch.is_some()));
-    while tensor.shape.len() > MAX_DEPTH && tensor.shape.last() == Some(&1) {
-        tensor.shape.pop();
+    let mut shape = before.to_vec();
+    shape.truncate(before.len() - usize::from(batch.is_some()));
+    while shape.len() > MAX_DEPTH && shape.last() == Some(&1) {
+        shape.pop();
     }
-    tensor.shape.extend(batch);
-    (tensor.shape != before).then(|| Loss {
-        tensor: Some(tensor.name.clone()),
-        what: format!("shape {before:?}"),
-        why: format!("written as {:?}", tensor.shape),
-        effect: Effect::Rearranged,
+    shape.extend(batch);
+    tensor.shape = shape.into();
+    (tensor.shape != before).then(|| {
+        let why = format!("written as {:?}", tensor.shape);
+        let name = Some(tensor.name.clone());
+        Loss::new(name, Lost::Shape(before), why, Effect::Rearranged)
     })
 }
 
@@ -139,10 +137,6 @@ fn name_anew(tensors: &mut [TensorInfo], parameter: &Parameter) {
 }
 
 fn dropped(tensor: Option<&str>, key: &str, why: String) -> Loss {
-    Loss {
-        tensor: tensor.map(ToOwned::to_owned),
-        what: format!("metadata {key:?}"),
-        why,
-        effect: Effect::Dropped,
-    }
+    let what = Lost::Metadata(key.to_owned());
+    Loss::new(tensor.map(ToOwned::to_owned), what, why, Effect::Dropped)
 }

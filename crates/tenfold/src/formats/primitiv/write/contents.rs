@@ -2,7 +2,8 @@
 
 use super::super::names;
 use super::super::values::DataType;
-use crate::format::{Effect, Loss};
+use crate::error::Hint;
+use crate::format::{Effect, Loss, Lost};
 use crate::model::{Manifest, TensorInfo};
 use crate::prelude::*;
 
@@ -33,7 +34,8 @@ impl Contents {
         match data_type {
             DataType::Shape | DataType::Optimizer => {
                 let why = format!("a file of kind {} holds no tensors", data_type.name());
-                let losses = what.tensors.iter().map(|tensor| impossible(tensor, &why));
+                let losses = what.tensors.iter();
+                let losses = losses.map(|tensor| impossible(tensor, why.as_str()));
                 Self {
                     parameters: Vec::new(),
                     losses: losses.collect(),
@@ -63,12 +65,9 @@ impl Contents {
         };
         let tensors = what.tensors.iter().enumerate();
         let Some((value, first)) = tensors.min_by_key(|(_, tensor)| tensor.name.len()) else {
-            contents.losses.push(Loss {
-                tensor: None,
-                what: "no tensors".into(),
-                why: "a file of this kind holds one".into(),
-                effect: Effect::Impossible,
-            });
+            let why = "a file of this kind holds one";
+            let loss = Loss::new(None, Lost::NoTensors, why, Effect::Impossible);
+            contents.losses.push(loss);
             return contents;
         };
         let mut stats = Vec::new();
@@ -80,7 +79,7 @@ impl Contents {
         {
             match stat(&first.name, tensor) {
                 Ok(name) => stats.push((name, index)),
-                Err(why) => contents.losses.push(impossible(tensor, &why)),
+                Err(why) => contents.losses.push(impossible(tensor, why)),
             }
         }
         stats.sort();
@@ -107,16 +106,14 @@ impl Contents {
             let Some(tensor) = what.tensors.get(index) else {
                 continue;
             };
-            if let Err(why) = contents.push(address, index) {
-                contents.losses.push(impossible(tensor, &why));
-            }
+            contents.push(address, tensor, index);
         }
         contents
     }
 
-    /// Adds a tensor to a Model. They come in order: a value right before its statistics, and right before what is inside
-    /// of it.
-    fn push(&mut self, address: names::Address, index: usize) -> Result<(), String> {
+    /// Adds a tensor to a Model, or a loss where it has no place. They come in order: a value right before its statistics,
+    /// and right before what is inside of it.
+    fn push(&mut self, address: names::Address, tensor: &TensorInfo, index: usize) {
         let names::Address { key, stat } = address;
         let last = self.parameters.last_mut();
         let last = last.map(|last| (last.key.as_deref().unwrap_or_default(), &mut last.stats));
@@ -124,15 +121,18 @@ impl Contents {
             (Some((of, stats)), Some(stat)) if of == key => stats.push((stat, index)),
             (_, Some(_)) => {
                 let parameter = names::join(&key);
-                return Err(format!(
-                    "it is a statistic of {parameter:?}, which is not there; -O stats=drop leaves statistics out"
-                ));
+                let why = format!("it is a statistic of {parameter:?}, which is not there");
+                let loss = impossible(tensor, why).hinting(Hint::FormatOption {
+                    key: "stats",
+                    value: "drop",
+                    does: "leaves statistics out",
+                });
+                self.losses.push(loss);
             }
             (Some((of, _)), None) if key.starts_with(of) => {
                 let outer = names::join(of);
-                return Err(format!(
-                    "{outer:?} is a parameter, and no model that this could be in"
-                ));
+                let why = format!("{outer:?} is a parameter, and no model that this could be in");
+                self.losses.push(impossible(tensor, why));
             }
             (_, None) => self.parameters.push(Parameter {
                 key: Some(key),
@@ -140,15 +140,10 @@ impl Contents {
                 stats: Vec::new(),
             }),
         }
-        Ok(())
     }
 }
 
-fn impossible(tensor: &TensorInfo, why: &str) -> Loss {
-    Loss {
-        tensor: Some(tensor.name.clone()),
-        what: "its place".into(),
-        why: why.to_owned(),
-        effect: Effect::Impossible,
-    }
+fn impossible(tensor: &TensorInfo, why: impl Into<String>) -> Loss {
+    let name = Some(tensor.name.clone());
+    Loss::new(name, Lost::Place, why, Effect::Impossible)
 }

@@ -132,10 +132,8 @@ fn shape(tensor: &TensorInfo) -> Result<Shape> {
 fn data_type(what: &Manifest, options: &PlanOptions) -> Result<DataType> {
     if let Some(asked) = options.option("kind") {
         return DataType::from_option(asked).ok_or_else(|| {
-            let message = format!(
-                "-O kind={asked}: model, parameter, tensor, shape or optimizer is expected"
-            );
-            Error::argument(message)
+            let why = "model, parameter, tensor, shape or optimizer is expected";
+            options.wrong("kind", why)
         });
     }
     let metadata = &what.metadata;

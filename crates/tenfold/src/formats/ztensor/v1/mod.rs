@@ -1,20 +1,24 @@
 //! Generations 1.0, 1.1 and 1.2: a manifest of objects made of components.
 
-mod raw;
+mod frame;
 
 use core::cell::Cell;
 
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::formats::ztensor::assemble::{Assembler, Assembly, StoredPart};
+use crate::formats::ztensor::assemble::{Assembler, Assembly, Misfit, StoredPart};
 use crate::formats::ztensor::capability::DEPTH_1;
+use crate::formats::ztensor::checksum::Sum;
+use crate::formats::ztensor::raw::{Object, Others, RawPart, SCHEMA_1};
 use crate::formats::ztensor::{names, read};
-use crate::model::{Codec, DType, Layout, Manifest, Part, Payload, Role, SourceId, TensorInfo};
+use crate::model::{
+    Codec, DType, Layout, Manifest, Metadata, Part, Payload, Role, SourceId, TensorInfo,
+};
 use crate::prelude::*;
 use crate::transform::{Input, measure};
-use crate::wire::cbor::Decoder;
+use crate::wire::cbor::{Decoder, Encoder, Key};
 
-use raw::{Component, Frame, Object, attributes};
+use frame::Frame;
 
 pub(super) const MAGIC: &[u8] = b"ZTEN1000";
 pub(super) const ALIGN: u64 = 64;
@@ -22,6 +26,10 @@ pub(super) const ALIGN: u64 = 64;
 const MIN_OBJECT: usize = 32;
 /// Bytes that are decoded at most to find lengths which 1.0 and 1.1 do not give.
 const MEASURE: u64 = 1 << 30;
+
+/// Fields of the manifest, in the order in which they are written. The last is in 1.0 only, and names the program.
+const ROOT: [&str; 4] = ["version", "attributes", "objects", "generator"];
+const ROOT_10: [&str; 4] = ["version", "attributes", "tensors", "generator"];
 
 pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let frame = Frame::find(cx)?;
@@ -36,19 +44,21 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         cx,
     };
     let mut manifest = Manifest::default();
+    let mut others = Others::default();
     let (mut version, mut objects) = (None, false);
-    let list = if frame.is_10 { "tensors" } else { "objects" };
+    let keys = if frame.is_10 { ROOT_10 } else { ROOT };
+    let [_, _, list, _] = keys;
     let mut cbor = Decoder::new(&bytes, frame.manifest.start, &read::RULES, DEPTH_1);
-    cbor.map("the manifest", |cbor, key| {
-        match &*key {
-            "version" => version = Some((cbor.pos(), cbor.text("version")?)),
-            "attributes" => manifest.metadata = attributes(cbor)?,
-            key if key == list => {
+    cbor.fields("the manifest", &keys, |cbor, key| {
+        match key {
+            Key::Field(0) => version = Some((cbor.pos(), cbor.text("version")?)),
+            Key::Field(1) => manifest.metadata = SCHEMA_1.attributes(cbor)?,
+            Key::Field(2) => {
                 objects = true;
                 manifest.tensors.reserve(cbor.room(MIN_OBJECT));
                 reading.blobs.reserve(cbor.room(MIN_OBJECT));
                 cbor.map(list, |cbor, name| {
-                    let object = Object::parse(cbor, reading.cx)?;
+                    let object = Object::parse(cbor, &SCHEMA_1, reading.cx, &mut others)?;
                     let tensor = reading.tensor(&name, object);
                     manifest
                         .tensors
@@ -56,10 +66,12 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
                     Ok(())
                 })?;
             }
-            _ => cbor.skip()?,
+            Key::Field(_) => cbor.skip()?,
+            key => others.take(cbor, &key)?,
         }
         Ok(())
     })?;
+    manifest.kept.extend(others.into_kept());
     cbor.finish()?;
     let at = frame.manifest.clone();
     if !objects && frame.is_10 {
@@ -73,6 +85,26 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     manifest.region(at, "manifest");
     manifest.region(frame.footer, "footer");
     Ok(manifest)
+}
+
+/// The manifest of 1.2, its size and the magic.
+pub(super) fn encode(metadata: &Metadata, objects: &[(&str, Object<'_>)]) -> Vec<u8> {
+    let [version, attributes, list, _] = ROOT;
+    let mut cbor = Encoder::new();
+    cbor.map(2 + usize::from(!metadata.is_empty()));
+    cbor.text(version).text("1.2.0");
+    if !metadata.is_empty() {
+        cbor.text(attributes).entries(metadata);
+    }
+    cbor.text(list).map(objects.len());
+    for (name, object) in objects {
+        object.encode(&SCHEMA_1, cbor.text(name));
+    }
+    let mut bytes = cbor.into_bytes();
+    let size = bytes.len() as u64;
+    bytes.extend_from_slice(&size.to_le_bytes());
+    bytes.extend_from_slice(MAGIC);
+    bytes
 }
 
 /// The generation that the manifest names.
@@ -113,14 +145,15 @@ impl Reading<'_, '_> {
             read::required(object.dtype.as_ref(), "dtype", &object.at)?;
         }
         let mut places = Vec::new();
-        for component in &object.components {
-            let Component {
-                offset, length, at, ..
-            } = component;
+        for RawPart {
+            dtype, blob, at, ..
+        } in &object.parts
+        {
             if !self.is_10 {
-                read::required(component.dtype.as_ref(), "dtype", at)?;
+                read::required(dtype.as_ref(), "dtype", at)?;
             }
-            let range = read::place(*offset, *length, ALIGN, self.end, at)?;
+            let [offset, length] = *blob;
+            let range = read::place(offset, length, ALIGN, self.end, at)?;
             let blob = read::Blob {
                 file: 0,
                 range: range.clone(),
@@ -130,8 +163,9 @@ impl Reading<'_, '_> {
             places.push(range);
         }
         let found = self.assemble(&object, elements, &places);
-        let mut info = TensorInfo::new(name, DType::UNKNOWN, object.shape, Layout::RowMajor);
-        info.metadata = object.attributes;
+        let mut info =
+            TensorInfo::new(name, DType::UNKNOWN, object.shape.clone(), Layout::RowMajor);
+        info.metadata = object.attributes.into_owned();
         match found {
             Ok(assembly) => {
                 if assembly.dtype != DType::PARTS {
@@ -142,16 +176,16 @@ impl Reading<'_, '_> {
                 info.parts = assembly.parts;
             }
             // Sizes that do not fit 64 bits are nothing that a sound writer could have written.
-            Err(error) if error.rule() == "ztensor.overflow" => return Err(error),
+            Err(Misfit::Overflow(error)) => return Err(error),
             Err(defect) => {
-                for (component, range) in object.components.iter().zip(places) {
-                    let role = Role::Named(component.name.clone().into_owned());
+                for (raw, range) in object.parts.into_iter().zip(places) {
+                    let encoding = read::listed_encoding(raw.encoding.as_deref());
+                    let sum = Sum::listed(raw.digest.as_deref(), false);
+                    let role = Role::Named(raw.name.into_owned());
                     let part = Part::new(role, DType::UNKNOWN, Payload::main(range));
-                    let encoding = read::listed_encoding(component.encoding.as_deref());
-                    let sum = read::Sum::listed(component.digest.as_deref());
-                    push_tight(&mut info.parts, sum.on(part, encoding));
+                    info.parts.push(sum.on(part, encoding));
                 }
-                info.defect = Some(defect);
+                info.defect = Some(defect.into());
             }
         }
         Ok(info)
@@ -162,10 +196,10 @@ impl Reading<'_, '_> {
         object: &Object<'_>,
         elements: u64,
         places: &[Range<u64>],
-    ) -> Result<Assembly> {
+    ) -> Result<Assembly, Misfit> {
         let mut parts = Vec::new();
-        for (component, range) in object.components.iter().zip(places) {
-            parts.push(self.part(object, component, range.clone())?);
+        for (raw, range) in object.parts.iter().zip(places) {
+            parts.push(self.part(object, raw, range.clone())?);
         }
         let assembler = Assembler {
             shape: &object.shape,
@@ -174,7 +208,7 @@ impl Reading<'_, '_> {
             at: object.at.clone(),
             measure: &|part| self.measure(part),
         };
-        match &*object.format {
+        match &*object.layout {
             "dense" => assembler.dense(parts),
             "sparse_csr" => assembler.csr(parts),
             "sparse_coo" => assembler.coo(parts),
@@ -185,12 +219,12 @@ impl Reading<'_, '_> {
     fn part<'b>(
         &mut self,
         object: &Object<'_>,
-        component: &Component<'b>,
+        raw: &RawPart<'b>,
         range: Range<u64>,
     ) -> Result<StoredPart<'b>> {
-        let at = &component.at;
-        let dtype = self.dtype(object, component)?;
-        let codec = match component.encoding.as_deref() {
+        let at = &raw.at;
+        let dtype = self.dtype(object, raw)?;
+        let codec = match raw.encoding.as_deref() {
             None | Some("raw") => None,
             Some("zstd") => Some(Codec::Zstd { level: 0 }),
             Some(other) => {
@@ -198,29 +232,20 @@ impl Reading<'_, '_> {
                 return Err(Error::unsupported("ztensor.encoding", message).at(at.clone()));
             }
         };
-        let sum = match &component.digest {
-            Some(text) => read::checksum(self.cx, text, at)?,
-            None => read::Sum::default(),
-        };
+        let sum = Sum::parse(self.cx, raw.digest.as_deref(), false, at)?;
         let stored = range.end - range.start;
         let len = match codec {
-            Some(_) => component.uncompressed_length,
+            Some(_) => raw.decoded_length,
             None => Some(stored),
         };
-        if codec.is_none()
-            && component
-                .uncompressed_length
-                .is_some_and(|len| len != stored)
-        {
+        if codec.is_none() && raw.decoded_length.is_some_and(|len| len != stored) {
             let message = "uncompressed_length differs from the length of uncompressed data";
             return Err(Error::malformed("ztensor.size", message).at(at.clone()));
         }
-        let name = component.name.clone();
-        let source = SourceId::MAIN;
         Ok(StoredPart {
-            name,
+            name: raw.name.clone(),
             dtype,
-            source,
+            source: SourceId::MAIN,
             range,
             codec,
             len,
@@ -230,8 +255,8 @@ impl Reading<'_, '_> {
         })
     }
 
-    fn dtype(&mut self, object: &Object<'_>, component: &Component<'_>) -> Result<DType> {
-        let at = &component.at;
+    fn dtype(&mut self, object: &Object<'_>, raw: &RawPart<'_>) -> Result<DType> {
+        let at = &raw.at;
         let unknown = |what: &str, name: &str| {
             Error::unsupported("ztensor.dtype", format!("{what} {name:?} is not known"))
                 .at(at.clone())
@@ -239,12 +264,12 @@ impl Reading<'_, '_> {
         if self.is_10 {
             let name = object.dtype.as_deref().unwrap_or_default();
             let dtype = names::from_01(name).ok_or_else(|| unknown("dtype", name))?;
-            let is_elements = matches!(&*component.name, "data" | "values");
+            let is_elements = matches!(&*raw.name, "data" | "values");
             return Ok(if is_elements { dtype } else { DType::U64 });
         }
-        let name = component.dtype.as_deref().unwrap_or_default();
+        let name = raw.dtype.as_deref().unwrap_or_default();
         let storage = names::from_storage(name).ok_or_else(|| unknown("dtype", name))?;
-        let Some(logical) = component.logical.as_deref() else {
+        let Some(logical) = raw.logical.as_deref() else {
             return Ok(storage);
         };
         match names::from_logical(logical, false) {
@@ -263,7 +288,8 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// The length of compressed data that the file does not give: sparse tensors of 1.0 and 1.1.
+    /// The length of compressed data that the file does not give: of sparse and opaque tensors of 1.0 and 1.1, whose
+    /// number of entries is known from it alone. It is the only tensor data that a description looks at.
     fn measure(&self, part: &StoredPart<'_>) -> Result<u64> {
         let range = part.range.clone();
         let place = (range.start, range.end);
@@ -276,6 +302,7 @@ impl Reading<'_, '_> {
             id: SourceId::MAIN,
             source: self.source,
             range,
+            control: None,
         };
         let len = measure(input, limit)?;
         self.budget.set(limit.saturating_sub(len));

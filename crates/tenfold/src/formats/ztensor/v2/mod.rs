@@ -14,27 +14,26 @@
 //! Offset, length and hash of 0 mark a file that holds data for others only.
 
 mod object;
-mod raw;
 mod shards;
 
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::formats::ztensor::capability::{self, DEPTH_2};
+use crate::formats::ztensor::capability::DEPTH_2;
+use crate::formats::ztensor::raw::{Object, Others, SCHEMA_2};
 use crate::formats::ztensor::read;
 use crate::io::{Reader, Source};
 use crate::model::{DigestKind, Manifest, Metadata};
 use crate::prelude::*;
-use crate::wire::cbor::Decoder;
+use crate::wire::cbor::{Decoder, Encoder, Key};
 
 use object::Reading;
 pub(super) use object::{BLOCK_BYTES, COO, CSR, ELEMS_PER_BLOCK, FRAME, SEEKABLE};
-use raw::Object;
 use shards::Shards;
 
 pub(super) const MAGIC: &[u8] = b"\x89ZT2\r\n\x1a\n";
 pub(super) const ALIGN: u64 = 4096;
-pub(super) const VERSION: u32 = 2;
+const VERSION: u32 = 2;
 /// Bytes of the keys that an object must have, rounded down.
 const MIN_OBJECT: usize = 32;
 const FOOTER: u64 = 40;
@@ -42,10 +41,10 @@ const FOOTER: u64 = 40;
 pub(super) const MIN_FILE: u64 = 48;
 
 /// The end of a file.
-pub(super) struct Footer {
-    pub(super) manifest_offset: u64,
-    pub(super) manifest_length: u64,
-    pub(super) manifest_hash: u64,
+struct Footer {
+    manifest_offset: u64,
+    manifest_length: u64,
+    manifest_hash: u64,
 }
 
 impl Footer {
@@ -85,7 +84,7 @@ impl Footer {
         Ok(footer)
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Vec<u8>) {
         for field in [
             self.manifest_offset,
             self.manifest_length,
@@ -126,7 +125,7 @@ impl Footer {
 }
 
 /// XXH3-64, as the footer has it.
-pub(super) fn xxh3(bytes: &[u8]) -> u64 {
+fn xxh3(bytes: &[u8]) -> u64 {
     let Some(mut hasher) = Hasher::new(DigestKind::Xxh3) else {
         return 0; // part of every build that has this format
     };
@@ -166,6 +165,9 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     Ok(manifest)
 }
 
+/// Fields of the manifest, in the order of their encoded keys.
+const ROOT: [&str; 3] = ["shards", "objects", "attributes"];
+
 fn parse(
     cx: &mut Context<'_>,
     bytes: &[u8],
@@ -174,6 +176,7 @@ fn parse(
     manifest: &mut Manifest,
 ) -> Result<()> {
     let mut shards = Shards::default();
+    let mut others = Others::default();
     let mut objects = false;
     let mut blobs = vec![read::Blob {
         file: 0,
@@ -182,10 +185,12 @@ fn parse(
     }];
     let mut cbor = Decoder::new(bytes, range.start, &read::RULES, DEPTH_2).deterministic();
     // The order of keys puts `shards` before the objects that refer to them.
-    cbor.open_map("the manifest", |cbor, key| {
-        match &*key {
-            "shards" => shards = Shards::parse(cbor, cx, &mut manifest.sealed)?,
-            "objects" => {
+    cbor.fields("the manifest", &ROOT, |cbor, key| {
+        match key {
+            Key::Field(0) => {
+                shards = Shards::parse(cbor, cx, &mut manifest.sealed, &mut others)?;
+            }
+            Key::Field(1) => {
                 objects = true;
                 manifest.tensors.reserve(cbor.room(MIN_OBJECT));
                 blobs.reserve(cbor.room(MIN_OBJECT));
@@ -197,8 +202,8 @@ fn parse(
                 };
                 cbor.map("objects", |cbor, name| {
                     let at = cbor.pos();
-                    named("an object", &name, at)?;
-                    let object = Object::parse(cbor, reading.cx)?;
+                    SCHEMA_2.check_name("an object", &name, at)?;
+                    let object = Object::parse(cbor, &SCHEMA_2, reading.cx, &mut others)?;
                     let tensor = reading.tensor(&name, object);
                     manifest
                         .tensors
@@ -206,26 +211,36 @@ fn parse(
                     Ok(())
                 })?;
             }
-            "attributes" => manifest.metadata = attributes(cbor)?,
-            _ => cbor.skip()?,
+            Key::Field(_) => manifest.metadata = SCHEMA_2.attributes(cbor)?,
+            key => others.take(cbor, &key)?,
         }
         Ok(())
     })?;
+    manifest.kept.extend(others.into_kept());
     cbor.finish()?;
     read::required(objects.then_some(()), "objects", range)?;
     read::check_overlaps(blobs)?;
     shards.report_unused(cx, range)
 }
 
-/// Refuses a name that generation 2 does not allow; `at` is behind it.
-fn named(what: &str, name: &str, at: u64) -> Result<()> {
-    capability::check_name(name).map_err(|why| {
-        let from = at.saturating_sub(name.len() as u64);
-        Error::malformed("ztensor.name", format!("the name of {what}: {why}")).at(from..at)
-    })
-}
-
-/// Named values.
-fn attributes(cbor: &mut Decoder<'_>) -> Result<Metadata> {
-    cbor.metadata("attributes", |key, at| named("an attribute", key, at))
+/// The manifest, which begins at `at`, and the footer.
+pub(super) fn encode(metadata: &Metadata, objects: &[(&str, Object<'_>)], at: u64) -> Vec<u8> {
+    let [_, list, attributes] = ROOT;
+    let mut cbor = Encoder::deterministic();
+    cbor.map(1 + usize::from(!metadata.is_empty()));
+    cbor.text(list).map(objects.len());
+    for (name, object) in objects {
+        object.encode(&SCHEMA_2, cbor.text(name));
+    }
+    if !metadata.is_empty() {
+        cbor.text(attributes).entries(metadata);
+    }
+    let mut bytes = cbor.into_bytes();
+    let footer = Footer {
+        manifest_offset: at,
+        manifest_length: bytes.len() as u64,
+        manifest_hash: xxh3(&bytes),
+    };
+    footer.encode(&mut bytes);
+    bytes
 }

@@ -2,12 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::formats::ztensor::assemble::{Assembler, Assembly, StoredPart};
-use crate::formats::ztensor::names;
-use crate::formats::ztensor::read;
+use crate::formats::ztensor::assemble::{Assembler, Assembly, Misfit, StoredPart};
+use crate::formats::ztensor::checksum::Sum;
+use crate::formats::ztensor::raw::{Object, RawPart};
 use crate::formats::ztensor::v2::ALIGN;
-use crate::formats::ztensor::v2::raw::{Object, RawPart, checksum};
 use crate::formats::ztensor::v2::shards::Shards;
+use crate::formats::ztensor::{names, read};
 use crate::model::{
     BlockSpec, Codec, DType, Endian, Layout, Metadata, Part, Payload, Role, SourceId, TensorInfo,
     Value,
@@ -47,6 +47,7 @@ impl Reading<'_, '_> {
             parts: raw,
             attributes,
             at,
+            ..
         } = object;
         let elements = read::elements(&shape, &at)?;
         let mut defect = None;
@@ -69,8 +70,8 @@ impl Reading<'_, '_> {
             CSR if unknown => Ok(unreadable(parts)),
             CSR => assembler.csr(parts).map(Some),
             COO => match assembler.coo(parts) {
-                Err(error) => {
-                    defect.get_or_insert(error);
+                Err(misfit) => {
+                    defect.get_or_insert(misfit.into());
                     Ok(None)
                 }
                 assembly => assembly.map(Some),
@@ -79,29 +80,32 @@ impl Reading<'_, '_> {
         };
         let assembly = match assembled {
             // Data that cannot decode to its size is a matter of the tensor.
-            Err(error) if error.rule() == "ztensor.zstd" => {
+            Err(Misfit::Ratio(error)) => {
                 defect.get_or_insert(error);
                 None
             }
             assembled => assembled?,
         };
-        let mut info = TensorInfo::new(name, DType::UNKNOWN, shape, Layout::RowMajor);
-        info.metadata = attributes;
+        let mut info = TensorInfo::new(name, DType::UNKNOWN, shape.clone(), Layout::RowMajor);
+        info.metadata = attributes.into_owned();
         info.defect = defect;
         if let Some(assembly) = assembly {
             (info.dtype, info.layout) = (assembly.dtype, assembly.layout);
             info.parts = assembly.parts;
             if let DType::Block(spec) = info.dtype {
                 info.decoder = quant::decoder(spec, Endian::Little);
-                info.derived = &[ELEMS_PER_BLOCK, BLOCK_BYTES];
+                info.set_derived(&[ELEMS_PER_BLOCK, BLOCK_BYTES]);
             }
         }
         // Data of a file that is not there has no place.
-        info.parts.retain(|part| {
-            part.payload
-                .stored()
-                .is_some_and(|(source, _)| source != NOWHERE)
-        });
+        let is_there = |part: &Part| {
+            let stored = part.payload.stored();
+            stored.is_some_and(|(source, _)| source != NOWHERE)
+        };
+        if !info.parts.iter().all(is_there) {
+            let parts = core::mem::take(&mut info.parts).into_iter();
+            info.parts = parts.filter(is_there).collect();
+        }
         Ok(info)
     }
 
@@ -121,7 +125,7 @@ impl Reading<'_, '_> {
                 (file, shard.data_end(), shard.source())
             }
         };
-        let (offset, length) = part.blob;
+        let [offset, length] = part.blob;
         let range = read::place(offset, length, ALIGN, end, &at)?;
         let blob = read::Blob {
             file,
@@ -133,9 +137,10 @@ impl Reading<'_, '_> {
             lose(error);
             NOWHERE
         });
-        let storage = names::from_storage(&part.dtype).filter(|dtype| *dtype != DType::BOOL);
+        let name = part.dtype.as_deref().unwrap_or_default();
+        let storage = names::from_storage(name).filter(|dtype| *dtype != DType::BOOL);
         let Some(storage) = storage else {
-            let message = format!("dtype {:?} is not one of generation 2", part.dtype);
+            let message = format!("dtype {name:?} is not one of generation 2");
             return Err(Error::malformed("ztensor.dtype", message).at(at));
         };
         let dtype = match part
@@ -156,40 +161,31 @@ impl Reading<'_, '_> {
             }
         };
         let mut unknown = None;
-        let (codec, len) = match &part.encoding {
-            None => (None, length),
-            Some((encoding, len)) if encoding == SEEKABLE => (
-                Some(Codec::ZstdSeekable {
-                    level: 0,
-                    frame: FRAME,
-                }),
-                *len,
-            ),
-            Some((encoding, len)) => {
+        let codec = match part.encoding {
+            None => None,
+            Some(encoding) if encoding == SEEKABLE => Some(Codec::ZstdSeekable {
+                level: 0,
+                frame: FRAME,
+            }),
+            Some(encoding) => {
                 let message = format!("encoding {encoding:?} is not known");
                 lose(Error::unsupported("ztensor.encoding", message).at(at.clone()));
-                unknown = Some(encoding.clone().into_owned());
-                (None, *len)
+                unknown = Some(encoding.into_owned());
+                None
             }
         };
-        let sum = match &part.digest {
-            None => read::Sum::default(),
-            Some(text) => checksum(self.cx, text, &at).unwrap_or_else(|error| {
-                lose(error);
-                read::Sum {
-                    checksum: None,
-                    unknown: Some(text.clone().into_owned()),
-                }
-            }),
-        };
-        let name = part.name;
+        let digest = part.digest.as_deref();
+        let sum = Sum::parse(self.cx, digest, true, &at).unwrap_or_else(|error| {
+            lose(error);
+            Sum::listed(digest, true)
+        });
         Ok(StoredPart {
-            name,
+            name: part.name,
             dtype,
             source,
             range,
             codec,
-            len: Some(len),
+            len: Some(part.decoded_length.unwrap_or(length)),
             sum,
             encoding: unknown,
             at,
@@ -203,7 +199,7 @@ impl Reading<'_, '_> {
         attributes: &Metadata,
         assembler: Assembler<'_>,
         parts: Vec<StoredPart<'_>>,
-    ) -> Result<Assembly> {
+    ) -> Result<Assembly, Misfit> {
         if let Some(block) = block_of(scheme, attributes) {
             let dtype = DType::Block(block);
             if let [data] = parts.as_slice() {

@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::formats::ztensor::checksum::{Sum, digest_text};
+use crate::formats::ztensor::raw::Others;
 use crate::formats::ztensor::read;
-use crate::formats::ztensor::v2::{FOOTER, Footer, MIN_FILE, raw};
+use crate::formats::ztensor::v2::{FOOTER, Footer, MIN_FILE};
 use crate::model::{Checksum, Over, SealedRange, SourceId};
 use crate::prelude::*;
-use crate::wire::cbor::Decoder;
+use crate::wire::cbor::{Decoder, Key};
 
 /// The files that the manifest names.
 #[derive(Default)]
@@ -39,17 +41,18 @@ impl Shards {
         cbor: &mut Decoder<'_>,
         cx: &mut Context<'_>,
         sealed: &mut Vec<SealedRange>,
+        others: &mut Others,
     ) -> Result<Self> {
         let mut shards = Self::default();
         cbor.map("shards", |cbor, name| {
             let from = cbor.pos();
             check_name(&name, from)?;
             let (mut size, mut digest) = (None, None);
-            cbor.open_map("a shard", |cbor, key| {
-                match &*key {
-                    "size" => size = Some(cbor.unsigned("size")?),
-                    "digest" => digest = Some((cbor.pos(), raw::parse_digest(cbor, cx)?)),
-                    _ => cbor.skip()?,
+            cbor.fields("a shard", &["size", "digest"], |cbor, key| {
+                match key {
+                    Key::Field(0) => size = Some(cbor.unsigned("size")?),
+                    Key::Field(_) => digest = Some((cbor.pos(), digest_text(cbor, cx, true)?)),
+                    key => others.take(cbor, &key)?,
                 }
                 Ok(())
             })?;
@@ -63,10 +66,8 @@ impl Shards {
             let digest_at = digest_at..digest_at + 1;
             let source = open(cx, &name, size);
             // A digest of the wrong length can match no file.
-            let checksum = match digest {
-                Some(digest) => raw::checksum(cx, &digest, &digest_at).map(|sum| sum.checksum),
-                None => Ok(None),
-            };
+            let sum = Sum::parse(cx, digest.as_deref(), true, &digest_at);
+            let checksum = sum.map(|sum| sum.checksum);
             let source = match (source, checksum) {
                 (Ok(source), Ok(checksum)) => {
                     sealed.extend(checksum.map(|checksum| SealedRange {

@@ -3,15 +3,14 @@
 use alloc::borrow::Cow;
 use core::cmp::Ordering;
 
-use crate::digest::hex;
 use crate::error::{Error, Result};
 use crate::format::Written;
 use crate::formats::ztensor::capability::LAYOUT;
+use crate::formats::ztensor::raw::{self, RawPart};
 use crate::formats::ztensor::v01::Entry;
-use crate::formats::ztensor::v1;
-use crate::formats::ztensor::v2::{self as gen2, Footer};
 use crate::formats::ztensor::write::pieces::{Object, Piece};
-use crate::model::{Checksum, DigestKind, Metadata, TensorInfo, Tensors};
+use crate::formats::ztensor::{checksum, v1, v2};
+use crate::model::{Metadata, Tensors};
 use crate::prelude::*;
 use crate::wire::cbor::{Encoder, key_order};
 
@@ -48,16 +47,25 @@ impl<'w> Places<'w> {
             .carried
             .as_ref()
             .or(written.digest.as_ref())
-            .map(checksum_text);
+            .map(checksum::encode);
         Ok((written.range.clone(), checksum))
     }
-}
 
-fn checksum_text(checksum: &Checksum) -> String {
-    let digits = hex(&checksum.value);
-    match checksum.kind {
-        DigestKind::Crc32c => format!("crc32c:0x{}", digits.to_ascii_uppercase()),
-        kind => format!("{kind}:{digits}"),
+    /// A piece as 1.2 and 2 describe it.
+    fn part<'p>(&self, piece: &'p Piece) -> Result<RawPart<'p>> {
+        let (range, digest) = self.of(piece)?;
+        let (dtype, logical) = piece.dtype;
+        Ok(RawPart {
+            name: Cow::Borrowed(&piece.name),
+            dtype: Some(Cow::Borrowed(dtype)),
+            logical: logical.map(Cow::Borrowed),
+            blob: [range.start, range.end - range.start],
+            shard: None,
+            encoding: piece.encoding.map(Cow::Borrowed),
+            decoded_length: piece.encoding.map(|_| piece.len),
+            digest: digest.map(Cow::Owned),
+            at: 0..0,
+        })
     }
 }
 
@@ -85,7 +93,7 @@ impl Catalog {
                 size: range.end - range.start,
                 dtype: Cow::Borrowed(piece.dtype.0),
                 layout,
-                shape: Cow::Borrowed(&info.shape),
+                shape: info.shape.clone(),
                 encoding: Cow::Borrowed(piece.encoding.unwrap_or("raw")),
                 data_endianness: piece.endian.map(|endian| Cow::Owned(endian.to_string())),
                 checksum: checksum.map(Cow::Owned),
@@ -99,121 +107,42 @@ impl Catalog {
         Ok(bytes)
     }
 
-    /// The manifest of 1.2, its size and the magic.
-    pub(super) fn v12(mut self, written: &[Written]) -> Result<Vec<u8>> {
+    /// The manifest of 1.2 and what follows it. Readers do not ask for an order; the packages write plain byte order.
+    pub(super) fn v12(self, written: &[Written]) -> Result<Vec<u8>> {
         let places = Places::new(&self.blobs, written)?;
-        // Readers do not ask for an order; the packages write plain byte order.
-        let objects = sorted(&mut self.objects, &self.tensors, Ord::cmp)?;
-        let mut cbor = Encoder::new();
-        cbor.map(2 + usize::from(!self.metadata.is_empty()));
-        cbor.text("version").text("1.2.0");
-        attributes(&mut cbor, &self.metadata);
-        cbor.text("objects").map(objects.len());
-        for (info, object) in objects {
-            let metadata = object.metadata(info);
-            cbor.text(&info.name)
-                .map(3 + usize::from(!metadata.is_empty()));
-            cbor.text("shape").numbers(&info.shape);
-            cbor.text("format").text(&object.layout);
-            attributes(&mut cbor, metadata);
-            cbor.text("components").map(object.pieces.len());
-            for piece in &object.pieces {
-                let (range, digest) = places.of(piece)?;
-                let (dtype, logical) = piece.dtype;
-                let fields = 3
-                    + usize::from(logical.is_some())
-                    + 2 * usize::from(piece.encoding.is_some())
-                    + usize::from(digest.is_some());
-                cbor.text(&piece.name).map(fields);
-                cbor.text("dtype").text(dtype);
-                optional(&mut cbor, "type", logical);
-                cbor.text("offset").unsigned(range.start);
-                cbor.text("length").unsigned(range.end - range.start);
-                if piece.encoding.is_some() {
-                    cbor.text("uncompressed_length").unsigned(piece.len);
-                }
-                optional(&mut cbor, "encoding", piece.encoding);
-                optional(&mut cbor, "digest", digest.as_deref());
-            }
-        }
-        let mut bytes = cbor.into_bytes();
-        let size = bytes.len() as u64;
-        bytes.extend_from_slice(&size.to_le_bytes());
-        bytes.extend_from_slice(v1::MAGIC);
-        Ok(bytes)
+        Ok(v1::encode(&self.metadata, &self.sorted(&places, Ord::cmp)?))
     }
 
-    /// The manifest of 2, which begins at `at`, and the footer. Fields stand in the order of their encoded keys.
-    pub(super) fn v2(mut self, written: &[Written], at: u64) -> Result<Vec<u8>> {
+    /// The manifest of 2, which begins at `at`, and what follows it.
+    pub(super) fn v2(self, written: &[Written], at: u64) -> Result<Vec<u8>> {
         let places = Places::new(&self.blobs, written)?;
-        let objects = sorted(&mut self.objects, &self.tensors, key_order)?;
-        let mut cbor = Encoder::deterministic();
-        cbor.map(1 + usize::from(!self.metadata.is_empty()));
-        cbor.text("objects").map(objects.len());
-        for (info, object) in objects {
-            let metadata = object.metadata(info);
-            cbor.text(&info.name)
-                .map(3 + usize::from(!metadata.is_empty()));
-            cbor.text("parts").map(object.pieces.len());
-            for piece in &object.pieces {
-                let (range, digest) = places.of(piece)?;
-                let (dtype, logical) = piece.dtype;
-                let fields = 2
-                    + usize::from(logical.is_some())
-                    + usize::from(digest.is_some())
-                    + 2 * usize::from(piece.encoding.is_some());
-                cbor.text(&piece.name).map(fields);
-                cbor.text("blob")
-                    .numbers(&[range.start, range.end - range.start]);
-                optional(&mut cbor, "type", logical);
-                cbor.text("dtype").text(dtype);
-                optional(&mut cbor, "digest", digest.as_deref());
-                optional(&mut cbor, "encoding", piece.encoding);
-                if piece.encoding.is_some() {
-                    cbor.text("decoded_length").unsigned(piece.len);
-                }
-            }
-            cbor.text("shape").numbers(&info.shape);
-            cbor.text("layout").text(&object.layout);
-            attributes(&mut cbor, metadata);
+        let objects = self.sorted(&places, key_order)?;
+        Ok(v2::encode(&self.metadata, &objects, at))
+    }
+
+    /// Tensors as 1.2 and 2 describe them, and the parts of each, in an order of their names.
+    fn sorted(
+        &self,
+        places: &Places<'_>,
+        order: fn(&str, &str) -> Ordering,
+    ) -> Result<Vec<(&str, raw::Object<'_>)>> {
+        let mut objects = Vec::with_capacity(self.objects.len());
+        for object in &self.objects {
+            let info = object.info(&self.tensors)?;
+            let parts = object.pieces.iter().map(|piece| places.part(piece));
+            let mut parts: Vec<_> = parts.collect::<Result<_>>()?;
+            parts.sort_by(|a, b| order(&a.name, &b.name));
+            let described = raw::Object {
+                dtype: None,
+                shape: info.shape.clone(),
+                layout: Cow::Borrowed(&object.layout),
+                attributes: Cow::Borrowed(object.metadata(info)),
+                parts,
+                at: 0..0,
+            };
+            objects.push((&*info.name, described));
         }
-        attributes(&mut cbor, &self.metadata);
-        let mut bytes = cbor.into_bytes();
-        let footer = Footer {
-            manifest_offset: at,
-            manifest_length: bytes.len() as u64,
-            manifest_hash: gen2::xxh3(&bytes),
-        };
-        footer.encode(&mut bytes);
-        Ok(bytes)
-    }
-}
-
-/// Tensors with their descriptions, and the pieces of each, in an order of their names.
-fn sorted<'o>(
-    objects: &'o mut [Object],
-    tensors: &'o [TensorInfo],
-    order: fn(&str, &str) -> Ordering,
-) -> Result<Vec<(&'o TensorInfo, &'o Object)>> {
-    for object in &mut *objects {
-        object.pieces.sort_by(|a, b| order(&a.name, &b.name));
-    }
-    let described = objects
-        .iter()
-        .map(|object| Ok((object.info(tensors)?, object)));
-    let mut described: Vec<_> = described.collect::<Result<_>>()?;
-    described.sort_by(|(a, _), (b, _)| order(&a.name, &b.name));
-    Ok(described)
-}
-
-fn attributes(cbor: &mut Encoder, metadata: &Metadata) {
-    if !metadata.is_empty() {
-        cbor.text("attributes").entries(metadata);
-    }
-}
-
-fn optional(cbor: &mut Encoder, key: &str, value: Option<&str>) {
-    if let Some(value) = value {
-        cbor.text(key).text(value);
+        objects.sort_by(|(a, _), (b, _)| order(a, b));
+        Ok(objects)
     }
 }

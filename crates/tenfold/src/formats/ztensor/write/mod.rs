@@ -115,13 +115,13 @@ impl Target {
         let refuse = |message: String| Err(Error::argument(message));
         let canonical = options.flag("canonical")?;
         if canonical && generation != Generation::V2 {
-            return refuse("-O canonical=true is for version 2 only".into());
+            return Err(options.wrong("canonical", "it is for version 2 only"));
         }
         let big = match options.option("endian") {
             None | Some("little") => false,
             Some("big") if generation == Generation::V01 => true,
-            Some("big") => return refuse("-O endian=big is for version 0.1 only".into()),
-            Some(other) => return refuse(format!("-O endian={other}: little or big is expected")),
+            Some("big") => return Err(options.wrong("endian", "it is for version 0.1 only")),
+            Some(_) => return Err(options.wrong("endian", "little or big is expected")),
         };
         let kinds = SPEC
             .profile(options.version)
@@ -218,15 +218,13 @@ fn alignment(options: &PlanOptions, generation: Generation, canonical: bool) -> 
     };
     let align = options.number("align")?.unwrap_or(usual);
     if canonical && align != CANONICAL_ALIGN {
-        let message = format!("-O align={align}: canonical files have {CANONICAL_ALIGN}");
-        return Err(Error::argument(message));
+        let why = format_args!("canonical files have {CANONICAL_ALIGN}");
+        return Err(options.wrong("align", why));
     }
     if align == 0 || align % least != 0 || align > MAX_ALIGN {
         let version = options.version;
-        let message = format!(
-            "-O align={align}: version {version} needs a multiple of {least}, up to {MAX_ALIGN}"
-        );
-        return Err(Error::argument(message));
+        let why = format!("version {version} needs a multiple of {least}, up to {MAX_ALIGN}");
+        return Err(options.wrong("align", why));
     }
     Ok(align)
 }

@@ -99,7 +99,7 @@ fn block_metadata(info: &TensorInfo) -> Option<Metadata> {
 fn layout_name(generation: Generation, info: &TensorInfo) -> Cow<'static, str> {
     let is_2 = generation == Generation::V2;
     match (&info.layout, info.dtype) {
-        (Layout::Opaque { scheme, .. }, _) => Cow::Owned(scheme.clone()),
+        (Layout::Opaque(scheme), _) => Cow::Owned(scheme.name.clone()),
         (Layout::Coo { .. }, _) => Cow::Borrowed(if is_2 { v2::COO } else { "sparse_coo" }),
         (Layout::Csr { .. }, _) => Cow::Borrowed(if is_2 { v2::CSR } else { "sparse_csr" }),
         (_, DType::Block(block)) => {
@@ -137,11 +137,13 @@ impl Maker<'_> {
                 format!("elements of {dtype} cannot be held"),
             )
         })?;
-        let len = match dense {
-            true => info.dense_len(),
+        let len = if dense {
+            info.dense_len()
+        } else if dtype == stored.dtype {
             // Parts of opaque layouts may be of any length.
-            false if dtype == stored.dtype => Some(stored.payload.len()),
-            false => Some(cast_len(stored.dtype, dtype, stored.payload.len())?),
+            Some(stored.payload.len())
+        } else {
+            Some(cast_len(stored.dtype, dtype, stored.payload.len())?)
         };
         let len = len.unwrap_or(0);
 
@@ -181,7 +183,7 @@ impl Maker<'_> {
             }),
             (_, false) => Want::Part { dtype, endian },
         };
-        let (carried, digest) = self.checksum(stored, unchanged, keeps, dtype);
+        let (carried, digest) = self.checksum(stored, unchanged, keeps);
         let identity = self.identity(stored, len, &want, codec);
         let is_01 = target.generation == Generation::V01;
         let piece = Piece {
@@ -268,44 +270,44 @@ impl Maker<'_> {
         match self.target.checksums {
             Checksums::With(kind) if self.target.over() == Over::Decoded => {
                 let there = |sum: &Checksum| sum.kind == kind && sum.over == Over::Decoded;
-                !stored.checksum.as_ref().is_some_and(there)
+                !stored.checksum.as_deref().is_some_and(there)
             }
             _ => false,
         }
     }
 
-    /// A checksum to carry over, or one to compute.
+    /// A checksum to carry over, or one to compute: what had one has one, of a kind that the generation knows.
     fn checksum(
         &self,
         stored: &Part,
         unchanged: bool,
         keeps: bool,
-        dtype: DType,
     ) -> (Option<Checksum>, Option<DigestKind>) {
         let raw = matches!(stored.payload, Payload::Raw { .. });
         let over = self.target.over();
-        let old = match (self.target.checksums, &stored.checksum) {
+        let old = match (self.target.checksums, stored.checksum.as_deref()) {
             // Compressed data that is kept though it has to be of the decoded bytes: it is there already.
             (Checksums::With(_), Some(old)) if keeps && !raw && over == Over::Decoded => old,
             (Checksums::With(kind), _) => return (None, Some(kind)),
-            (Checksums::Keep, Some(old)) if self.target.kinds.contains(&old.kind) => old,
+            // That of zip covers what zTensor does not have.
+            (Checksums::Keep, Some(old)) if old.kind != DigestKind::Crc32 => old,
             _ => return (None, None),
         };
+        let known = self.target.kinds.contains(&old.kind);
         let same = match over {
             Over::Stored => keeps && (raw || old.over == Over::Stored),
             Over::Decoded => unchanged && (raw || old.over == Over::Decoded),
         };
-        match same {
-            true => (
-                Some(Checksum {
-                    over,
-                    ..old.clone()
-                }),
-                None,
-            ),
-            // True is written as 1, so the bytes may be others: the same kind, computed again.
-            false if dtype == DType::BOOL && stored.dtype == DType::BOOL => (None, Some(old.kind)),
-            false => (None, None),
+        if same && known {
+            let kept = Checksum {
+                over,
+                ..old.clone()
+            };
+            (Some(kept), None)
+        } else if known {
+            (None, Some(old.kind))
+        } else {
+            (None, self.target.kinds.first().copied())
         }
     }
 }

@@ -6,7 +6,9 @@ use super::pieces::{Maker, Object};
 use crate::error::{Error, Result};
 use crate::format::{Segment, Want};
 use crate::formats::ztensor::write::Generation;
-use crate::model::{Codec, DType, DigestKind, Endian, Layout, Over, Part, Payload, TensorInfo};
+use crate::model::{
+    Codec, DType, DigestKind, Endian, Layout, Over, Part, Payload, Shape, TensorInfo,
+};
 use crate::prelude::*;
 
 /// Data to be stored for a piece.
@@ -38,7 +40,7 @@ pub(super) struct Recast {
     from: DType,
     to: DType,
     /// The arrangement, where it changes.
-    arrangement: Option<(Layout, Vec<u64>)>,
+    arrangement: Option<(Layout, Shape)>,
 }
 
 /// Stored bytes, and what becomes of them.
@@ -47,7 +49,7 @@ pub(super) struct Change {
     stored: (u32, Range<u64>, Option<Codec>),
     from: (DType, Endian),
     /// The arrangement, where it changes.
-    arrangement: Option<(Layout, Vec<u64>)>,
+    arrangement: Option<(Layout, Shape)>,
     to: (DType, Endian, Option<Codec>),
 }
 
@@ -115,7 +117,7 @@ impl Maker<'_> {
     }
 
     /// How elements are arranged that get another order.
-    fn arrangement(&self) -> Option<(Layout, Vec<u64>)> {
+    fn arrangement(&self) -> Option<(Layout, Shape)> {
         let rearranged = self.info.layout == Layout::ColumnMajor;
         rearranged.then(|| (self.info.layout.clone(), self.info.shape.clone()))
     }

@@ -11,7 +11,7 @@ fn tensor(dtype: DType, shape: &[u64], offset: u64, steps: &[u64], bytes: &[u8])
     let layout = Layout::Strided(Box::new(Strides::new(offset, steps)));
     let mut info = TensorInfo::new("t", dtype, shape.to_vec(), layout);
     let payload = Payload::Inline(bytes.to_vec().into());
-    info.parts = vec![Part::new(Role::Values, dtype, payload)];
+    info.parts = vec![Part::new(Role::Values, dtype, payload)].into();
     info
 }
 
@@ -21,6 +21,7 @@ fn with<T>(work: impl FnOnce(Data<'_>) -> T) -> T {
         sources: &[],
         limits: &limits,
         tally: None,
+        control: None,
         threads: 1,
     })
 }

@@ -120,9 +120,10 @@ impl Scan<'_> {
     }
 
     fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
-        match self.take(byte) {
-            true => Ok(()),
-            false => Err(self.unexpected(what)),
+        if self.take(byte) {
+            Ok(())
+        } else {
+            Err(self.unexpected(what))
         }
     }
 
@@ -197,9 +198,10 @@ impl Scan<'_> {
     fn too_many_dimensions(&self) -> Error {
         let most = self.rules.max_rank;
         let message = format!("more than {most} dimensions");
-        match most < MAX_RANK {
-            true => (Error::limit("rank", message).at(self.rest(self.at))).raised_by("rank"),
-            false => self.refuse("rank", message, self.at),
+        if most < MAX_RANK {
+            (Error::limit("rank", message).at(self.rest(self.at))).raised_by("rank", None)
+        } else {
+            self.refuse("rank", message, self.at)
         }
     }
 

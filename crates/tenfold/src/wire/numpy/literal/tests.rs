@@ -109,7 +109,7 @@ fn what_python_would_evaluate_is_refused() {
     let around = |form: &str, version| {
         read(&form.replace("{}", whole), version)
             .map(drop)
-            .map_err(|error| error.rule())
+            .map_err(|error| error.rule().to_owned())
     };
     let refused = Err("npy.header".to_owned());
     for form in ["{}", " \t{}", "\n{}", "\n \n{} \n", "{}\r", "{} \r \n"] {

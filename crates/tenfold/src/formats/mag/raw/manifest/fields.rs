@@ -1,7 +1,7 @@
 //! Fields of the objects of a manifest, known or not.
 
 use crate::error::{Error, Result};
-use crate::model::{Map, Packer};
+use crate::model::{Map, Packer, Shape};
 use crate::prelude::*;
 use crate::wire::json::{Json, Repeated};
 
@@ -38,8 +38,8 @@ impl Others {
 }
 
 /// The sizes of a shape, however many: magnetron has at most 16, the manifest no limit.
-pub(super) fn sizes(json: &mut Json<'_>) -> Result<Vec<u64>> {
-    let mut sizes = Vec::new();
+pub(super) fn sizes(json: &mut Json<'_>) -> Result<Shape> {
+    let mut sizes = Shape::new();
     json.list("shape")?;
     while json.item()? {
         let at = json.at();

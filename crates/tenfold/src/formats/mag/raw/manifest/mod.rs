@@ -8,14 +8,14 @@ use super::super::{ENTRY_FIELDS, shape, tables};
 use super::{Version, dtype, dtype_number};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Map, Metadata, Value};
+use crate::model::{DType, Map, Metadata, Shape, Value};
 use crate::prelude::*;
 use crate::wire::json::{self, Json, Kind, Repeated, Rules};
 
 use fields::{Fields, Others, number, sizes};
 
 /// What data is aligned to, section and tensors alike.
-pub const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 const RULES: Rules = Rules {
     syntax: "mag.manifest",
@@ -25,25 +25,25 @@ const RULES: Rules = Rules {
 
 /// The header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Whether the data (and nothing else) is big endian.
-    pub big_endian: bool,
+    pub(crate) big_endian: bool,
     /// Where the manifest begins.
-    pub meta_offset: u64,
+    pub(crate) meta_offset: u64,
     /// Bytes of the manifest.
-    pub meta_span: u64,
+    pub(crate) meta_span: u64,
     /// Where the data begins.
-    pub blob_offset: u64,
+    pub(crate) blob_offset: u64,
     /// Bytes of the data.
-    pub blob_span: u64,
+    pub(crate) blob_span: u64,
 }
 
 impl Header {
     /// Bytes of it, magic and version included.
-    pub const LEN: u64 = 44;
+    pub(crate) const LEN: u64 = 44;
 
     /// Reads what follows the version.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let aux = r.u32("aux")?;
         let header = Self {
             big_endian: aux & 1 == 1,
@@ -76,17 +76,17 @@ impl Header {
     }
 
     /// Where the manifest is.
-    pub fn manifest(&self) -> Result<Range<u64>> {
+    pub(crate) fn manifest(&self) -> Result<Range<u64>> {
         range(self.meta_offset, self.meta_span, "the manifest").map_err(|error| error.at(12..28))
     }
 
     /// Where the data is.
-    pub fn data(&self) -> Result<Range<u64>> {
+    pub(crate) fn data(&self) -> Result<Range<u64>> {
         range(self.blob_offset, self.blob_span, "the data").map_err(|error| error.at(28..44))
     }
 
     /// Writes magic, version and header.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         Version::Snapshot030.encode(out);
         out.extend(u32::from(self.big_endian).to_le_bytes());
         for field in [
@@ -112,32 +112,32 @@ fn range(at: u64, span: u64, what: &str) -> Result<Range<u64>> {
 
 /// What the manifest says.
 #[derive(Clone, Debug, Default)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// What the user stored.
-    pub usr_metadata: Metadata,
+    pub(crate) usr_metadata: Metadata,
     /// The tensors, in the order of the manifest.
-    pub tensor_map: Vec<Entry>,
+    pub(crate) tensor_map: Vec<Entry>,
     /// Other fields: their keys, and the places in the file of key and value.
-    pub others: Vec<(String, Range<u64>)>,
+    pub(crate) others: Vec<(String, Range<u64>)>,
 }
 
 /// An entry of the tensor map.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The tensor's name.
-    pub name: String,
+    pub(crate) name: String,
     /// The sizes.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Shape,
     /// The type of the elements: `dtype_id`, not the name beside it, decides.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// Where the data begins, counted from the beginning of all data.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Bytes of the data.
-    pub nbytes: u64,
+    pub(crate) nbytes: u64,
     /// Other fields.
-    pub others: Map,
+    pub(crate) others: Map,
     /// Where the entry begins in the file.
-    pub at: u64,
+    pub(crate) at: u64,
 }
 
 /// What every manifest has. The values of the first four are passed over.
@@ -156,7 +156,7 @@ const MAX_OTHERS: usize = 1 << 16;
 impl Manifest {
     /// Reads a manifest that stands at `base` of the file and is nested no deeper than `depth`. `repeated` is told of
     /// keys that are in an object more than once, with their place; the last one counts.
-    pub fn parse(
+    pub(crate) fn parse(
         bytes: &[u8],
         base: u64,
         depth: usize,
@@ -192,7 +192,7 @@ impl Manifest {
 
     /// Writes the manifest, as compact as magnetron does, up to the end of the last field that is known: others and a
     /// brace follow. `timestamp` is in seconds since 1970.
-    pub fn encode(&self, timestamp: u64) -> Result<String> {
+    pub(crate) fn encode(&self, timestamp: u64) -> Result<String> {
         let mut out = String::new();
         out.push_str("{\"manifest_ver\":1,\"timestamp\":");
         json::encode_str(&iso_8601(timestamp), &mut out);
@@ -241,7 +241,7 @@ impl Entry {
     fn parse(json: &mut Json<'_>, at: u64, repeated: Repeated<'_>) -> Result<Self> {
         let mut entry = Self {
             name: String::new(),
-            shape: Vec::new(),
+            shape: Shape::new(),
             dtype: DType::UNKNOWN,
             offset: 0,
             nbytes: 0,
@@ -357,7 +357,7 @@ mod tests {
         manifest.usr_metadata.push("a", Value::F64(f64::INFINITY));
         manifest.tensor_map.push(Entry {
             name: "w\0é".into(),
-            shape: vec![2, 3],
+            shape: Shape::from([2, 3]),
             dtype: DType::F8_E4M3,
             offset: 0,
             nbytes: 6,

@@ -2,29 +2,29 @@
 
 mod reading;
 
-pub use reading::Reading;
+pub(crate) use reading::Reading;
 
 use super::super::{ARCHIVE_1, MAX_KEY, SPEC_1, shape, tables};
 use super::{Version, as_u32, count, dtype, dtype_number, key};
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
-use crate::model::DType;
+use crate::model::{DType, Shape};
 use crate::prelude::*;
 
 /// The header, which both layouts share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Of everything behind it up to the end of the tensor records.
-    pub checksum: u32,
+    pub(crate) checksum: u32,
     /// Tensor records.
-    pub num_tensors: u32,
+    pub(crate) num_tensors: u32,
     /// Metadata records.
-    pub num_meta_kv: u32,
+    pub(crate) num_meta_kv: u32,
 }
 
 impl Header {
     /// Reads what follows the version.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let header = Self {
             checksum: r.u32("checksum")?,
             num_tensors: r.u32("num_tensors")?,
@@ -37,7 +37,7 @@ impl Header {
     }
 
     /// Writes magic, version and header.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         Version::V1.encode(out);
         let aux = 0;
         for field in [self.checksum, self.num_tensors, self.num_meta_kv, aux] {
@@ -48,16 +48,16 @@ impl Header {
 
 /// A value of metadata.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MetaRecord {
+pub(crate) struct MetaRecord {
     /// Its key. Empty keys can occur in `spec-1` only.
-    pub key: String,
+    pub(crate) key: String,
     /// Its value.
-    pub value: MetaValue,
+    pub(crate) value: MetaValue,
 }
 
 /// What the payload of a metadata record is; the record's `aux` says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MetaValue {
+pub(crate) enum MetaValue {
     /// 0: not said, as the specification has it; an integer. In `spec-1` only.
     Untyped(i64),
     /// 1: a signed integer.
@@ -70,7 +70,7 @@ impl MetaRecord {
     const MIN: u64 = 16;
 
     /// Reads a record.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let at = r.pos();
         let aux = r.u32("a metadata record's aux")?;
         let payload = r.array::<8>("a metadata record's payload")?;
@@ -89,7 +89,7 @@ impl MetaRecord {
     }
 
     /// Writes the record.
-    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let (aux, payload) = match self.value {
             MetaValue::Untyped(value) => (0u32, value.to_le_bytes()),
             MetaValue::Integer(value) => (1, value.to_le_bytes()),
@@ -103,14 +103,14 @@ impl MetaRecord {
     }
 
     /// Whether only `spec-1` can have it.
-    pub fn is_spec_only(&self) -> bool {
+    pub(crate) fn is_spec_only(&self) -> bool {
         self.key.is_empty() || matches!(self.value, MetaValue::Untyped(_))
     }
 }
 
 /// Which of the two layouts of version 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// That of magnetron 0.1.2.
     Archive,
     /// That of the specification.
@@ -119,7 +119,7 @@ pub enum Kind {
 
 impl Kind {
     /// The label in listings.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Kind::Archive => ARCHIVE_1,
             Kind::Spec => SPEC_1,
@@ -127,7 +127,7 @@ impl Kind {
     }
 
     /// The other one.
-    pub fn other(self) -> Self {
+    pub(crate) fn other(self) -> Self {
         match self {
             Kind::Archive => Kind::Spec,
             Kind::Spec => Kind::Archive,
@@ -139,7 +139,7 @@ impl Kind {
     /// An `archive-1` record begins with dtype | rank << 8 and has 0 in the top byte of numel. To `spec-1` these are
     /// the length of a key of 256 bytes or more and a NUL in it, which keys do not have. So no file with a tensor is
     /// valid in both.
-    pub fn decide(source: &dyn Source, at: u64) -> Result<Self> {
+    pub(crate) fn decide(source: &dyn Source, at: u64) -> Result<Self> {
         let mut r = Reader::over(source, at..source.len(), super::TRUNCATED);
         let [_, rank, reserved @ ..] = r.array::<4>("the first tensor record")?;
         if reserved != [0; 2] || !(1..=6).contains(&rank) {
@@ -152,7 +152,7 @@ impl Kind {
     }
 
     /// Where `count` tensor records from `at` on end, going by their lengths alone; `None` if not in the file.
-    pub fn end_of_records(self, source: &dyn Source, at: u64, count: u32) -> Option<u64> {
+    pub(crate) fn end_of_records(self, source: &dyn Source, at: u64, count: u32) -> Option<u64> {
         let mut r = Reader::over(source, at..source.len(), super::TRUNCATED);
         for _ in 0..count {
             match self {
@@ -174,25 +174,25 @@ impl Kind {
 
 /// A tensor record of `spec-1`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpecTensor {
+pub(crate) struct SpecTensor {
     /// The tensor's name.
-    pub key: String,
+    pub(crate) key: String,
     /// The sizes; those that are not used are 0 (as written here) or 1.
-    pub shape: [i64; 6],
+    pub(crate) shape: [i64; 6],
     /// The type of the elements.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// Bytes of the data.
-    pub data_length: u64,
+    pub(crate) data_length: u64,
     /// Where the data begins in the file.
-    pub data_offset: u64,
+    pub(crate) data_offset: u64,
 }
 
 impl SpecTensor {
     /// Bytes of the shortest record.
-    pub const MIN: u64 = 73;
+    pub(crate) const MIN: u64 = 73;
 
     /// Reads a record.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let key = sized_key(r, "a tensor's key")?;
         let record = Self::parse_behind(r).map_err(|error| error.in_tensor(&key))?;
         Ok(Self { key, ..record })
@@ -218,7 +218,7 @@ impl SpecTensor {
     }
 
     /// Writes the record.
-    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend(as_u32(self.key.len(), "bytes of a key")?.to_le_bytes());
         out.extend(self.key.as_bytes());
         for slot in self.shape {
@@ -232,7 +232,7 @@ impl SpecTensor {
     }
 
     /// The dimensions that the slots and the length mean.
-    pub fn dimensions(&self) -> Result<Vec<u64>> {
+    pub(crate) fn dimensions(&self) -> Result<Vec<u64>> {
         shape::from_slots(&self.shape, self.dtype, self.data_length)
             .map_err(|error| error.in_tensor(&self.key))
     }
@@ -240,25 +240,25 @@ impl SpecTensor {
 
 /// A tensor record of `archive-1`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ArchiveTensor {
+pub(crate) struct ArchiveTensor {
     /// The type of the elements.
-    pub dtype: DType,
+    pub(crate) dtype: DType,
     /// Elements: the product of the shape.
-    pub numel: u64,
+    pub(crate) numel: u64,
     /// Where the data begins in the file.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// One to six sizes above 0.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Shape,
     /// The tensor's name.
-    pub key: String,
+    pub(crate) key: String,
 }
 
 impl ArchiveTensor {
     /// Bytes of the shortest record: one dimension, a key of one byte.
-    pub const MIN: u64 = 33;
+    pub(crate) const MIN: u64 = 33;
 
     /// Reads a record.
-    pub fn parse(r: &mut Reader<'_>) -> Result<Self> {
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let at = r.pos();
         let [number, rank, reserved @ ..] = r.array::<4>("a tensor's dtype and rank")?;
         if reserved != [0; 2] {
@@ -272,7 +272,7 @@ impl ArchiveTensor {
         let dtype = dtype(tables::V1, number.into(), at..at + 1)?;
         let numel = r.u64("a tensor's numel")?;
         let offset = r.u64("a tensor's offset")?;
-        let mut shape = Vec::new();
+        let mut shape = Shape::new();
         for _ in 0..rank {
             shape.push(r.u64("a tensor's shape")?);
         }
@@ -323,7 +323,7 @@ impl ArchiveTensor {
     }
 
     /// Writes the record.
-    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let rank = u8::try_from(self.shape.len()).map_err(|cause| {
             Error::argument(format!("{} dimensions are too many", self.shape.len())).because(cause)
         })?;

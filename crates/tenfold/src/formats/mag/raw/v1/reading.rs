@@ -8,7 +8,7 @@ use crate::prelude::*;
 
 /// What the checksum may have been computed over. The specification says less than it takes to know.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// CRC-32C of what follows the field: what magnetron computed, and what is written here.
     Crc32cBehind,
     /// CRC-32C of everything, with the field as 0.
@@ -32,7 +32,7 @@ enum Front {
 
 impl Reading {
     /// All of them, the usual one first.
-    pub const ALL: [Reading; 6] = [
+    pub(crate) const ALL: [Reading; 6] = [
         Reading::Crc32cBehind,
         Reading::Crc32cZeroed,
         Reading::Crc32cWithout,
@@ -42,12 +42,12 @@ impl Reading {
     ];
 
     /// The one that is called so by [`word`](Self::word).
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reading| reading.word() == word)
     }
 
     /// What it is called where one is chosen.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Reading::Crc32cBehind => "crc32c-behind",
             Reading::Crc32cZeroed => "crc32c-zeroed",
@@ -59,7 +59,7 @@ impl Reading {
     }
 
     /// What it is, for people.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Reading::Crc32cBehind => "CRC-32C of bytes 12 to the end of the records",
             Reading::Crc32cZeroed => "CRC-32C of header and records with the field as 0",
@@ -71,7 +71,7 @@ impl Reading {
     }
 
     /// Computes it for records that end at `end`.
-    pub fn compute(self, source: &dyn Source, end: u64) -> Result<u32> {
+    pub(crate) fn compute(self, source: &dyn Source, end: u64) -> Result<u32> {
         let (kind, front) = match self {
             Reading::Crc32cBehind => (DigestKind::Crc32c, Front::Nothing),
             Reading::Crc32cZeroed => (DigestKind::Crc32c, Front::FieldAsZero),

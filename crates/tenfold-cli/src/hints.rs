@@ -1,0 +1,188 @@
+//! What would help, in the words of this command.
+
+use tenfold::format::{Finding, Loss, Registry};
+use tenfold::{Error, Hint};
+
+/// What an error says, and what would help.
+pub(crate) fn message(error: &Error) -> String {
+    format!("{}{}", error.message(), words(error.hints()))
+}
+
+/// An error as a line: what it is about, what it says, what would help, the place and the rule.
+pub(crate) fn line(error: &Error) -> String {
+    error.clone().adding(&words(error.hints())).to_string()
+}
+
+/// What was found, and what would help.
+pub(crate) fn finding(finding: &Finding) -> String {
+    format!("{}{}", finding.message, words(&finding.hints))
+}
+
+/// A loss as a line, with what would keep it.
+pub(crate) fn loss(loss: &Loss) -> String {
+    format!("{loss}{}", words(&loss.hints))
+}
+
+/// Why something is lost, and what would keep it.
+pub(crate) fn why(loss: &Loss) -> String {
+    format!("{}{}", loss.why, words(&loss.hints))
+}
+
+/// `; --limit rank=9 raises it; …`
+pub(crate) fn words(hints: &[Hint]) -> String {
+    let mut words = String::new();
+    let mut targets = Vec::new();
+    for hint in hints {
+        if let Hint::WriteAs { format, version } = hint {
+            targets.push(target(format, version));
+        } else if let Some(word) = word(hint) {
+            words += "; ";
+            words += &word;
+        }
+    }
+    if !targets.is_empty() {
+        words += "; it can be held by ";
+        words += &targets.join(", ");
+    }
+    words
+}
+
+/// What this command can do of it, if anything.
+fn word(hint: &Hint) -> Option<String> {
+    Some(match hint {
+        Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
+        Hint::Assume(None) => "if they are numbers, say which with --assume DTYPE".into(),
+        Hint::Assume(Some(dtype)) => {
+            format!("say which numbers they are with --assume, such as --assume {dtype}")
+        }
+        Hint::Cast(None) => "convert --cast writes another type".into(),
+        Hint::Cast(Some(dtype)) => format!("convert --cast {dtype} writes another type"),
+        Hint::ChooseFormat(_) => "say which with --from".into(),
+        Hint::Dequantize => "convert --dequantize writes plain numbers".into(),
+        Hint::EnableFeature(id) => format!("enable feature `{id}`"),
+        Hint::Exclude => "leave it out with --exclude".into(),
+        Hint::FilePerTensor(id) => {
+            format!("OUT/ --to {id} writes a directory with a file for each")
+        }
+        Hint::FormatOption { key, value, does } => format!("-O {key}={value} {does}"),
+        Hint::KeepSparse => "convert --keep-sparse keeps it sparse".into(),
+        Hint::RaiseLimit { name, needed } => match needed {
+            Some(needed) => format!("--limit {name}={needed} raises it"),
+            None => format!("--limit {name}=N raises it"),
+        },
+        Hint::OneFile => "or write a format that holds all tensors in one file".into(),
+        Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
+        Hint::Replace => "pass --force to replace it".into(),
+        Hint::Salvage => "convert --salvage writes what is complete".into(),
+        Hint::Shard => "--shard-size SIZE writes several files".into(),
+        Hint::SkipChecksums => "--no-verify reads it as it is".into(),
+        _ => return None,
+    })
+}
+
+/// A version of a format, and how to ask for it.
+fn target(format: &str, version: &str) -> String {
+    let registry = Registry::standard();
+    let name = match registry.get(format) {
+        Ok(entry) => entry.spec.with_version(version),
+        Err(_) => format.to_owned(),
+    };
+    match version {
+        "-" => format!("{name} (--to {format})"),
+        _ => format!("{name} (--to {format} --version {version})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+    use tenfold::format::Effect;
+    use tenfold::model::DType;
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// One of each.
+    fn all() -> Vec<Hint> {
+        vec![
+            Hint::Allow(Effect::Dropped),
+            Hint::Assume(None),
+            Hint::Assume(Some(DType::BF16)),
+            Hint::Cast(None),
+            Hint::Cast(Some(DType::F32)),
+            Hint::ChooseFormat(vec!["npy", "npz"]),
+            Hint::Dequantize,
+            Hint::EnableFeature("npz"),
+            Hint::Exclude,
+            Hint::FilePerTensor("npy"),
+            Hint::FormatOption {
+                key: "stats",
+                value: "drop",
+                does: "leaves statistics out",
+            },
+            Hint::KeepSparse,
+            Hint::OneFile,
+            Hint::RaiseLimit {
+                name: "rank",
+                needed: None,
+            },
+            Hint::Rename,
+            Hint::Replace,
+            Hint::Salvage,
+            Hint::Shard,
+            Hint::SkipChecksums,
+            Hint::WriteAs {
+                format: "ztensor",
+                version: "2",
+            },
+        ]
+    }
+
+    #[test]
+    fn every_hint_has_words_and_names_options_that_exist() {
+        let command = Cli::command();
+        let commands = command.get_subcommands().chain([&command]);
+        let known: BTreeSet<_> = commands
+            .flat_map(|command| command.get_arguments())
+            .filter_map(|option| option.get_long())
+            .collect();
+        for hint in all() {
+            let said = words(std::slice::from_ref(&hint));
+            assert!(said.starts_with("; "), "{hint:?}");
+            let options = said.split_whitespace().filter_map(|word| {
+                let word = word.trim_matches(['(', ')', ',', ';']);
+                word.strip_prefix("--")
+            });
+            for option in options {
+                assert!(known.contains(option), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn formats_that_hold_everything_are_said_last_and_at_once() {
+        let as_ = |format, version| Hint::WriteAs { format, version };
+        let hints = [
+            as_("ztensor", "2"),
+            as_("safetensors", "-"),
+            Hint::Cast(None),
+        ];
+        assert_eq!(
+            words(&hints),
+            "; convert --cast writes another type; it can be held by zTensor 2 (--to ztensor --version 2), safetensors \
+             (--to safetensors)"
+        );
+    }
+
+    #[test]
+    fn a_line_has_what_would_help_before_the_place_and_the_rule() {
+        let error = Error::limit("rank", "9 dimensions, the limit is 8").at(4..8);
+        let error = error.raised_by("rank", 9).in_format("mag");
+        assert_eq!(
+            line(&error),
+            "mag: 9 dimensions, the limit is 8; --limit rank=9 raises it (at byte 4) [mag.rank]"
+        );
+    }
+}

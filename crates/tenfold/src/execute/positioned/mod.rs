@@ -1,0 +1,292 @@
+//! Writes segments at their places, in parallel.
+
+mod read_ahead;
+mod tasks;
+
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::execute::target::{NamedFile, copy, write_at};
+use crate::execute::{Digesting, Executor, known_len};
+use crate::format::{Segment, Written};
+use crate::model::{Checksum, DigestKind, Over, Payload, TensorInfo, Want};
+use crate::prelude::*;
+use crate::threads;
+use crate::transform::{Input, View, as_size};
+
+use read_ahead::ReadAhead;
+use tasks::{Task, divide};
+
+/// Segments up to this length are put together in memory and written at once.
+const SMALL: u64 = 256 << 10;
+/// Padding with zeros from this length on is not written: a new file has them already.
+const HOLE: u64 = 16 << 10;
+
+pub(super) fn write(
+    executor: &mut Executor<'_>,
+    segments: &[Segment],
+    file: NamedFile<'_>,
+) -> Result<()> {
+    let mut placed = Vec::new();
+    let mut end = executor.at;
+    for segment in segments {
+        let start = end;
+        end += known_len(segment, executor.from, start)?
+            .ok_or_else(|| Error::argument("a segment of unknown length"))?;
+        if let Segment::Align { .. } = segment {
+            executor.options.control.expect(end - start);
+        }
+        placed.push(Placed::new(executor, segment, start..end)?);
+    }
+    let job = Job { executor, file };
+    let work = |task: Task<'_>, scratch: &mut Scratch| job.task(task, scratch);
+    let tasks = divide(&job, &placed)?;
+    threads::map(executor.options.threads, tasks, work)?;
+    for Placed {
+        what,
+        range,
+        digest,
+    } in placed
+    {
+        match what {
+            What::Late => executor.late.push(range.start),
+            What::Tensor(tensor) => executor.written.push(Written {
+                index: tensor.index,
+                part: tensor.part,
+                raw_len: range.end - range.start,
+                range,
+                digest: digest.into_inner(),
+            }),
+            What::Bytes(_) | What::Align(_) | What::Copy(_) => {}
+        }
+    }
+    executor.at = end;
+    Ok(())
+}
+
+/// A segment and its place.
+struct Placed<'p> {
+    what: What<'p>,
+    range: Range<u64>,
+    /// What a tensor hashes to, if that was asked for and it was written.
+    digest: OnceLock<Checksum>,
+}
+
+/// A segment whose length is known.
+enum What<'p> {
+    Bytes(&'p [u8]),
+    /// The byte that it is filled with.
+    Align(u8),
+    Copy(Payload),
+    Late,
+    Tensor(TensorPart<'p>),
+}
+
+/// A part of a tensor that is wanted in some form.
+struct TensorPart<'p> {
+    index: usize,
+    info: &'p TensorInfo,
+    part: usize,
+    want: &'p Want,
+    digest: Option<(DigestKind, Over)>,
+}
+
+impl<'p> Placed<'p> {
+    fn new(executor: &Executor<'p>, segment: &'p Segment, range: Range<u64>) -> Result<Self> {
+        let what = match segment {
+            Segment::Bytes(bytes) => What::Bytes(bytes),
+            Segment::Align { fill, .. } => What::Align(*fill),
+            Segment::Copy { source, range } => What::Copy(Payload::Raw {
+                source: *source,
+                range: range.clone(),
+            }),
+            Segment::Late { .. } => What::Late,
+            Segment::Tensor {
+                index,
+                part,
+                want,
+                digest,
+                ..
+            } => What::Tensor(TensorPart {
+                index: *index,
+                info: executor.tensor(*index)?,
+                part: *part,
+                want,
+                digest: *digest,
+            }),
+            Segment::Text { .. } | Segment::Computed(_) => {
+                return Err(Error::argument("a segment of unknown length"));
+            }
+        };
+        Ok(Self {
+            what,
+            range,
+            digest: OnceLock::new(),
+        })
+    }
+
+    fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+struct Job<'j, 'e> {
+    executor: &'j Executor<'e>,
+    file: NamedFile<'j>,
+}
+
+/// What a worker keeps between tasks.
+#[derive(Default)]
+struct Scratch {
+    buffer: Vec<u8>,
+    piece: Vec<u8>,
+    read_ahead: ReadAhead,
+}
+
+impl<'e> Job<'_, 'e> {
+    fn task(&self, task: Task<'_>, scratch: &mut Scratch) -> Result<()> {
+        match task {
+            Task::Together(segments) => self.together(segments, scratch),
+            Task::Piece { of, from, len } => blame(of, self.piece(of, from, len, scratch)),
+            Task::Tile { of, tensor, tile } => {
+                blame(of, self.tile(of, tensor, tile, &mut scratch.piece))
+            }
+            Task::Whole { of, tensor } => blame(of, self.whole(of, tensor, &mut scratch.piece)),
+        }
+    }
+
+    fn advance(&self, bytes: usize) -> Result<()> {
+        self.executor.options.control.advance(bytes as u64)
+    }
+
+    fn view(&self, tensor: &TensorPart<'_>) -> Result<View<'e>> {
+        View::new(self.executor.data(), tensor.info, tensor.part, tensor.want)
+    }
+
+    fn tile(
+        &self,
+        of: &Placed<'_>,
+        tensor: &TensorPart<'_>,
+        tile: u64,
+        piece: &mut Vec<u8>,
+    ) -> Result<()> {
+        let view = self.view(tensor)?;
+        view.read_tile(tile, piece, &mut |at, bytes| {
+            write_at(self.file, of.range.start + at, bytes)?;
+            self.advance(bytes.len())
+        })
+    }
+
+    /// Puts neighbouring segments together in memory and writes them at once.
+    fn together(&self, segments: &[Placed<'_>], scratch: &mut Scratch) -> Result<()> {
+        let mut start = segments.first().map_or(0, |first| first.range.start);
+        scratch.buffer.clear();
+        for segment in segments {
+            let end = segment.range.end;
+            match &segment.what {
+                What::Bytes(bytes) => scratch.buffer.extend_from_slice(bytes),
+                What::Align(0) if segment.len() >= HOLE => {
+                    self.flush(start, &mut scratch.buffer)?;
+                    self.executor.options.control.advance(segment.len())?;
+                    start = end;
+                }
+                What::Align(fill) => scratch.buffer.resize(as_size(end - start)?, *fill),
+                What::Late => scratch.buffer.resize(as_size(end - start)?, 0),
+                What::Copy(payload) => {
+                    let input = self.executor.data().input(payload)?;
+                    scratch.read_ahead.read(&input, &mut scratch.piece)?;
+                    scratch.buffer.extend_from_slice(&scratch.piece);
+                }
+                What::Tensor(tensor) => {
+                    blame(segment, self.small(segment, tensor, scratch))?;
+                    scratch.buffer.extend_from_slice(&scratch.piece);
+                }
+            }
+        }
+        self.flush(start, &mut scratch.buffer)
+    }
+
+    /// Reads and hashes a tensor that is small.
+    fn small(&self, of: &Placed<'_>, tensor: &TensorPart<'_>, scratch: &mut Scratch) -> Result<()> {
+        let view = self.view(tensor)?;
+        match view.direct() {
+            Some(input) => scratch.read_ahead.read(input, &mut scratch.piece)?,
+            None => scratch.piece = view.collect(u64::MAX)?,
+        }
+        let mut sum = Digesting::new(tensor.digest)?;
+        sum.update(&scratch.piece);
+        of.hashed(sum);
+        Ok(())
+    }
+
+    /// Writes what was put together.
+    fn flush(&self, at: u64, bytes: &mut Vec<u8>) -> Result<()> {
+        if !bytes.is_empty() {
+            write_at(self.file, at, bytes)?;
+            self.advance(bytes.len())?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes `from..from + len` of a large segment.
+    fn piece(&self, of: &Placed<'_>, from: u64, len: u64, scratch: &mut Scratch) -> Result<()> {
+        let at = of.range.start + from;
+        let control = &self.executor.options.control;
+        let buffer = &mut scratch.buffer;
+        let mut copy = |input: &Input<'_>| copy(input, from, len, self.file, at, buffer, control);
+        let tensor = match &of.what {
+            What::Tensor(tensor) => tensor,
+            What::Copy(payload) => return copy(&self.executor.data().input(payload)?),
+            What::Bytes(_) | What::Align(_) | What::Late => return Ok(()),
+        };
+        let view = self.view(tensor)?;
+        if let Some(input) = view.direct() {
+            return copy(input);
+        }
+        // The pieces of the view that begin here: each belongs to one task, wherever the tasks are cut.
+        let step = view.piece();
+        let mut place = from.next_multiple_of(step);
+        while place < from + len {
+            let len = step.min(view.len() - place);
+            view.read(place, len, &mut scratch.piece)?;
+            write_at(self.file, of.range.start + place, &scratch.piece)?;
+            control.advance(len)?;
+            place += len;
+        }
+        Ok(())
+    }
+
+    /// Writes a tensor from its beginning to its end, hashing it on the way.
+    fn whole(&self, of: &Placed<'_>, tensor: &TensorPart<'_>, piece: &mut Vec<u8>) -> Result<()> {
+        let view = self.view(tensor)?;
+        let mut sum = Digesting::new(tensor.digest)?;
+        let mut pieces = view.pieces()?;
+        let mut at = of.range.start;
+        while pieces.next(piece)? {
+            sum.update(piece);
+            write_at(self.file, at, piece)?;
+            at += piece.len() as u64;
+            self.advance(piece.len())?;
+        }
+        of.hashed(sum);
+        Ok(())
+    }
+}
+
+impl Placed<'_> {
+    fn hashed(&self, sum: Digesting) {
+        if let Some(digest) = sum.finish() {
+            // One task writes it, and once.
+            let _ = self.digest.set(digest);
+        }
+    }
+}
+
+/// Says in which tensor an error happened.
+fn blame(of: &Placed<'_>, result: Result<()>) -> Result<()> {
+    match &of.what {
+        What::Tensor(tensor) => result.map_err(|error| error.in_tensor(&tensor.info.name)),
+        _ => result,
+    }
+}

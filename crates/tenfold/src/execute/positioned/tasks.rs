@@ -1,0 +1,92 @@
+//! How the work is divided.
+
+use super::{Job, Placed, SMALL, TensorPart, What};
+use crate::error::Result;
+use crate::prelude::*;
+use crate::transform::View;
+
+/// Bytes that are put together and written at once.
+const TOGETHER: u64 = 1 << 20;
+/// Bytes of one large segment that one worker moves before it takes other work.
+const PIECE: u64 = 64 << 20;
+
+/// Something for one worker to do.
+pub(super) enum Task<'p> {
+    /// Neighbouring segments, written together.
+    Together(&'p [Placed<'p>]),
+    /// Bytes `from..from + len` of a segment that can be entered anywhere.
+    Piece {
+        of: &'p Placed<'p>,
+        from: u64,
+        len: u64,
+    },
+    /// One of the tiles of a tensor that is written tile by tile.
+    Tile {
+        of: &'p Placed<'p>,
+        tensor: &'p TensorPart<'p>,
+        tile: u64,
+    },
+    /// A tensor from its beginning to its end.
+    Whole {
+        of: &'p Placed<'p>,
+        tensor: &'p TensorPart<'p>,
+    },
+}
+
+/// Divides the work so that every worker can take any of it.
+pub(super) fn divide<'p>(
+    job: &Job<'_, '_>,
+    mut segments: &'p [Placed<'p>],
+) -> Result<Vec<Task<'p>>> {
+    let mut tasks = Vec::new();
+    while let Some((first, rest)) = segments.split_first() {
+        if is_large(first) {
+            large(job, first, &mut tasks)?;
+            segments = rest;
+            continue;
+        }
+        let fits =
+            |next: &&Placed<'_>| !is_large(next) && next.range.end - first.range.start <= TOGETHER;
+        let more = rest.iter().take_while(fits).count();
+        let (together, rest) = segments.split_at(1 + more);
+        tasks.push(Task::Together(together));
+        segments = rest;
+    }
+    Ok(tasks)
+}
+
+/// Whether a segment is not put together with others.
+fn is_large(segment: &Placed<'_>) -> bool {
+    segment.len() > SMALL
+        && matches!(
+            segment.what,
+            What::Tensor(_) | What::Copy(_) | What::Align(0)
+        )
+}
+
+fn large<'p>(job: &Job<'_, '_>, of: &'p Placed<'p>, tasks: &mut Vec<Task<'p>>) -> Result<()> {
+    match &of.what {
+        What::Tensor(tensor) => {
+            if tensor.digest.is_some()
+                || !View::is_light(job.executor.data(), tensor.info, tensor.want)
+            {
+                tasks.push(Task::Whole { of, tensor });
+                return Ok(());
+            }
+            if let Some(tiles) = job.view(tensor)?.tiles() {
+                tasks.extend((0..tiles).map(|tile| Task::Tile { of, tensor, tile }));
+                return Ok(());
+            }
+        }
+        What::Copy(_) => {}
+        // Zeros come by themselves: the file is longer in the end.
+        What::Bytes(_) | What::Align(_) | What::Late => return Ok(()),
+    }
+    let mut from = 0;
+    while from < of.len() {
+        let len = PIECE.min(of.len() - from);
+        tasks.push(Task::Piece { of, from, len });
+        from += len;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! How bad it is what a conversion loses.
+
+use core::fmt;
+
+/// How bad a [`Loss`](crate::format::Loss) is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Effect {
+    /// The same values in another layout or byte order. Always allowed.
+    Rearranged,
+    /// Metadata in another form, or what readers find under another name.
+    Changed,
+    /// Metadata that is not carried, or what would be in a file that is missing.
+    Dropped,
+    /// A tensor that cannot be held. Never allowed.
+    Impossible,
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Effect::Rearranged => "rearranged",
+            Effect::Changed => "changed",
+            Effect::Dropped => "dropped",
+            Effect::Impossible => "impossible",
+        })
+    }
+}
