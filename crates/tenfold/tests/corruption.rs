@@ -26,19 +26,29 @@ use tenfold::model::{Layout, Over, SourceId};
 use tenfold::ops::{self, Expected};
 use tenfold::{Archive, Bytes};
 
-/// Files up to this length are tried at every bit.
+/// Files up to this length are tried at every bit where `--include-ignored` is given.
 const EXHAUSTIVE: usize = 4 << 10;
-/// Bits that are tried of each protected range otherwise.
-const SAMPLES: usize = if cfg!(debug_assertions) { 12 } else { 1000 };
+
+/// How many bits of each protected range are tried.
+#[derive(Clone, Copy)]
+struct Effort {
+    every_bit: bool,
+    samples: usize,
+}
 
 static BY_CHECKSUM: AtomicUsize = AtomicUsize::new(0);
 static BY_LIST: AtomicUsize = AtomicUsize::new(0);
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = cases(Kind::Valid)
-        .into_iter()
-        .map(|case| Trial::test(case.title(), move || check(&case).map_err(Failed::from)));
+    let every_bit = arguments.include_ignored;
+    let samples = if every_bit { 1000 } else { 12 };
+    let effort = Effort { every_bit, samples };
+    let trials = cases(Kind::Valid).into_iter().map(|case| {
+        Trial::test(case.title(), move || {
+            check(&case, effort).map_err(Failed::from)
+        })
+    });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     let (checksum, list) = (BY_CHECKSUM.load(Relaxed), BY_LIST.load(Relaxed));
     println!(
@@ -58,7 +68,7 @@ struct Protected {
     tensor: Option<String>,
 }
 
-fn check(case: &Case) -> Result<(), String> {
+fn check(case: &Case, effort: Effort) -> Result<(), String> {
     let Some(file) = case.file() else {
         return Ok(());
     };
@@ -67,13 +77,13 @@ fn check(case: &Case) -> Result<(), String> {
     let listed = list(&archive);
     let (summed, bare) = protected(case, &archive);
     for place in &summed {
-        each_bit(case, &file, place, &BY_CHECKSUM, &|opened| {
+        each_bit(effort, case, &file, place, &BY_CHECKSUM, &|opened| {
             let findings = support::verify(opened, 1);
             Some((findings.clone(), reported(&findings).len() > before))
         })?;
     }
     for place in &bare {
-        each_bit(case, &file, place, &BY_LIST, &|opened| {
+        each_bit(effort, case, &file, place, &BY_LIST, &|opened| {
             // The same elements can be listed in several ways: a zero anywhere, any place of an orbit. Lists of digests
             // are about elements.
             if is_sparse(&archive, place) && same_elements(&archive, opened) {
@@ -187,6 +197,7 @@ type Seen = Option<(Vec<Finding>, bool)>;
 
 /// Changes bits, one at a time, and asks whether that is reported.
 fn each_bit(
+    effort: Effort,
     case: &Case,
     file: &InMemory,
     place: &Protected,
@@ -195,12 +206,12 @@ fn each_bit(
 ) -> Result<(), String> {
     let (from, to) = (place.range.start * 8, place.range.end * 8);
     let all = usize::try_from(to - from).unwrap();
-    let exhaustive = file.bytes.len() <= EXHAUSTIVE && (!cfg!(debug_assertions) || all <= SAMPLES);
+    let exhaustive = file.bytes.len() <= EXHAUSTIVE && (effort.every_bit || all <= effort.samples);
     let mut rng = Rng::named(&case.title());
     let bits: Vec<usize> = if exhaustive || all == 0 {
         (0..all).collect()
     } else {
-        (0..SAMPLES).map(|_| rng.below(all)).collect()
+        (0..effort.samples).map(|_| rng.below(all)).collect()
     };
     for bit in bits {
         let bit = usize::try_from(from).unwrap() + bit;
