@@ -9,6 +9,8 @@
     clippy::unwrap_used
 )]
 
+#[path = "bounds/cc4s.rs"]
+mod cc4s;
 mod support;
 
 use std::sync::Arc;
