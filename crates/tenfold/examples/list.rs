@@ -36,7 +36,10 @@ fn list(path: &std::path::Path) -> Result<bool> {
     }
     let verified = ops::verify(&archive, &Default::default())?;
     for finding in &verified.findings {
-        println!("{}: {} [{}]", finding.severity, finding.message, finding.rule);
+        println!(
+            "{}: {} [{}]",
+            finding.severity, finding.message, finding.rule
+        );
     }
     Ok(verified.is_sound())
 }
