@@ -4,6 +4,7 @@ use crate::Result;
 use crate::project::{self, Project};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
 /// Runs cargo-deny, which also knows advisories and sources. Needs the network.
 pub(crate) fn deny(args: &[String]) -> Result<bool> {
@@ -23,13 +24,10 @@ pub(crate) fn semver(args: &[String]) -> Result<bool> {
 /// Runs `cargo NAME`, and installs it if it is not there.
 fn with_tool(name: &str, first: &[&str], args: &[String]) -> Result<bool> {
     let project = Project::find()?;
-    if project::output(project::cargo(&project.root).args([name, "--version"])).is_err() {
-        let package = format!("cargo-{name}");
-        eprintln!("installing {package}");
-        project::status(project::cargo(&project.root).args(["install", "--locked", &package]))?;
-    }
-    let mut cargo = project::cargo(&project.root);
-    Ok(cargo.arg(name).args(first).args(args).status()?.success())
+    let mut tool = Command::new(project.tool(&format!("cargo-{name}"))?);
+    // What cargo says to a command of its own.
+    tool.current_dir(&project.root).arg(name);
+    Ok(tool.args(first).args(args).status()?.success())
 }
 
 /// Every package of the workspace and below it has a licence that `deny.toml` allows, is there in one version unless

@@ -95,7 +95,7 @@ impl Fuzz {
                 .to_owned(),
             project,
         };
-        let tool = fuzz.tool()?;
+        let tool = fuzz.project.tool("cargo-fuzz")?;
         // No address sanitizer: there is no unsafe code to watch, and without it twice as much is tried.
         project::status(
             Command::new(tool)
@@ -119,28 +119,6 @@ impl Fuzz {
                 .env("TENFOLD_WRITE_SEEDS", fuzz.folder.join("seeds")),
         )?;
         Ok(fuzz)
-    }
-
-    /// `cargo-fuzz`, installed once.
-    fn tool(&self) -> Result<PathBuf> {
-        let root = self.folder.join("tool");
-        let tool = root.join("bin/cargo-fuzz");
-        if !tool.is_file() {
-            eprintln!("installing cargo-fuzz");
-            project::status(
-                Command::new("cargo")
-                    .args([
-                        "+nightly",
-                        "install",
-                        "--quiet",
-                        "--locked",
-                        "cargo-fuzz",
-                        "--root",
-                    ])
-                    .arg(&root),
-            )?;
-        }
-        Ok(tool)
     }
 
     /// Runs one target for some time. A finding ends the fuzzer, which is started again for the time that is left.

@@ -72,6 +72,18 @@ impl Project {
         Ok(self.target.join("debug/tenfold"))
     }
 
+    /// A program of a package, installed once under `target/`.
+    pub(crate) fn tool(&self, package: &str) -> Result<PathBuf> {
+        let folder = self.target.join("tools");
+        let tool = folder.join("bin").join(package);
+        if !tool.is_file() {
+            eprintln!("installing {package}");
+            let install = ["install", "--quiet", "--locked", package, "--root"];
+            status(cargo(&self.root).args(install).arg(&folder))?;
+        }
+        Ok(tool)
+    }
+
     /// Says and runs a command of cargo.
     pub(crate) fn cargo(&self, args: &[&str]) -> Result<Option<String>> {
         show(cargo(&self.root).args(args))

@@ -9,7 +9,7 @@ use std::path::Path;
 const ROOMS: &[&[&str]] = &[
     // An error names places of the model, and the model has errors: one room with two doors.
     &["prelude", "error", "model"],
-    &["digest", "threads", "typed"],
+    &["digest", "digits", "threads", "typed"],
     &["io"],
     &["format", "transform", "wire"],
     &["formats"],

@@ -8,6 +8,8 @@ extern crate std;
 
 mod archive;
 pub mod digest;
+#[cfg(feature = "digits")]
+pub mod digits;
 #[cfg(feature = "serde")]
 pub mod documents;
 mod error;

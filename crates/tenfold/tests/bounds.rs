@@ -9,6 +9,8 @@
     clippy::unwrap_used
 )]
 
+#[path = "bounds/cc4s.rs"]
+mod cc4s;
 mod support;
 
 use std::sync::Arc;
@@ -435,6 +437,52 @@ fn amplify(len: usize, room: usize) {
 #[test]
 fn lists_of_everything_are_in_proportion() {
     amplify(256 << 10, 2 << 20);
+}
+
+/// As many as are allowed are not what a file is refused for; one more is, and the rule says so.
+#[test]
+fn counts_that_no_real_file_has_are_refused_by_their_rule() {
+    type Make = fn(usize) -> Vec<u8>;
+    let fields: Make = |count| {
+        let fields: String = (0..count).map(|n| format!(",\"{n}\":0")).collect();
+        amplifiers::mag_manifest("{}", "{}", &fields)
+    };
+    let files: Make = |count| {
+        let files: Vec<_> = (0..count).map(|n| format!("\"{n}\":\"{n}\"")).collect();
+        format!("{{\"weight_map\":{{{}}}}}", files.join(",")).into_bytes()
+    };
+    for (name, rule, most, make) in [
+        ("a.mag", "mag.limit", 1 << 16, fields),
+        (
+            "a.safetensors.index.json",
+            "safetensors.limit",
+            1 << 14,
+            files,
+        ),
+        (
+            "a.zt",
+            "ztensor.limit",
+            4096,
+            amplifiers::ztensor_components,
+        ),
+        ("b.zt", "ztensor.limit", 4096, amplifiers::ztensor_parts),
+        // Only because they are small.
+        ("a.bin", "primitiv.limit", 12_000, |count| {
+            let count = if count > 12_000 { 40_000 } else { count };
+            amplifiers::primitiv_parameters(count, 0)
+        }),
+    ] {
+        let open = |count| measure(&make(count).into(), name).2;
+        let refused = open(most + 1).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
+        assert_eq!(refused.rule(), rule, "{refused}");
+        if let Err(error) = open(most) {
+            assert_ne!(error.kind(), ErrorKind::Limit, "{error}");
+        }
+    }
+    // As small as the parameters of real models are.
+    let sound = amplifiers::primitiv_parameters(40_000, 16);
+    measure(&sound.into(), "a.bin").2.unwrap();
 }
 
 /// Takes some GiB: `cargo test --release -p tenfold --all-features --test bounds -- --ignored large_lists`.

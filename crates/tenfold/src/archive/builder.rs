@@ -106,16 +106,8 @@ impl ArchiveBuilder {
         let alone = Payload::main(0..data.len());
         let mut tensor = TensorInfo::dense(name, dtype, shape.as_ref().to_vec(), alone);
         tensor.layout = Layout::Strided(Box::new(strides));
-        let checked = {
-            let data = Data {
-                sources: core::slice::from_ref(&data),
-                limits: &Limits::default(),
-                tally: None,
-                control: None,
-                threads: 1,
-            };
-            check_layout(data, &tensor)
-        };
+        let limits = Limits::default();
+        let checked = check_layout(Data::new(core::slice::from_ref(&data), &limits), &tensor);
         checked.map_err(|error| error.in_tensor(&tensor.name))?;
         for part in &mut tensor.parts {
             part.payload = self.payload(0..data.len());

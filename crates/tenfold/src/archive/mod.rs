@@ -472,11 +472,9 @@ impl Archive {
 
     pub(crate) fn data(&self) -> Data<'_> {
         Data {
-            sources: &self.inner.sources,
-            limits: &self.inner.limits,
-            tally: None,
             control: self.control.as_deref(),
             threads: self.threads,
+            ..Data::new(&self.inner.sources, &self.inner.limits)
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Tensor;
 use crate::error::{Error, Result};
-use crate::model::{DType, Endian, Layout, Selection, Slice, TensorInfo};
+use crate::model::{DType, Endian, Layout, Scalar, Selection, Slice, TensorInfo};
 use crate::prelude::*;
 use crate::transform::{BLOCK, Buffers, Data, Numbers, View, as_size, cast_elements};
 use crate::typed::{self, Element, Typed};
@@ -154,10 +154,7 @@ impl<'a> Sliced<'a> {
         component: Component,
         put: &mut dyn FnMut(&[f64]) -> Result<()>,
     ) -> Result<()> {
-        let lanes = match self.dtype {
-            DType::Number(_, lanes) => lanes.count() as usize,
-            _ => 1,
-        };
+        let (_, lanes) = self.numbered()?;
         component
             .check(lanes)
             .map_err(|error| error.in_tensor(self.tensor.name()))?;
@@ -169,17 +166,64 @@ impl<'a> Sliced<'a> {
         })
     }
 
+    /// Gives the numbers of one element after the other, exactly, to be shown: [`digits::text`](crate::digits::text) makes
+    /// text of them.
+    ///
+    /// ```
+    /// use tenfold::{Archive, digits, model::Slice};
+    /// let mut b = Archive::builder();
+    /// b.tensor("x", [3], [0.1f32, 16777216.0, f32::NAN])?;
+    /// let archive = b.finish();
+    /// let mut texts = Vec::new();
+    /// let slice = archive.tensor("x")?.slice(&Slice::parse(":2")?)?;
+    /// slice.exact(&mut |element| Ok(texts.push(digits::text(element))))?;
+    /// assert_eq!(texts, ["0.1", "16777216.0"]);
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    #[cfg(feature = "digits")]
+    pub fn exact(
+        &self,
+        each: &mut dyn FnMut(&[crate::digits::Number]) -> Result<()>,
+    ) -> Result<()> {
+        let (_, lanes) = self.numbered()?;
+        let mut left = self.elements().unwrap_or(u64::MAX);
+        let mut element = Vec::new();
+        self.stream(&mut |piece| {
+            let mut given = Ok(());
+            crate::digits::numbers(self.dtype, piece, |number| {
+                // The last byte may be filled up with what are no numbers.
+                if left == 0 || given.is_err() {
+                    return;
+                }
+                element.push(number);
+                if element.len() == lanes {
+                    given = each(&element);
+                    element.clear();
+                    left -= 1;
+                }
+            });
+            given
+        })
+    }
+
+    /// The type of the numbers that elements consist of, and how many these are.
+    fn numbered(&self) -> Result<(Scalar, usize)> {
+        match self.dtype {
+            DType::Number(scalar, lanes) => Ok((scalar, lanes.count() as usize)),
+            dtype => {
+                let error = Error::unsupported("numbers", format!("{dtype} has no numbers"));
+                Err(self.tensor.blame(error))
+            }
+        }
+    }
+
     /// The numbers of the elements, those of one element always together.
     fn each_number(&self, put: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
-        let DType::Number(scalar, lanes) = self.dtype else {
-            let message = format!("{} has no numbers", self.dtype);
-            let error = Error::unsupported("numbers", message);
-            return Err(self.tensor.blame(error));
-        };
+        let (scalar, lanes) = self.numbered()?;
         let numbers = Numbers::new(scalar);
         let (mut buffers, mut doubles) = (Buffers::default(), Vec::new());
         let elements = self.elements().unwrap_or(u64::MAX);
-        let mut left = elements.saturating_mul(lanes.count().into());
+        let mut left = elements.saturating_mul(lanes as u64);
         // A whole number of bytes and of elements.
         let block = BLOCK as u64;
         let step = as_size(numbers.len_of(block))?;

@@ -161,12 +161,36 @@ impl<'a> Tensor<'a> {
     /// One element by its indices, little-endian, without expanding a packed or sparse tensor. That of a quantized tensor
     /// is the number that it stands for.
     pub fn element(&self, index: &[u64]) -> Result<Bytes> {
+        self.one(index)?.to_bytes()
+    }
+
+    /// One element by its indices as text, exactly: as many digits as it takes to be told from every other number of its
+    /// type, see [`digits`](crate::digits).
+    ///
+    /// ```
+    /// let mut b = tenfold::Archive::builder();
+    /// b.tensor("x", [2, 1], [1f32, 0.1])?;
+    /// let archive = b.finish();
+    /// assert_eq!(archive.tensor("x")?.digits(&[1, 0])?, "0.1");
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    #[cfg(feature = "digits")]
+    pub fn digits(&self, index: &[u64]) -> Result<String> {
+        let mut text = String::new();
+        self.one(index)?.exact(&mut |element| {
+            text = crate::digits::text(element);
+            Ok(())
+        })?;
+        Ok(text)
+    }
+
+    fn one(&self, index: &[u64]) -> Result<Sliced<'a>> {
         let shape = &self.info.shape;
         let selection = Selection::element(index, shape).ok_or_else(|| {
             let message = format!("there is no element {index:?} in shape {shape:?}");
             Error::argument(message).in_tensor(self.name())
         })?;
-        Sliced::of(*self, selection)?.to_bytes()
+        Sliced::of(*self, selection)
     }
 
     /// Some of the elements, by indices and ranges as NumPy has them. Nothing is read yet.

@@ -8,6 +8,13 @@ use crate::prelude::*;
 /// The archive with every quantized tensor as the numbers that it stands for. Nothing is decoded before it is read.
 ///
 /// A quantized tensor that cannot be decoded here is an error that names it.
+///
+/// ```no_run
+/// use tenfold::{Archive, ops};
+/// let archive = Archive::open("model-Q4_K.gguf")?;
+/// ops::dequantize(&archive)?.save("model.safetensors")?; // f32, which can be cast: `ops::cast`
+/// # Ok::<(), tenfold::Error>(())
+/// ```
 pub fn dequantize(archive: &Archive) -> Result<Archive> {
     archive.try_change(|tensor| {
         if !is_quantized(tensor) {

@@ -9,6 +9,7 @@ use crate::ops::shared::parts::{self, Parts};
 use crate::ops::shared::unless_canceled;
 use crate::prelude::*;
 use crate::threads::{Control, InPieces, Opened, Work, in_pieces};
+use crate::transform::expands;
 
 /// The version of the definition of [`Digests::content`], which docs/digest.md of the repository has in full.
 ///
@@ -131,8 +132,8 @@ impl<'a> InPieces for Hashing<'a> {
     }
 }
 
-/// The tensors, but those that are sparse only as long as the ones before them do not take all that sparse tensors may: one
-/// by one they could be small enough, and together ask for any number of zeros.
+/// The tensors, but those that few bytes stand for, such as sparse ones, only as long as the ones before them do not take all
+/// that such tensors may: one by one they could be small enough, and together ask for any number of zeros.
 pub(super) fn within_limit<'a>(
     archive: &Archive,
     tensors: &[Tensor<'a>],
@@ -141,10 +142,7 @@ pub(super) fn within_limit<'a>(
     let mut taken = 0u64;
     let mut refuse = |tensor: &Tensor<'_>| {
         let info = tensor.info();
-        if !matches!(
-            info.layout,
-            Layout::Coo { .. } | Layout::Csr { .. } | Layout::Pairs { .. }
-        ) {
+        if !expands(info) {
             return None;
         }
         // One that is too large by itself is refused when it is read.
@@ -156,7 +154,7 @@ pub(super) fn within_limit<'a>(
             }
             None => {
                 let message = format!(
-                    "it takes {len} bytes densely and the sparse tensors before it {taken}, the limit (dense_bytes) for \
+                    "it takes {len} bytes densely and those like it before it {taken}, the limit (dense_bytes) for \
                      all of them is {limit}"
                 );
                 Some(

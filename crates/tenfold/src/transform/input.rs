@@ -26,6 +26,17 @@ pub(crate) struct Data<'a> {
 const STEP: usize = 1 << 20;
 
 impl<'a> Data<'a> {
+    /// Read by one thread that nobody watches.
+    pub(crate) fn new(sources: &'a [Arc<dyn Source>], limits: &'a Limits) -> Self {
+        Self {
+            sources,
+            limits,
+            tally: None,
+            control: None,
+            threads: 1,
+        }
+    }
+
     /// The same with its casts counted.
     pub(crate) fn counted(self, tally: &'a Tally) -> Self {
         let tally = Some(tally);

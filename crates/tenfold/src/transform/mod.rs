@@ -41,6 +41,8 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use input::{Data, Input};
+#[cfg(feature = "digest")]
+pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
 pub(crate) use strides::dense_order;

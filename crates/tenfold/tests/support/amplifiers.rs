@@ -302,6 +302,42 @@ pub fn map(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
     [head(5, entries.len()), all.collect::<Vec<_>>().concat()].concat()
 }
 
+/// A tensor of zTensor 1.2 with so many components.
+pub fn ztensor_components(count: usize) -> Vec<u8> {
+    let component = map(&[
+        ("dtype", text("i8")),
+        ("offset", vec![0x18, 64]),
+        ("length", vec![0]),
+    ]);
+    let object = map(&[
+        ("shape", vec![0x81, 0]),
+        ("format", text("parts")),
+        (
+            "components",
+            many(count * (4 + component.len()), &component),
+        ),
+    ]);
+    ztensor_1(&[entry("objects", map(&[("a", object)]))])
+}
+
+fn ztensor_part() -> Vec<u8> {
+    map(&[
+        ("blob", vec![0x82, 0x19, 0x10, 0x00, 0]),
+        ("dtype", text("u8")),
+    ])
+}
+
+/// A tensor of zTensor 2 with so many parts.
+pub fn ztensor_parts(count: usize) -> Vec<u8> {
+    let part = ztensor_part();
+    let object = map(&[
+        ("parts", many(count * (4 + part.len()), &part)),
+        ("shape", vec![0x81, 0]),
+        ("layout", text("x")),
+    ]);
+    ztensor_2(&[entry("objects", map(&[("a", object)]))])
+}
+
 fn cbor_formats(all: &mut Vec<Amplifier>) {
     for (what, deterministic, make) in cbor_payloads() {
         let make: Arc<dyn Fn(usize) -> Vec<u8>> = Arc::from(make);
@@ -474,17 +510,7 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         ztensor_1(&[entry("objects", many(len, &object("i8")))])
     });
     add_refused(all, "zTensor 1.2, components", "a.zt", |len| {
-        let component = map(&[
-            ("dtype", text("i8")),
-            ("offset", vec![0x18, 64]),
-            ("length", vec![0]),
-        ]);
-        let object = map(&[
-            ("shape", vec![0x81, 0]),
-            ("format", text("parts")),
-            ("components", many(len, &component)),
-        ]);
-        ztensor_1(&[entry("objects", map(&[("a", object)]))])
+        ztensor_components(len / 31)
     });
     add(
         all,
@@ -505,27 +531,16 @@ fn cbor_formats(all: &mut Vec<Amplifier>) {
         ]);
         ztensor_1(&[entry("objects", many(len, &object))])
     });
-    let part = || {
-        map(&[
-            ("blob", vec![0x82, 0x19, 0x10, 0x00, 0]),
-            ("dtype", text("u8")),
-        ])
-    };
     add(all, "zTensor 2, tensors", "a.zt", move |len| {
         let object = map(&[
-            ("parts", map(&[("data", part())])),
+            ("parts", map(&[("data", ztensor_part())])),
             ("shape", vec![0x81, 0]),
             ("layout", text("dense")),
         ]);
         ztensor_2(&[entry("objects", many(len, &object))])
     });
-    add_refused(all, "zTensor 2, parts", "a.zt", move |len| {
-        let object = map(&[
-            ("parts", many(len, &part())),
-            ("shape", vec![0x81, 0]),
-            ("layout", text("x")),
-        ]);
-        ztensor_2(&[entry("objects", map(&[("a", object)]))])
+    add_refused(all, "zTensor 2, parts", "a.zt", |len| {
+        ztensor_parts(len / 25)
     });
     add(all, "zTensor 2, the attributes", "a.zt", |len| {
         ztensor_2(&[
@@ -899,6 +914,27 @@ fn packed_text(text: &str) -> Vec<u8> {
     [&[0xa0 | text.len() as u8][..], text.as_bytes()].concat()
 }
 
+fn packed_number(n: usize) -> Vec<u8> {
+    [&[0xce][..], &u32::try_from(n).unwrap().to_be_bytes()].concat()
+}
+
+/// A model of so many parameters, which are scalars or have so many elements, up to 63.
+pub fn primitiv_parameters(count: usize, elements: usize) -> Vec<u8> {
+    let dims = match elements {
+        0 => vec![0x90],
+        _ => [vec![0x91], packed_number(elements)].concat(),
+    };
+    let bytes = 4 * elements.max(1);
+    let data = [vec![0xc4, bytes as u8], vec![0; bytes]].concat();
+    let tensor = [dims, packed_number(1), data].concat();
+    let entry = |n: usize| {
+        let name = packed_text(&key(n));
+        [&[0x91][..], &name, &tensor, &packed_number(0)].concat()
+    };
+    let entries: Vec<_> = (0..count).map(entry).collect();
+    primitiv_file(3, &[packed_number(count), entries.concat()].concat())
+}
+
 fn primitiv(all: &mut Vec<Amplifier>) {
     let map = |count: usize, value: &[u8]| {
         let entries = (0..count).map(|n| [&packed_text(&key(n))[..], value].concat());
@@ -914,13 +950,10 @@ fn primitiv(all: &mut Vec<Amplifier>) {
         primitiv_file(4, &[vec![0x80], numbers].concat())
     });
     const SCALAR: [u8; 12] = [0x90, 0xce, 0, 0, 0, 1, 0xc4, 4, 0, 0, 0, 0];
-    let number = |n: usize| [&[0xce][..], &u32::try_from(n).unwrap().to_be_bytes()].concat();
+    let number = packed_number;
     let before = all.len();
     add_refused(all, "primitiv, parameters", "a.bin", move |len| {
-        let count = len / (SCALAR.len() + 10);
-        let entry = |n: usize| [&[0x91][..], &packed_text(&key(n)), &SCALAR, &number(0)].concat();
-        let entries: Vec<_> = (0..count).map(entry).collect();
-        primitiv_file(3, &[number(count), entries.concat()].concat())
+        primitiv_parameters(len / (SCALAR.len() + 10), 0)
     });
     add_refused(all, "primitiv, statistics", "a.bin", move |len| {
         let count = len / (SCALAR.len() + 4);

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use tenfold::digits::{self, Number};
 use tenfold::format::{PlanOptions, Registry, Segment, adapt};
 use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
 use tenfold::{Error, Sliced};
@@ -12,7 +13,7 @@ use crate::args::ShowArgs;
 use crate::failure::{Failure, Result};
 use crate::json;
 use crate::output::{BOLD, DIM, Out, show_name, show_path};
-use crate::values::{Formatter, Grid, Number, exact, numbers};
+use crate::values::{Formatter, Grid, json_text};
 
 /// More elements are shortened to the first and last [`EDGE`] along each dimension, unless all are asked for.
 const THRESHOLD: u64 = 1000;
@@ -138,7 +139,7 @@ impl Shown<'_> {
         let mut column = 0;
         for_each(self.args, &self.sliced, |element| {
             column += 1;
-            let text = exact(element);
+            let text = digits::text(element);
             if text.contains(',') {
                 write!(out, "\"{text}\"")?
             } else {
@@ -198,9 +199,9 @@ impl Shown<'_> {
                 write!(out, "{}{separator}{}", "]".repeat(ended), "[".repeat(ended))?;
             }
             match element {
-                [number] => write!(out, "{}", number.json()),
+                [number] => write!(out, "{}", json_text(*number)),
                 numbers => {
-                    let words: Vec<_> = numbers.iter().map(|number| number.json()).collect();
+                    let words: Vec<_> = numbers.iter().map(|number| json_text(*number)).collect();
                     write!(out, "[{}]", words.join(", "))
                 }
             }
@@ -292,22 +293,9 @@ fn for_each(
     sliced: &Sliced<'_>,
     mut each: impl FnMut(&[Number]) -> io::Result<()>,
 ) -> Result<()> {
-    let lanes = lanes(sliced.dtype());
-    let mut left = sliced.elements();
-    let mut element = Vec::new();
     let mut failed = None;
-    let result = sliced.stream(&mut |piece| {
-        numbers(sliced.dtype(), piece, |number| {
-            if left == Some(0) || failed.is_some() {
-                return;
-            }
-            element.push(number);
-            if element.len() == lanes {
-                failed = each(&element).err();
-                element.clear();
-                left = left.map(|left| left - 1);
-            }
-        });
+    let result = sliced.exact(&mut |element| {
+        failed = each(element).err();
         match failed {
             Some(_) => Err(Error::canceled()),
             None => Ok(()),

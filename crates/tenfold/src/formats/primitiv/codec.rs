@@ -247,7 +247,9 @@ impl<'a> Described<'a> {
         if count.saturating_mul(EACH) <= ROOM.saturating_add(at.saturating_mul(16)) {
             return Ok(());
         }
-        let message = format!("{count} tensors in {at} bytes: so many must have more than 64 each");
+        let message = format!(
+            "{count} tensors in {at} bytes: to list so many that have less than 64 bytes each would take many times the file"
+        );
         Err(Error::limit("primitiv.limit", message).at(at..at))
     }
 

@@ -169,7 +169,7 @@ impl Index {
                 None => {
                     check_name(&shard, at)?;
                     if self.shards.len() == MAX_SHARDS {
-                        let message = format!("tensors in more than {MAX_SHARDS} files");
+                        let message = format!("the index names more than {MAX_SHARDS} files");
                         return Err(Error::limit("safetensors.limit", message).at(at..at + 1));
                     }
                     self.shards.push((shard.to_string(), at));

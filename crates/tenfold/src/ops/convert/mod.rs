@@ -253,6 +253,16 @@ impl Conversion {
     }
 
     /// Writes a file at `path`, and what belongs to it beside it. It appears whole or not at all, and replaces nothing.
+    ///
+    /// ```no_run
+    /// use tenfold::{Archive, format::Registry, ops::{Conversion, ConvertOptions}};
+    /// let archive = Archive::open("model.gguf")?;
+    /// let options = ConvertOptions::new().check(true); // compares what was written before it appears
+    /// let registry = Registry::standard();
+    /// let report = Conversion::prepare(&archive, registry.get("ztensor")?, &options)?.write_file("model.zt")?;
+    /// println!("{} tensors in {:?}", report.tensors, report.files);
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
     #[cfg(feature = "std")]
     pub fn write_file(self, path: impl AsRef<std::path::Path>) -> Result<Report> {
         let mut out = crate::io::AtomicOutput::file(path)?;
@@ -262,6 +272,15 @@ impl Conversion {
 
     /// Writes a new directory at `path`, with a file that is called `name` in it, or several whose names are made from
     /// that one. It appears whole or not at all; one that is there is taken if it is empty.
+    ///
+    /// ```no_run
+    /// use tenfold::{Archive, format::Registry, ops::{Conversion, ConvertOptions}};
+    /// let options = ConvertOptions::new().file_per_tensor(true);
+    /// let registry = Registry::standard();
+    /// let archive = Archive::open("model.safetensors")?;
+    /// Conversion::prepare(&archive, registry.get("npy")?, &options)?.write_directory("arrays", "model.npy")?;
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
     #[cfg(feature = "std")]
     pub fn write_directory(self, path: impl AsRef<std::path::Path>, name: &str) -> Result<Report> {
         let mut out = crate::io::AtomicOutput::directory(path)?;

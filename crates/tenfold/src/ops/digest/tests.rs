@@ -120,3 +120,20 @@ fn the_digest_of_a_tensor_is_that_of_its_bytes_alone() {
         "0ed2fb84de085967d68b44289e4604e8abb52b76e851aca1f2e66ae80d1f14e5"
     );
 }
+
+#[test]
+fn what_few_bytes_stand_for_shares_one_limit_whatever_its_layout() {
+    let mut builder = ArchiveBuilder::new();
+    let half = crate::io::Limits::default().dense_bytes / 2 + 1;
+    for name in ["a", "b"] {
+        let one = Bytes::from_static(&[1]);
+        builder.strided(name, DType::U8, [half], [0], one).unwrap();
+    }
+    let archive = builder.finish();
+    let tensors: Vec<_> = archive.tensors().collect();
+    let within = within_limit(&archive, &tensors);
+    assert!(within[0].is_ok());
+    let error = within[1].as_ref().unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Limit);
+    assert_eq!(error.tensor(), Some("b"));
+}

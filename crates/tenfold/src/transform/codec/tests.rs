@@ -20,13 +20,7 @@ fn sample(len: u32) -> Vec<u8> {
 fn read_as(stored: &[u8], codec: Codec, len: u64, dtype: DType, endian: Endian) -> Result<Vec<u8>> {
     let sources: [Arc<dyn Source>; 1] = [Arc::new(Bytes::copy_from_slice(stored))];
     let limits = Limits::default();
-    let data = Data {
-        sources: &sources,
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&sources, &limits);
     let payload = Payload::Encoded {
         source: SourceId::MAIN,
         range: 0..stored.len() as u64,

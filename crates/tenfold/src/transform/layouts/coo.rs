@@ -1,25 +1,16 @@
 //! Values, and the indices of all of them along every dimension, one dimension after the other.
 
-use super::listed::{self, CHUNK, Search, broken};
-use super::{Arrangement, Deviation, Opening, Whole};
+use super::listed::{CHUNK, Listing, Search, broken};
 use crate::error::Result;
-use crate::model::{Layout, Order, Role, Selection, TensorInfo};
+use crate::model::{Layout, Role};
 use crate::prelude::*;
 use crate::transform::as_size;
-use crate::transform::select::{Runs, Selected};
+use crate::transform::select::Runs;
 
 pub(super) struct Coo;
 
-impl Arrangement for Coo {
-    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
-        listed::whole(tensor, order)
-    }
-
-    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
-        listed::some(tensor, selection)
-    }
-
-    fn entries(&self, search: &mut Search<'_, '_>) -> Result<()> {
+impl Listing for Coo {
+    fn find(&self, search: &mut Search<'_, '_>) -> Result<()> {
         let info = search.tensor.tensor;
         let Layout::Coo { nnz } = info.layout else {
             return Err(broken("no list of coordinates"));
@@ -50,17 +41,5 @@ impl Arrangement for Coo {
             }
         }
         search.fetch_values(nnz)
-    }
-
-    fn check(&self, tensor: &Opening<'_, '_>) -> Result<Vec<Deviation>> {
-        listed::check(tensor, false)
-    }
-
-    fn expands(&self, _: &TensorInfo) -> bool {
-        true
-    }
-
-    fn is_light(&self) -> bool {
-        false
     }
 }

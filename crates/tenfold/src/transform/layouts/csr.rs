@@ -1,26 +1,19 @@
 //! A sparse matrix by rows: values, their columns, and where each row begins among them.
 
-use super::listed::{self, CHUNK, IntegerReader, Search, broken};
-use super::{Arrangement, Deviation, Opening, Whole};
+use super::listed::{CHUNK, IntegerReader, Listing, Search, broken};
 use crate::error::Result;
-use crate::model::{Layout, Order, Role, Selection, TensorInfo};
+use crate::model::{Layout, Role};
 use crate::prelude::*;
 use crate::transform::as_size;
-use crate::transform::select::{Runs, Selected};
+use crate::transform::select::Runs;
 
 pub(super) struct Csr;
 
-impl Arrangement for Csr {
-    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
-        listed::whole(tensor, order)
-    }
-
-    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
-        listed::some(tensor, selection)
-    }
+impl Listing for Csr {
+    const RISES: bool = true;
 
     /// Looks at where the wanted rows begin and end, and at their columns.
-    fn entries(&self, search: &mut Search<'_, '_>) -> Result<()> {
+    fn find(&self, search: &mut Search<'_, '_>) -> Result<()> {
         let info = search.tensor.tensor;
         let (&Layout::Csr { nnz }, &[rows, _]) = (&info.layout, info.shape.as_slice()) else {
             let message = format!("rows are stored for {} dimensions", info.shape.len());
@@ -66,18 +59,6 @@ impl Arrangement for Csr {
         }
         columns.look(search)?;
         search.fetch_values(nnz)
-    }
-
-    fn check(&self, tensor: &Opening<'_, '_>) -> Result<Vec<Deviation>> {
-        listed::check(tensor, true)
-    }
-
-    fn expands(&self, _: &TensorInfo) -> bool {
-        true
-    }
-
-    fn is_light(&self) -> bool {
-        false
     }
 }
 

@@ -3,7 +3,7 @@
 //! A layout finds the entries that are wanted, of the whole tensor or of a slice, piece by piece ([`Search`]). They are held
 //! in memory, sorted by place, and written out piece by piece ([`Scatter`]).
 
-use super::{Deviation, Opening, Whole, of};
+use super::{Arrangement, Deviation, Opening, Whole, of};
 use crate::error::{Error, Result};
 use crate::model::{Axis, DType, Endian, Operation, Order, Part, Role, Selection, TensorInfo};
 use crate::prelude::*;
@@ -16,43 +16,63 @@ use crate::transform::{Body, Data, as_size};
 /// Entries that are looked at together.
 pub(super) const CHUNK: u64 = 1 << 16;
 
-/// All elements of a listed tensor.
-pub(super) fn whole<'a, 't>(tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
-    let mut scatter = Scatter::load(tensor.data, tensor.tensor, order)?;
-    scatter.complete()?;
-    let dtype = tensor.tensor.stored_dtype();
-    Ok(Whole::Made(Body::Scatter(scatter), dtype, Endian::Little))
+/// What a layout of listed elements answers by itself. Everything else follows from it.
+pub(super) trait Listing: Sync {
+    /// Whether the entries have an order, which formats may insist on.
+    const RISES: bool = false;
+
+    /// Finds the entries that a search wants.
+    fn find(&self, search: &mut Search<'_, '_>) -> Result<()>;
 }
 
-/// Some elements of a listed tensor.
-pub(super) fn some<'a>(tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
-    let info = tensor.tensor;
-    let elements = selection.elements();
-    if info.layout.symmetries().is_empty() {
-        let steps = selection.strides()?;
-        let scatter = Scatter::find(tensor.data, info, &selection.axes, &steps)?;
-        return Selected::listed(scatter, elements);
+impl<L: Listing> Arrangement for L {
+    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
+        let mut scatter = Scatter::load(tensor.data, tensor.tensor, order)?;
+        scatter.complete()?;
+        let dtype = tensor.tensor.stored_dtype();
+        Ok(Whole::Made(Body::Scatter(scatter), dtype, Endian::Little))
     }
-    // An entry stands for places anywhere: all of them are found before some are chosen.
-    let mut scatter = Scatter::load(tensor.data, info, Order::RowMajor)?;
-    scatter.complete()?;
-    scatter.choose(&info.shape, &selection)?;
-    Selected::listed(scatter, elements)
-}
 
-/// What must hold between listed elements.
-pub(super) fn check(tensor: &Opening<'_, '_>, rises: bool) -> Result<Vec<Deviation>> {
-    let scatter = Scatter::load(tensor.data, tensor.tensor, Order::RowMajor)?;
-    let warnings = scatter.check_orbits()?.into_iter();
-    let mut deviations: Vec<_> = warnings.map(Deviation::of_symmetry).collect();
-    if rises && !scatter.is_sorted() {
-        deviations.push(Deviation {
-            rule: "sparse",
-            message: "the columns of a row do not rise".to_owned(),
-            is_content: true,
-        });
+    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
+        let info = tensor.tensor;
+        let elements = selection.elements();
+        if info.layout.symmetries().is_empty() {
+            let steps = selection.strides()?;
+            let scatter = Scatter::find(tensor.data, info, &selection.axes, &steps)?;
+            return Selected::listed(scatter, elements);
+        }
+        // An entry stands for places anywhere: all of them are found before some are chosen.
+        let mut scatter = Scatter::load(tensor.data, info, Order::RowMajor)?;
+        scatter.complete()?;
+        scatter.choose(&info.shape, &selection)?;
+        Selected::listed(scatter, elements)
     }
-    Ok(deviations)
+
+    fn entries(&self, search: &mut Search<'_, '_>) -> Result<()> {
+        self.find(search)
+    }
+
+    fn check(&self, tensor: &Opening<'_, '_>) -> Result<Vec<Deviation>> {
+        let scatter = Scatter::load(tensor.data, tensor.tensor, Order::RowMajor)?;
+        let warnings = scatter.check_orbits()?.into_iter();
+        let mut deviations: Vec<_> = warnings.map(Deviation::of_symmetry).collect();
+        if L::RISES && !scatter.is_sorted() {
+            deviations.push(Deviation {
+                rule: "sparse",
+                message: "the columns of a row do not rise".to_owned(),
+                is_content: true,
+            });
+        }
+        Ok(deviations)
+    }
+
+    fn expands(&self, _: &TensorInfo) -> bool {
+        true
+    }
+
+    fn is_light(&self) -> bool {
+        false
+    }
 }
 
 /// The wanted entries of a tensor while they are looked for.

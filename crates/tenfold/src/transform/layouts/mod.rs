@@ -123,6 +123,12 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
     }
 }
 
+/// Whether few stored bytes can stand for many elements of a tensor.
+#[cfg(feature = "digest")]
+pub(crate) fn expands(tensor: &TensorInfo) -> bool {
+    of(&tensor.layout).expands(tensor)
+}
+
 /// What is tolerated of a tensor; what is not is an error.
 pub(crate) fn check(data: Data<'_>, tensor: &TensorInfo) -> Result<Vec<Deviation>> {
     of(&tensor.layout).check(&Opening { data, tensor })

@@ -1,25 +1,16 @@
 //! Records of indices and a value, perhaps with symmetries under which a record stands for several elements.
 
-use super::listed::{self, CHUNK, Search, broken};
-use super::{Arrangement, Deviation, Opening, Whole};
+use super::listed::{CHUNK, Listing, Search, broken};
 use crate::error::Result;
-use crate::model::{Layout, Order, PairIndex, Selection, TensorInfo};
+use crate::model::{Layout, PairIndex};
 use crate::prelude::*;
 use crate::transform::as_size;
-use crate::transform::select::{Gather, Runs, Selected, Stored};
+use crate::transform::select::{Gather, Runs, Stored};
 
 pub(super) struct Pairs;
 
-impl Arrangement for Pairs {
-    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
-        listed::whole(tensor, order)
-    }
-
-    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
-        listed::some(tensor, selection)
-    }
-
-    fn entries(&self, search: &mut Search<'_, '_>) -> Result<()> {
+impl Listing for Pairs {
+    fn find(&self, search: &mut Search<'_, '_>) -> Result<()> {
         let info = search.tensor.tensor;
         let Layout::Pairs(pairs) = &info.layout else {
             return Err(broken("no list of records"));
@@ -51,18 +42,6 @@ impl Arrangement for Pairs {
             }
         }
         Ok(())
-    }
-
-    fn check(&self, tensor: &Opening<'_, '_>) -> Result<Vec<Deviation>> {
-        listed::check(tensor, false)
-    }
-
-    fn expands(&self, _: &TensorInfo) -> bool {
-        true
-    }
-
-    fn is_light(&self) -> bool {
-        false
     }
 }
 

@@ -146,9 +146,7 @@ impl<'o, 'a, 't> View<'o, 'a, 't> {
     }
 
     fn select(&self, selection: Selection) -> Result<Selected<'a>> {
-        let lines = Lines::new(selection, self.strides.offset, &self.strides.steps)?;
-        let stored = Stored::part(self.tensor.data, self.values)?;
-        Selected::placed(stored, lines)
+        self.stepped(selection, &self.strides.steps)
     }
 
     /// All elements, column-major: the row-major ones of the tensor with its dimensions reversed.
@@ -156,7 +154,11 @@ impl<'o, 'a, 't> View<'o, 'a, 't> {
         let reversed = |numbers: &[u64]| numbers.iter().rev().copied().collect::<Vec<_>>();
         let shape = reversed(&self.tensor.tensor.shape);
         let steps = reversed(&self.strides.steps);
-        let lines = Lines::new(Selection::whole(&shape), self.strides.offset, &steps)?;
+        self.stepped(Selection::whole(&shape), &steps)
+    }
+
+    fn stepped(&self, selection: Selection, steps: &[u64]) -> Result<Selected<'a>> {
+        let lines = Lines::new(selection, self.strides.offset, steps)?;
         let stored = Stored::part(self.tensor.data, self.values)?;
         Selected::placed(stored, lines)
     }

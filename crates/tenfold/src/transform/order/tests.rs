@@ -79,13 +79,7 @@ fn check(dtype: DType, shape: &[u64], order: Order, rows: &[u64]) {
     let info = tensor(dtype, shape, order);
     let expected = naive(&info);
     let limits = Limits::default();
-    let data = Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&[], &limits);
     let want = Want::Dense(Form {
         dtype,
         order: other(order),
@@ -155,13 +149,7 @@ fn nothing_and_vectors_have_only_one_order() {
 #[test]
 fn elements_below_a_byte_are_turned_too() {
     let limits = Limits::default();
-    let data = Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&[], &limits);
     // The numbers 0 to 5, by columns: 0 2 4 and 1 3 5.
     let nibble = DType::Number(Scalar::U4, Lanes::Real);
     let payload = Payload::Inline(vec![0x10, 0x32, 0x54].into());
@@ -196,13 +184,7 @@ fn from_file(dtype: DType, shape: &[u64], read: impl Fn(&View<'_>, &[u8]) -> Vec
     let sources: [Arc<dyn crate::io::Source>; 1] = [Arc::new(Elsewhere(bytes.to_vec()))];
     info.parts[0].payload = Payload::main(0..expected.len() as u64);
     let limits = Limits::default();
-    let data = Data {
-        sources: &sources,
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&sources, &limits);
     let view = View::new(data, &info, 0, &Want::Dense(Form::canonical(dtype))).unwrap();
     assert!(read(&view, &expected) == expected, "{dtype} {shape:?}");
 }

@@ -116,13 +116,7 @@ fn pairs_of(entries: &[(u64, u64, i16)], per_axis: bool) -> TensorInfo {
 
 fn read(info: &TensorInfo, form: &Form) -> Result<Vec<u8>> {
     let limits = Limits::default();
-    let data = Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&[], &limits);
     View::new(data, info, 0, &Want::Dense(*form))?.collect(u64::MAX)
 }
 
@@ -207,13 +201,7 @@ fn rows_give_the_dense_matrix_also_with_columns_that_do_not_rise() {
     );
     assert_eq!(dense(&info).unwrap(), little(&naive(false)));
     let limits = Limits::default();
-    let data = Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&[], &limits);
     let scatter = Scatter::load(data, &info, Order::RowMajor).unwrap();
     assert!(!scatter.is_sorted());
 }
@@ -261,13 +249,7 @@ fn one_index_of_pairs_is_a_row_major_one_also_when_columns_are_wanted() {
 #[test]
 fn any_stretch_of_the_dense_matrix_can_be_read() {
     let limits = Limits::default();
-    let data = Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 0,
-    };
+    let data = Data::new(&[], &limits);
     let info = pairs_of(ENTRIES, true);
     let scatter = Scatter::load(data, &info, Order::RowMajor).unwrap();
     let whole = little(&naive(false));

@@ -17,13 +17,7 @@ fn tensor(dtype: DType, shape: &[u64], offset: u64, steps: &[u64], bytes: &[u8])
 
 fn with<T>(work: impl FnOnce(Data<'_>) -> T) -> T {
     let limits = Limits::default();
-    work(Data {
-        sources: &[],
-        limits: &limits,
-        tally: None,
-        control: None,
-        threads: 1,
-    })
+    work(Data::new(&[], &limits))
 }
 
 fn read(info: &TensorInfo, form: &Form) -> Result<Vec<u8>> {

@@ -1,10 +1,11 @@
 //! Floating-point numbers of 128 bits, in whole numbers of any size.
 
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 use num_bigint::BigUint;
 
-use super::float::Decimal;
+use super::Decimal;
+use crate::prelude::*;
 
 /// Digits that are always enough.
 const MOST: usize = 36;

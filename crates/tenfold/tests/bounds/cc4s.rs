@@ -1,30 +1,17 @@
 //! Descriptions of cc4s that stand for much: opened, or refused, in memory that is in proportion to what was read.
 
-// A test may panic and print.
-#![allow(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use support::memory::{Counting, on_this_thread};
-use support::{Beside, InMemory};
 use tenfold::model::Value;
 use tenfold::{Archive, Bytes, OpenOptions};
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use super::TIMES;
+use super::support::memory::on_this_thread;
+use super::support::{Beside, InMemory};
 
 /// What opening may take beside a multiple of what is read.
 const ROOM: usize = 16 << 20;
-const TIMES: usize = 16;
 
 /// Opens `T.yaml` with files beside it, of which the elements are not read.
 fn open(yaml: &str, beside: &[(&str, Vec<u8>)], what: &str) -> Option<Archive> {
@@ -205,7 +192,7 @@ fn lists_and_maps_of_one_mebibyte_are_in_proportion() {
     sets(1 << 20);
 }
 
-/// Takes a GiB: `cargo test -p tenfold --release --all-features --test bounds_cc4s -- --ignored`.
+/// Takes a GiB: `cargo test -p tenfold --release --all-features --test bounds -- --ignored cc4s`.
 #[test]
 #[ignore = "takes a GiB"]
 fn lists_and_maps_of_many_mebibytes_are_in_proportion() {
