@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod hints;
 mod json;
+mod losses;
 mod metadata;
 mod near;
 mod output;
@@ -16,6 +17,7 @@ mod values;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -127,7 +129,12 @@ fn execute(cli: &Cli, interrupts: &dyn Interrupts) -> Exit {
         flushed?;
         Ok(exit)
     });
-    finish(result, interrupts, is_json.then_some(&mut stdout))
+    finish(
+        result,
+        &cli.command,
+        interrupts,
+        is_json.then_some(&mut stdout),
+    )
 }
 
 fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result<Exit> {
@@ -152,8 +159,13 @@ fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result
 }
 
 /// Says what went wrong, also as JSON where that is asked for and standard output has nothing else.
-fn finish(result: Result<Exit>, interrupts: &dyn Interrupts, json: Option<&mut dyn Write>) -> Exit {
-    let (problem, exit) = match result.map_err(Failure::into_problem) {
+fn finish(
+    result: Result<Exit>,
+    command: &Command,
+    interrupts: &dyn Interrupts,
+    json: Option<&mut dyn Write>,
+) -> Exit {
+    let (mut problem, exit) = match result.map_err(Failure::into_problem) {
         Ok(exit) => return exit,
         Err(Ok(problem)) => (problem, Exit::Trouble),
         Err(Err(Failure::Output(cause))) => {
@@ -171,6 +183,9 @@ fn finish(result: Result<Exit>, interrupts: &dyn Interrupts, json: Option<&mut d
     };
     say(&problem.message);
     if let Some(out) = json {
+        if problem.file.is_none() {
+            problem.file = command.file().map(Path::to_owned);
+        }
         // The exit code says the same to whoever does not listen.
         let _ = write_problem(&problem, out);
     }

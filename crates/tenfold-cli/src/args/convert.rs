@@ -30,7 +30,7 @@ tenfold convert [OPTIONS] <IN>... <OUT>
 pub(crate) struct ConvertArgs {
     /// The file to read, or a directory of files as one archive; several are read as one. The last is the file to write, unless -o names it
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,

@@ -264,8 +264,8 @@ fn adapt_metadata(
             Fit::Exact => return Some(value.clone()),
             Fit::As(form) => {
                 let why = match &form {
-                    Value::Str(text) => format!("held as the text {text:?}"),
-                    form => format!("held as {}", form.in_words()),
+                    Value::Str(_) => format!("written as the text {}", form.in_words()),
+                    form => format!("written as {}", form.in_words()),
                 };
                 (Some(form), why, Effect::Changed)
             }

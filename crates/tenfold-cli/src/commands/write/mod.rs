@@ -21,6 +21,7 @@ use crate::args::{Files, Filter, Opening, Writing};
 use crate::commands::{Names, Session, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
+use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
 
@@ -304,7 +305,16 @@ impl<'a> Request<'a> {
         // A refusal names the worst loss itself.
         let listed = !quiet && (refusal.is_ok() || losses.len() > 1);
         if listed {
-            say_first(losses.iter().map(hints::loss));
+            say_first(losses::lines(losses).into_iter());
+        }
+        if !quiet && refusal.is_ok() {
+            for remark in &conversion.remarks {
+                say(format_args!(
+                    "{}: {}",
+                    remark.severity,
+                    hints::finding(remark)
+                ));
+            }
         }
         refusal.map_err(|error| self.about(&error).with_losses(losses))
     }

@@ -88,7 +88,7 @@ impl Conversion {
                 continue;
             };
             for profile in entry.spec.writes {
-                let (_, losses) = adapt_to(&from, entry.spec, profile, &options);
+                let losses = adapt_to(&from, entry.spec, profile, &options).losses;
                 if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
                     found.push(Hint::WriteAs {
                         format: entry.spec.id,
