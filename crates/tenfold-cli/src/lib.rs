@@ -73,12 +73,39 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString>>, interrupts: &dyn
         Err(usage) => {
             // Help goes to standard output, which may be closed already: that is not worth a message.
             let _ = usage.print();
+            if let Some(hint) = elsewhere(&usage) {
+                say(hint);
+            }
             if usage.use_stderr() && asks_for_json(&args) {
                 let _ = write_problem(&Problem::usage(summary(&usage)), &mut io::stdout());
             }
             u8::try_from(usage.exit_code()).unwrap_or(Exit::Trouble.code())
         }
     }
+}
+
+/// Which commands have an option that this one does not.
+fn elsewhere(usage: &clap::Error) -> Option<String> {
+    if usage.kind() != clap::error::ErrorKind::UnknownArgument {
+        return None;
+    }
+    let given = match usage.get(clap::error::ContextKind::InvalidArg)? {
+        clap::error::ContextValue::String(given) => given,
+        _ => return None,
+    };
+    let option = given.split('=').next()?.strip_prefix("--")?;
+    let command = Cli::command();
+    let has_it = |command: &&clap::Command| {
+        let mut options = command.get_arguments().filter_map(clap::Arg::get_long);
+        options.any(|known| known == option)
+    };
+    let names: Vec<_> = (command.get_subcommands().filter(has_it))
+        .map(|command| format!("`tenfold {}`", command.get_name()))
+        .collect();
+    // What many commands have is found under --help.
+    (1..=2)
+        .contains(&names.len())
+        .then(|| format!("--{option} is an option of {}", names.join(" and ")))
 }
 
 /// The exit code of a command that a signal stopped, as shells have it.

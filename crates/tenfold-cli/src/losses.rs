@@ -1,26 +1,59 @@
-//! Losses for people: those with the same reason on one line.
+//! Losses and errors for people: those with the same reason on one line.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::path::Path;
 
+use tenfold::Error;
 use tenfold::format::{Effect, Loss, Lost};
 
+use crate::failure::explain;
 use crate::hints;
+use crate::output::show_path;
 
 /// Names that a line shows; more are counted.
 const NAMES: usize = 3;
 
 /// A line for every reason, in the order of the first of each.
 pub(crate) fn lines(losses: &[Loss]) -> Vec<String> {
-    let mut groups: Vec<Vec<&Loss>> = Vec::new();
-    let mut known: HashMap<Reason<'_>, usize> = HashMap::new();
-    for loss in losses {
-        let place = *known.entry(Reason::of(loss)).or_insert(groups.len());
+    let groups = alike(losses, Reason::of);
+    groups.iter().map(|members| line(members)).collect()
+}
+
+/// Errors of the tensors of a file, a line for every reason.
+pub(crate) fn errors<'e>(path: &Path, errors: impl Iterator<Item = &'e Error>) -> Vec<String> {
+    let reason = |error: &&'e Error| (error.rule(), error.message());
+    let groups = alike(errors, reason);
+    let lines = groups.iter().map(|members| match members.as_slice() {
+        [first, _, ..] => {
+            let names: Vec<_> = members.iter().filter_map(|error| error.tensor()).collect();
+            let (file, n, message) = (show_path(path), members.len(), hints::message(first));
+            format!(
+                "{file}: {n} tensors: {message} ({}) [{}]",
+                some(&names),
+                first.rule()
+            )
+        }
+        one => one.iter().map(|error| explain(path, error)).collect(),
+    });
+    lines.collect()
+}
+
+/// What has the same reason, together, in the order of the first of each.
+pub(crate) fn alike<T, R: Eq + Hash>(
+    items: impl IntoIterator<Item = T>,
+    reason: impl Fn(&T) -> R,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut known: HashMap<R, usize> = HashMap::new();
+    for item in items {
+        let place = *known.entry(reason(&item)).or_insert(groups.len());
         match groups.get_mut(place) {
-            Some(members) => members.push(loss),
-            None => groups.push(vec![loss]),
+            Some(members) => members.push(item),
+            None => groups.push(vec![item]),
         }
     }
-    groups.iter().map(|members| line(members)).collect()
+    groups
 }
 
 /// What losses of one line have in common.
@@ -33,7 +66,7 @@ struct Reason<'a> {
 }
 
 impl<'a> Reason<'a> {
-    fn of(loss: &'a Loss) -> Self {
+    fn of(loss: &&'a Loss) -> Self {
         let is_file_metadata = loss.tensor.is_none() && loss.is_metadata();
         Self {
             effect: loss.effect,
@@ -91,23 +124,23 @@ mod tests {
         let layout = || Lost::Layout("column-major".into());
         let key = |key: &str| Lost::Metadata(key.into());
         let losses = [
-            loss(None, key("k1"), "there is no place for it", Effect::Dropped),
+            loss(None, key("k1"), "no place in the target", Effect::Dropped),
             loss(Some("a"), layout(), "written row-major", Effect::Rearranged),
             loss(Some("b"), layout(), "written row-major", Effect::Rearranged),
-            loss(None, key("k2"), "there is no place for it", Effect::Dropped),
+            loss(None, key("k2"), "no place in the target", Effect::Dropped),
             loss(
                 Some("c"),
                 key("k"),
-                "there is no place for it",
+                "no place in the target",
                 Effect::Dropped,
             ),
         ];
         assert_eq!(
             lines(&losses),
             [
-                "dropped: 2 metadata entries: there is no place for it (\"k1\", \"k2\")",
+                "dropped: 2 metadata entries: no place in the target (\"k1\", \"k2\")",
                 "rearranged: 2 tensors: layout column-major: written row-major (\"a\", \"b\")",
-                "dropped: tensor \"c\": metadata \"k\": there is no place for it",
+                "dropped: tensor \"c\": metadata \"k\": no place in the target",
             ]
         );
         assert_eq!(

@@ -66,9 +66,19 @@ impl ConvertArgs {
     pub(crate) fn places(&self) -> Result<(&[PathBuf], &Path)> {
         match (&self.output, self.files.split_last()) {
             (Some(output), _) => Ok((&self.files, output)),
+            // Several files that are all there: none of them looks like the one to write.
+            (None, Some((output, inputs)))
+                if inputs.len() > 1 && output.is_file() && !self.writing.force =>
+            {
+                let files = self.files.len();
+                Err(Failure::Message(format!(
+                    "all {files} files exist, {} too; which one is to be written? Name it with -o OUT",
+                    output.display()
+                )))
+            }
             (None, Some((output, inputs))) if !inputs.is_empty() => Ok((inputs, output)),
             _ => Err(Failure::Message(
-                "which file is to be written? tenfold convert IN OUT, or tenfold convert IN -o OUT"
+                "the file to write is missing: tenfold convert IN OUT, or tenfold convert IN -o OUT"
                     .into(),
             )),
         }

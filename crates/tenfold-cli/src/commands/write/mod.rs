@@ -18,7 +18,7 @@ use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
 
 use crate::args::{Files, Filter, Opening, Writing};
-use crate::commands::{Names, Session, globs, nothing_left};
+use crate::commands::{Names, Session, globs, nothing_left, with_wildcards};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::losses;
@@ -201,7 +201,10 @@ impl<'a> Request<'a> {
             Ok(())
         } else {
             let all = count(archive.tensors().len(), "tensor");
-            let message = format!("{option}: {pattern:?} matches none of {all}");
+            let names = archive.manifest().tensors.iter().map(|info| &*info.name);
+            let hint = with_wildcards(names, pattern);
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            let message = format!("{option}: {pattern:?} matches none of {all}{hint}");
             Err(Failure::Message(message))
         }
     }

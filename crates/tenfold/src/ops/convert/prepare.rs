@@ -4,7 +4,7 @@ use super::layout::alone;
 use super::{Conversion, ConvertOptions};
 use crate::archive::Archive;
 use crate::archive::complete;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::execute::Execution;
 use crate::format::{
     Belongs, Checksums, Compression, Effect, Entry, Finding, Format, Loss, Lost, PlanOptions,
@@ -63,7 +63,7 @@ impl Conversion {
         losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
         let mut plan_options = PlanOptions::new(profile.version, "");
         plan_options.options.clone_from(&options.options);
-        let mut remarks: Vec<_> = remark(spec, &left_behind).into_iter().collect();
+        let mut remarks: Vec<_> = remark(&left_behind).into_iter().collect();
         remarks.extend(format.remarks(&adapted, &plan_options));
         Ok(Self {
             remarks,
@@ -239,14 +239,14 @@ pub(super) fn adapt_to(
             name: kept.name.clone(),
         };
         let why = if kept.format == spec.id {
-            "there is no place for it"
+            "no place in the target"
         } else {
             "what is not understood is kept where the same format has a place for it"
         };
         Loss::new(None, what, why, Effect::Dropped)
     }));
     losses.extend(unknown_checksums(from.manifest(), options));
-    check_requests(profile, options, &adapted, &mut losses);
+    check_requests(spec, profile, options, &adapted, &mut losses);
     sparse::check_expansion(from, &adapted, &mut losses);
     Adapted {
         manifest: adapted,
@@ -302,13 +302,12 @@ fn leave_behind(
 }
 
 /// Says what is not carried over because it is about the container.
-fn remark(spec: &Spec, keys: &[String]) -> Option<Finding> {
+fn remark(keys: &[String]) -> Option<Finding> {
     if keys.is_empty() {
         return None;
     }
     let message = format!(
-        "{} has no use for metadata about the other container: {}",
-        spec.name,
+        "metadata about the container is left out: {}",
         keys.join(", ")
     );
     Some(Finding::new(Severity::Note, "file.container", message))
@@ -346,25 +345,31 @@ pub(super) fn severity(losses: &[Loss]) -> (Option<Effect>, usize) {
 
 /// Compression and checksums that were asked for and that the version does not have.
 fn check_requests(
+    spec: &Spec,
     profile: &Profile,
     options: &ConvertOptions,
     what: &Manifest,
     losses: &mut Vec<Loss>,
 ) {
-    let mut refuse = |what: Lost| {
-        let why = match profile.version {
-            "-" => "there is no place for it".to_owned(),
-            version => format!("version {version} has no place for it"),
-        };
-        losses.push(Loss::new(None, what, why, Effect::Impossible));
+    let mut refuse = |what: Lost, hint: Option<Hint>| {
+        let why = "no place in the target";
+        let mut loss = Loss::new(None, what, why, Effect::Impossible);
+        loss.hints.extend(hint);
+        losses.push(loss);
     };
     let compressed = |tensor| matches!((options.compression)(tensor), Compression::Zstd(_));
     if !profile.can.zstd && what.tensors.iter().any(compressed) {
-        refuse(Lost::Compression);
+        let deflates = spec.options.iter().any(|option| option.key == "deflate");
+        let deflate = Hint::FormatOption {
+            key: "deflate",
+            value: "9",
+            does: "compresses with deflate",
+        };
+        refuse(Lost::Compression, deflates.then_some(deflate));
     }
     if let Checksums::With(kind) = options.checksums
         && !profile.can.checksums.contains(&kind)
     {
-        refuse(Lost::Checksums(kind));
+        refuse(Lost::Checksums(kind), None);
     }
 }

@@ -20,7 +20,7 @@ impl Conversion {
         };
         if worst.effect == Effect::Impossible {
             let target = self.format.spec().with_version(self.profile.version);
-            let message = format!("{target} cannot hold this: {worst}");
+            let message = format!("{target} cannot hold this: {}", worst.in_words());
             let error = Error::new(ErrorKind::Lossy, "loss", message);
             let hints = worst.hints.iter().cloned().chain(self.remedies(worst));
             return Err(hints.fold(error, Error::hinting));
