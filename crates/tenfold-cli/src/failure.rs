@@ -131,10 +131,7 @@ impl Problem {
 
 impl From<String> for Problem {
     fn from(message: String) -> Self {
-        Self {
-            message,
-            ..Self::default()
-        }
+        Self::usage(message)
     }
 }
 

@@ -41,7 +41,11 @@ pub(crate) fn words(hints: &[Hint]) -> String {
         }
     }
     if !targets.is_empty() {
-        words += "; it can be held by ";
+        words += if targets.len() == 1 {
+            "; this can: "
+        } else {
+            "; these can: "
+        };
         words += &targets.join(", ");
     }
     words
@@ -171,7 +175,7 @@ mod tests {
         ];
         assert_eq!(
             words(&hints),
-            "; convert --cast writes another type; it can be held by zTensor 2 (--to ztensor --version 2), safetensors \
+            "; convert --cast writes another type; these can: zTensor 2 (--to ztensor --version 2), safetensors \
              (--to safetensors)"
         );
     }

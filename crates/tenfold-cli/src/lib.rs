@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod hints;
 mod json;
+mod losses;
 mod metadata;
 mod near;
 mod output;
@@ -16,6 +17,7 @@ mod values;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -71,12 +73,39 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString>>, interrupts: &dyn
         Err(usage) => {
             // Help goes to standard output, which may be closed already: that is not worth a message.
             let _ = usage.print();
+            if let Some(hint) = elsewhere(&usage) {
+                say(hint);
+            }
             if usage.use_stderr() && asks_for_json(&args) {
                 let _ = write_problem(&Problem::usage(summary(&usage)), &mut io::stdout());
             }
             u8::try_from(usage.exit_code()).unwrap_or(Exit::Trouble.code())
         }
     }
+}
+
+/// Which commands have an option that this one does not.
+fn elsewhere(usage: &clap::Error) -> Option<String> {
+    if usage.kind() != clap::error::ErrorKind::UnknownArgument {
+        return None;
+    }
+    let given = match usage.get(clap::error::ContextKind::InvalidArg)? {
+        clap::error::ContextValue::String(given) => given,
+        _ => return None,
+    };
+    let option = given.split('=').next()?.strip_prefix("--")?;
+    let command = Cli::command();
+    let has_it = |command: &&clap::Command| {
+        let mut options = command.get_arguments().filter_map(clap::Arg::get_long);
+        options.any(|known| known == option)
+    };
+    let names: Vec<_> = (command.get_subcommands().filter(has_it))
+        .map(|command| format!("`tenfold {}`", command.get_name()))
+        .collect();
+    // What many commands have is found under --help.
+    (1..=2)
+        .contains(&names.len())
+        .then(|| format!("--{option} is an option of {}", names.join(" and ")))
 }
 
 /// The exit code of a command that a signal stopped, as shells have it.
@@ -127,7 +156,12 @@ fn execute(cli: &Cli, interrupts: &dyn Interrupts) -> Exit {
         flushed?;
         Ok(exit)
     });
-    finish(result, interrupts, is_json.then_some(&mut stdout))
+    finish(
+        result,
+        &cli.command,
+        interrupts,
+        is_json.then_some(&mut stdout),
+    )
 }
 
 fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result<Exit> {
@@ -152,8 +186,13 @@ fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result
 }
 
 /// Says what went wrong, also as JSON where that is asked for and standard output has nothing else.
-fn finish(result: Result<Exit>, interrupts: &dyn Interrupts, json: Option<&mut dyn Write>) -> Exit {
-    let (problem, exit) = match result.map_err(Failure::into_problem) {
+fn finish(
+    result: Result<Exit>,
+    command: &Command,
+    interrupts: &dyn Interrupts,
+    json: Option<&mut dyn Write>,
+) -> Exit {
+    let (mut problem, exit) = match result.map_err(Failure::into_problem) {
         Ok(exit) => return exit,
         Err(Ok(problem)) => (problem, Exit::Trouble),
         Err(Err(Failure::Output(cause))) => {
@@ -171,6 +210,9 @@ fn finish(result: Result<Exit>, interrupts: &dyn Interrupts, json: Option<&mut d
     };
     say(&problem.message);
     if let Some(out) = json {
+        if problem.file.is_none() {
+            problem.file = command.file().map(Path::to_owned);
+        }
         // The exit code says the same to whoever does not listen.
         let _ = write_problem(&problem, out);
     }

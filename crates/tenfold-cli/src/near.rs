@@ -10,8 +10,13 @@ pub(crate) fn did_you_mean<'a>(
     names: impl IntoIterator<Item = &'a str>,
     wanted: &str,
 ) -> Option<String> {
+    // Part of a name is worth less than a slip of the pen, and more than nothing.
+    let is_part = |name: &str| wanted.chars().count() >= 3 && name.contains(wanted);
     let mut near: Vec<(f64, &str)> = (names.into_iter())
-        .map(|name| (likeness(name, wanted), name))
+        .map(|name| match likeness(name, wanted) {
+            other if other < SIMILAR && is_part(name) => (SIMILAR, name),
+            likeness => (likeness, name),
+        })
         .filter(|(likeness, _)| *likeness >= SIMILAR)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -57,6 +62,13 @@ mod tests {
         assert_eq!(asked("safetensor"), "did you mean \"safetensors\"?");
         assert_eq!(asked("npx"), "did you mean \"npy\" or \"npz\"?");
         assert_eq!(asked("onnx"), "");
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_enough() {
+        let names = ["l.0.weight", "model.embed_tokens.weight"];
+        let asked = did_you_mean(names, "embed").unwrap_or_default();
+        assert_eq!(asked, "did you mean \"model.embed_tokens.weight\"?");
     }
 
     #[test]

@@ -30,7 +30,7 @@ tenfold convert [OPTIONS] <IN>... <OUT>
 pub(crate) struct ConvertArgs {
     /// The file to read, or a directory of files as one archive; several are read as one. The last is the file to write, unless -o names it
     #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -66,9 +66,19 @@ impl ConvertArgs {
     pub(crate) fn places(&self) -> Result<(&[PathBuf], &Path)> {
         match (&self.output, self.files.split_last()) {
             (Some(output), _) => Ok((&self.files, output)),
+            // Several files that are all there: none of them looks like the one to write.
+            (None, Some((output, inputs)))
+                if inputs.len() > 1 && output.is_file() && !self.writing.force =>
+            {
+                let files = self.files.len();
+                Err(Failure::Message(format!(
+                    "all {files} files exist, {} too; which one is to be written? Name it with -o OUT",
+                    output.display()
+                )))
+            }
             (None, Some((output, inputs))) if !inputs.is_empty() => Ok((inputs, output)),
             _ => Err(Failure::Message(
-                "which file is to be written? tenfold convert IN OUT, or tenfold convert IN -o OUT"
+                "the file to write is missing: tenfold convert IN OUT, or tenfold convert IN -o OUT"
                     .into(),
             )),
         }

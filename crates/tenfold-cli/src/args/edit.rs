@@ -135,7 +135,7 @@ pub(crate) struct SplitArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(group(ArgGroup::new("names").required(true).multiple(true).args(["rules", "map"])))]
+#[command(group(ArgGroup::new("names").required(true).multiple(true).args(["rules", "map", "strip_prefix", "add_prefix"])))]
 pub(crate) struct RenameArgs {
     #[command(flatten)]
     pub(crate) files: Files,
@@ -146,7 +146,13 @@ pub(crate) struct RenameArgs {
     /// A JSON file {"old name": "new name"}; applied before the rules
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
-    /// Rules and names of the map that match nothing are reported, and no error
+    /// Remove this from the beginning of names, before the rules
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) strip_prefix: Option<String>,
+    /// Put this in front of every name, after the rules
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) add_prefix: Option<String>,
+    /// Go on where a rule, a prefix or a name of the map matches nothing, with a message
     #[arg(long)]
     pub(crate) allow_unmatched: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! The commands about metadata.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -36,6 +36,19 @@ pub(crate) enum MetaCommand {
     Import(Box<MetaImport>),
     /// Write metadata as JSON that says the types, for import
     Export(MetaExport),
+}
+
+impl MetaCommand {
+    /// The file that is read.
+    pub(super) fn file(&self) -> &Path {
+        match self {
+            MetaCommand::Get(args) => &args.file,
+            MetaCommand::Set(args) => &args.file,
+            MetaCommand::Unset(args) => &args.file,
+            MetaCommand::Import(args) => &args.file,
+            MetaCommand::Export(args) => &args.file,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -10,6 +10,8 @@ mod parse;
 mod read;
 mod writing;
 
+use std::path::{Path, PathBuf};
+
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
@@ -108,6 +110,25 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The first file that it is about.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Command::Inspect(args) => first(&args.inputs.files),
+            Command::Verify(args) => first(&args.inputs.files),
+            Command::Digest(args) => first(&args.inputs.files),
+            Command::Show(args) => Some(&args.file),
+            Command::Convert(args) => first(&args.files),
+            Command::Diff(args) => Some(&args.a),
+            Command::Stats(args) => first(&args.inputs.files),
+            Command::Extract(args) => first(&args.files.inputs),
+            Command::Merge(args) => first(&args.files.inputs),
+            Command::Split(args) => first(&args.files.inputs),
+            Command::Rename(args) => first(&args.files.inputs),
+            Command::Meta(args) => Some(args.command.file()),
+            Command::Formats(_) | Command::Completions(_) | Command::Man(_) => None,
+        }
+    }
+
     /// Whether standard output is a JSON document.
     pub(crate) fn is_json(&self) -> bool {
         match self {
@@ -133,6 +154,10 @@ impl Command {
             Command::Completions(_) | Command::Man(_) => false,
         }
     }
+}
+
+fn first(files: &[PathBuf]) -> Option<&Path> {
+    files.first().map(PathBuf::as_path)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -12,6 +12,7 @@ use crate::args::DigestArgs;
 use crate::commands::{Session, for_each_file, json_for_each_file};
 use crate::failure::{Exit, Failure, Result, explain};
 use crate::json;
+use crate::losses;
 use crate::output::{BOLD, Out, Verbatim, say, show_path};
 
 pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
@@ -31,11 +32,11 @@ pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -
         }
         let digests = ops::digest(&archive, &DigestOptions::new().work(work))
             .map_err(|error| Failure::about(path, &error))?;
-        for (_, result) in &digests.tensors {
-            if let Err(error) = result {
-                say(explain(path, error));
-            }
-        }
+        let unreadable = digests
+            .tensors
+            .iter()
+            .filter_map(|(_, sum)| sum.as_ref().err());
+        losses::errors(path, unreadable).iter().for_each(say);
         let exit = if compared.is_ok() && digests.tensors.iter().all(|(_, sum)| sum.is_ok()) {
             Exit::Done
         } else {

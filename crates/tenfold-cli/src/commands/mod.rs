@@ -19,7 +19,7 @@ pub(crate) mod verify;
 pub(crate) mod write;
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
@@ -85,7 +85,13 @@ pub(crate) fn for_each_file(
         let exit = match one(path, out) {
             Ok(exit) => exit,
             Err(failure) => {
-                let problem = failure.into_problem()?;
+                let mut problem = failure.into_problem()?;
+                if let Some(archive) = named_in(&inputs.files, path) {
+                    let (file, name) = (show_path(archive), show_path(path));
+                    problem.message = format!(
+                        "there is no file {name}; it is a tensor of {file}: `tenfold show {file} {name}` shows it"
+                    );
+                }
                 // What was printed before belongs before the message.
                 out.flush()?;
                 say(problem.message);
@@ -95,6 +101,15 @@ pub(crate) fn for_each_file(
         worst = worst.max(exit);
     }
     Ok(worst)
+}
+
+/// The file, given before a path that does not exist, that holds a tensor of that name.
+fn named_in<'f>(files: &'f [PathBuf], path: &Path) -> Option<&'f Path> {
+    let first = files
+        .first()
+        .filter(|first| *first != path && !path.exists())?;
+    let archive = Archive::open(first).ok()?;
+    archive.get(path.to_str()?).map(|_| first.as_path())
 }
 
 /// Prints one JSON document for one file, an array for several. `one` fails before it writes anything.
@@ -204,11 +219,30 @@ pub(crate) fn nothing_left<'n>(
     let (path, all) = (path.display(), count(all, "tensor"));
     let mut plain =
         (filter.include.iter()).filter(|pattern| !pattern.contains(['*', '?', '[', '{']));
-    let hint = plain.find_map(|name| did_you_mean(names.clone(), name));
+    let hint = plain.find_map(|name| {
+        with_wildcards(names.clone(), name).or_else(|| did_you_mean(names.clone(), name))
+    });
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    Failure::Message(format!(
-        "{path}: --include and --exclude leave none of {all}{hint}"
-    ))
+    let options = match (filter.include.is_empty(), filter.exclude.is_empty()) {
+        (_, true) if filter.regex.is_empty() => "--include matches",
+        (true, true) => "--regex matches",
+        (true, false) if filter.regex.is_empty() => "--exclude leaves",
+        _ => "the filters leave",
+    };
+    Failure::Message(format!("{path}: {options} none of {all}{hint}"))
+}
+
+/// What a pattern without wildcards would match with some: whoever writes `embed` often means all names with it.
+pub(crate) fn with_wildcards<'n>(
+    names: impl Iterator<Item = &'n str>,
+    pattern: &str,
+) -> Option<String> {
+    let is_plain = !pattern.is_empty() && !pattern.contains(['*', '?', '[', '{']);
+    let found = names.filter(|name| name.contains(pattern)).count();
+    (is_plain && found > 0).then(|| {
+        let found = count(found, "tensor");
+        format!("'*{pattern}*' matches {found}")
+    })
 }
 
 /// Refuses to show nothing of the only file that was given, where something was asked for by its name. Of several files,

@@ -15,9 +15,10 @@ use crate::commands::inspect::shape;
 use crate::commands::{
     Names, Session, for_each_file, format_name, json_for_each_file, refuse_nothing,
 };
-use crate::failure::{Exit, Failure, Result, explain};
+use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::json;
+use crate::losses;
 use crate::output::{BOLD, DIM, Out, Table, Verbatim, count, number, say, show_name, show_path};
 use crate::progress::Progress;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         } else {
             archive.select(|info| names.contains(&info.name))
         };
+        let archive = of_numbers(path, archive);
         let control = Arc::new(Control::new());
         let work = Work::new().threads(args.threads.count());
         let options = StatsOptions::new()
@@ -42,9 +44,9 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         let stats = ops::stats(&archive, &options);
         drop(bar);
         let stats = stats.map_err(|error| Failure::about(path, &error))?;
-        for error in unreadable(&stats) {
-            say(explain(path, error));
-        }
+        losses::errors(path, unreadable(&stats))
+            .iter()
+            .for_each(say);
         Ok::<_, Failure>((archive, stats))
     };
     if args.inputs.json {
@@ -67,6 +69,24 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         write_text(path, &archive, &stats, args.sort, out)?;
         Ok(exit(&stats))
     })
+}
+
+/// The tensors that are numbers; that others are left out is said.
+fn of_numbers(path: &Path, archive: Archive) -> Archive {
+    let others = archive
+        .tensors()
+        .filter(|tensor| !tensor.info().is_numbers());
+    let others: Vec<_> = others.map(|tensor| tensor.name().to_owned()).collect();
+    if others.is_empty() {
+        return archive;
+    }
+    let names: Vec<_> = others.iter().map(String::as_str).collect();
+    say(format_args!(
+        "{}: not numbers: {}",
+        show_path(path),
+        losses::some(&names)
+    ));
+    archive.select(TensorInfo::is_numbers)
 }
 
 fn unreadable(stats: &ArchiveStats) -> impl Iterator<Item = &Error> {

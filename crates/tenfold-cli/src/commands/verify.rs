@@ -16,6 +16,7 @@ use crate::commands::{Session, directory_of, for_each_file, format_name, json_fo
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::json;
+use crate::losses;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, Verbatim, YELLOW, count, show_path, size};
 
 /// More notes are counted in the closing line, not shown.
@@ -49,6 +50,10 @@ struct Checked {
     /// It may well be sound, but not for this build to say.
     unsupported: bool,
     findings: Vec<Finding>,
+    /// How much was checked.
+    checked: String,
+    /// There was nothing to compare the data with.
+    is_unchecked: bool,
 }
 
 impl Checked {
@@ -68,7 +73,11 @@ impl Checked {
                 let options = VerifyOptions::new().work(work.clone());
                 let verified = ops::verify(&archive, &options).map_err(about)?;
                 let mut findings = verified.findings;
-                findings.push(note(&archive, "checked", &sentence(&verified.checked)));
+                let checked = sentence(&verified.checked);
+                findings.push(note(&archive, "checked", &checked));
+                let is_unchecked = verified.checked.checksums.is_empty()
+                    && verified.checked.without_checksum > 0
+                    && lists.is_none();
                 let missing = missing.iter().filter(|(file, _)| file == path);
                 findings.extend(missing.map(|(_, finding)| finding.clone()));
                 if args.content {
@@ -101,6 +110,8 @@ impl Checked {
                     findings,
                     archive: Some(archive),
                     unsupported: false,
+                    checked,
+                    is_unchecked,
                 })
             }
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
@@ -113,6 +124,8 @@ impl Checked {
                     unsupported: error.kind() == ErrorKind::Unsupported,
                     format: error.format(),
                     findings: vec![finding],
+                    checked: String::new(),
+                    is_unchecked: false,
                 })
             }
         }
@@ -191,17 +204,41 @@ impl Checked {
             } else {
                 YELLOW
             };
-            for finding in self.with(severity) {
-                let file = self.file(finding, path);
+            let reason = |finding: &&Finding| {
+                let file = self.file(finding, path).into_owned();
+                (file, finding.rule.clone(), hints::finding(finding))
+            };
+            for findings in losses::alike(self.with(severity), reason) {
+                let Some(finding) = findings.first() else {
+                    continue;
+                };
+                let (file, rule, message) = reason(finding);
                 write!(out, "{}: {}: ", Clean(&file), out.paint(style, severity))?;
-                if let Some(tensor) = &finding.tensor {
-                    write!(out, "tensor {}: ", Clean(&format!("{tensor:?}")))?;
+                let names: Vec<_> = findings
+                    .iter()
+                    .filter_map(|one| one.tensor.as_deref())
+                    .collect();
+                match names.as_slice() {
+                    [] => write!(out, "{}", Clean(&message))?,
+                    [name] => write!(
+                        out,
+                        "tensor {}: {}",
+                        Clean(&format!("{name:?}")),
+                        Clean(&message)
+                    )?,
+                    several => {
+                        let (n, some) = (several.len(), losses::some(several));
+                        write!(out, "{n} tensors: {} ({})", Clean(&message), Clean(&some))?;
+                    }
                 }
-                write!(out, "{}", Clean(&hints::finding(finding)))?;
-                if let Some((_, range)) = &finding.at {
-                    write!(out, " (bytes {}..{})", range.start, range.end)?;
+                match (findings.len(), &finding.at) {
+                    (1, Some((_, range))) => {
+                        write!(out, " (bytes {}..{})", range.start, range.end)?
+                    }
+                    (n, _) if n > 1 && names.is_empty() => write!(out, " ({n} times)")?,
+                    _ => {}
                 }
-                writeln!(out, " [{}]", finding.rule)?;
+                writeln!(out, " [{rule}]")?;
             }
         }
         self.write_closing(path, strict, out)
@@ -210,6 +247,7 @@ impl Checked {
     /// The line that says how it ended and what was checked.
     fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
         let verdict = match (self.exit(strict), &self.archive) {
+            (Exit::Done, _) if self.is_unchecked => out.paint(GREEN, "structure is sound"),
             (Exit::Done, _) => out.paint(GREEN, "sound"),
             (_, None) if self.format.is_none() => out.paint(RED, "not recognized"),
             (_, None) if self.unsupported => out.paint(RED, "not read by this build"),
@@ -223,6 +261,17 @@ impl Checked {
             }
         }
         if let Some(archive) = &self.archive {
+            if self.is_unchecked {
+                let within = if can_have_checksums(archive) {
+                    "file"
+                } else {
+                    "format"
+                };
+                write!(
+                    out,
+                    "; no checksums in this {within}: content was not compared (`digest`, `--against`)"
+                )?;
+            }
             let tensors = count(archive.manifest().tensors.len(), "tensor");
             let bytes = size(archive.stored_bytes());
             write!(
@@ -231,7 +280,11 @@ impl Checked {
                 Verbatim(&format_name(archive))
             )?;
         }
-        let notes = self.distinct_notes();
+        let mut notes = self.distinct_notes();
+        if self.is_unchecked {
+            // That nothing had a checksum is said already.
+            notes.retain(|(note, _)| *note != self.checked);
+        }
         for (message, times) in notes.iter().take(NOTES) {
             write!(out, "; {}", Clean(message))?;
             if *times > 1 {
@@ -244,6 +297,14 @@ impl Checked {
         }
         writeln!(out)
     }
+}
+
+/// Whether files of this format can say what their data hashes to.
+fn can_have_checksums(archive: &Archive) -> bool {
+    let profiles = archive.format().map_or(&[][..], |spec| spec.writes);
+    profiles
+        .iter()
+        .any(|profile| !profile.can.checksums.is_empty())
 }
 
 /// What was checked, to be told beside the findings.

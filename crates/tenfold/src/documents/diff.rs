@@ -137,6 +137,8 @@ struct Figures<'a> {
     signs_of_zero: u64,
     nan_bits: u64,
     not_finite: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    common: Option<&'a [u64]>,
     max_abs: Option<Float>,
     max_rel: Option<Float>,
     relative_l2: Option<Float>,
@@ -152,6 +154,7 @@ impl<'a> Figures<'a> {
             signs_of_zero: values.signs_of_zero,
             nan_bits: values.nan_bits,
             not_finite: values.not_finite,
+            common: values.common.as_deref(),
             max_abs: values.max_abs.map(Float),
             max_rel: values.max_rel.map(Float),
             relative_l2: values.relative_l2.map(Float),

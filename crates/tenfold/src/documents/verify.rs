@@ -35,7 +35,7 @@ impl<'a> Verification<'a> {
             schema: "tenfold.verify/1",
             file,
             format,
-            version,
+            version: version.filter(|version| *version != "-"),
             sound,
             findings,
             notes,

@@ -2,9 +2,10 @@
 
 use serde::{Serialize, Serializer};
 
-use super::LossDocument;
 use super::value::Digits;
+use super::{LossDocument, Words, text};
 use crate::digest::Hex;
+use crate::format::{Finding, Severity};
 use crate::model::CastCounts;
 use crate::prelude::*;
 
@@ -22,10 +23,12 @@ pub struct Written<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     pub format: &'static str,
-    pub version: &'static str,
+    pub version: Option<&'static str>,
     pub because: Option<&'a str>,
     pub read_by: &'static str,
     pub losses: Vec<LossDocument<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<RemarkDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Vec<LossDocument<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +48,26 @@ pub struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub casts: Option<&'a CastCounts>,
     pub seconds: f64,
+}
+
+/// What is worth knowing of what is written.
+#[derive(Debug, Serialize)]
+pub struct RemarkDocument {
+    #[serde(serialize_with = "text")]
+    severity: Severity,
+    rule: String,
+    message: String,
+}
+
+impl RemarkDocument {
+    /// A remark, with what would help.
+    pub fn new(remark: &Finding, words: Words) -> Self {
+        Self {
+            severity: remark.severity,
+            rule: remark.rule.clone(),
+            message: format!("{}{}", remark.message, words(&remark.hints)),
+        }
+    }
 }
 
 /// A tensor or a key that two files have, and whose counts.

@@ -118,6 +118,15 @@ impl Loss {
         self
     }
 
+    /// What it is and why, without how bad it is.
+    pub fn in_words(&self) -> String {
+        let (what, why) = (&self.what, &self.why);
+        match &self.tensor {
+            Some(tensor) => format!("tensor {tensor:?}: {what}: {why}"),
+            None => format!("{what}: {why}"),
+        }
+    }
+
     /// Whether it is about metadata, of the file or of a tensor.
     pub fn is_metadata(&self) -> bool {
         matches!(self.what, Lost::Metadata(_))
@@ -126,11 +135,7 @@ impl Loss {
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.effect)?;
-        if let Some(tensor) = &self.tensor {
-            write!(f, "tensor {tensor:?}: ")?;
-        }
-        write!(f, "{}: {}", self.what, self.why)
+        write!(f, "{}: {}", self.effect, self.in_words())
     }
 }
 
@@ -264,13 +269,14 @@ fn adapt_metadata(
             Fit::Exact => return Some(value.clone()),
             Fit::As(form) => {
                 let why = match &form {
-                    Value::Str(text) => format!("held as the text {text:?}"),
-                    form => format!("held as {}", form.in_words()),
+                    // All that become text have the same reason, which is said once.
+                    Value::Str(_) => "written as text".to_owned(),
+                    form => format!("written as {}", form.in_words()),
                 };
                 (Some(form), why, Effect::Changed)
             }
             Fit::No if tensor.is_some_and(|tensor| tensor.derived().contains(&key)) => return None,
-            Fit::No => (None, "there is no place for it".to_owned(), Effect::Dropped),
+            Fit::No => (None, "no place in the target".to_owned(), Effect::Dropped),
         };
         losses.push(Loss::new(
             tensor.map(|tensor| tensor.name.clone()),
@@ -290,10 +296,16 @@ fn adapt_tensor<'t>(
 ) -> Cow<'t, TensorInfo> {
     let mut adapted = Cow::Borrowed(tensor);
     if let Some(defect) = &tensor.defect {
-        let why = format!("it cannot be read: {}", defect.message());
+        let why = format!("cannot be read: {}", defect.message());
         let name = Some(tensor.name.clone());
         let mut loss = Loss::new(name, Lost::Data, why, Effect::Impossible);
         loss.hints.extend_from_slice(defect.hints());
+        losses.push(loss.hinting(Hint::Exclude));
+        return adapted;
+    }
+    if !tensor.is_numbers() && !(can.dtype)(tensor.dtype) {
+        let (name, what) = (Some(tensor.name.clone()), Lost::DType(tensor.dtype));
+        let loss = Loss::new(name, what, "these are not numbers", Effect::Impossible);
         losses.push(loss.hinting(Hint::Exclude));
         return adapted;
     }
@@ -305,20 +317,24 @@ fn adapt_tensor<'t>(
     }
     let rank = tensor.shape.len();
     if rank < can.min_rank || rank > can.max_rank {
-        let why = format!("{} to {} can be held", can.min_rank, can.max_rank);
+        let why = format!("{} to {} fit", can.min_rank, can.max_rank);
         lose(Lost::Rank(rank), why, Effect::Impossible);
     }
     if !can.zero_sizes && tensor.shape.contains(&0) {
         lose(
             Lost::Shape(tensor.shape.clone()),
-            "dimensions of 0 cannot be held".into(),
+            "the format has no dimensions of 0".into(),
             Effect::Impossible,
         );
     }
     if !(can.layout)(&tensor.layout) || !tensor.casts_as_stored() {
         let layout = Lost::Layout(tensor.layout.name().to_owned());
         if matches!(tensor.layout, Layout::Opaque { .. }) {
-            lose(layout, "it cannot be held".into(), Effect::Impossible);
+            lose(
+                layout,
+                "the format has no such layout".into(),
+                Effect::Impossible,
+            );
         } else {
             let dense = if (can.layout)(&Layout::ColumnMajor) && !(can.layout)(&Layout::RowMajor) {
                 Layout::ColumnMajor
@@ -339,7 +355,11 @@ fn adapt_tensor<'t>(
     }
     if !(can.dtype)(tensor.dtype) {
         let what = Lost::DType(tensor.dtype);
-        lose(what, "it cannot be held".into(), Effect::Impossible);
+        lose(
+            what,
+            "the format has no such type".into(),
+            Effect::Impossible,
+        );
     }
     if tensor
         .parts

@@ -52,6 +52,28 @@ impl fmt::Display for Severity {
     }
 }
 
+impl Finding {
+    /// Something about a file as a whole.
+    pub fn new(severity: Severity, rule: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            kind: ErrorKind::Unsupported,
+            rule: rule.to_owned(),
+            tensor: None,
+            at: None,
+            message: message.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Adds something that would help.
+    #[must_use]
+    pub fn hinting(mut self, hint: Hint) -> Self {
+        self.hints.push(hint);
+        self
+    }
+}
+
 impl From<&Error> for Finding {
     fn from(error: &Error) -> Self {
         Self {

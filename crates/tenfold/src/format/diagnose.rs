@@ -200,6 +200,36 @@ fn something_else(head: &[u8]) -> Option<Error> {
     })
 }
 
+/// What files of JSON beside weights are: a key that they have, and what they are called.
+const JSON_FILES: &[(&str, &str)] = &[
+    ("\"model_type\"", "a model's configuration"),
+    ("\"architectures\"", "a model's configuration"),
+    ("\"peft_type\"", "an adapter's configuration"),
+    ("\"tokenizer_class\"", "a tokenizer's configuration"),
+    ("\"added_tokens\"", "a tokenizer"),
+    ("\"bos_token", "a configuration of text generation"),
+    ("\"eos_token", "a configuration of text generation"),
+    ("\"image_mean\"", "a preprocessor's configuration"),
+];
+
+/// What JSON is that stands where weights are expected.
+fn json_message(text: &str, first_line: &str) -> String {
+    let known = JSON_FILES.iter().find(|(key, _)| text.contains(key));
+    match known {
+        Some((_, what)) => {
+            format!(
+                "this is {what}, not weights: open the directory that it is in, or the file with the weights"
+            )
+        }
+        None if text.contains("error") || text.contains("message") => {
+            format!(
+                "this is JSON, and looks like the error of a server; download the file again: {first_line}"
+            )
+        }
+        None => format!("this is JSON, not a tensor file: {first_line}"),
+    }
+}
+
 fn refuse(rule: &'static str, message: impl Into<String>, at: Range<u64>) -> Error {
     Error::new(ErrorKind::Unrecognized, rule, message).at(at)
 }
@@ -262,8 +292,7 @@ fn text_page(head: &[u8]) -> Option<Error> {
         .take(120)
         .collect();
     if start.starts_with(['{', '[']) {
-        let message = format!("this is JSON text, often a server's error answer: {first_line}");
-        return Some(refuse("file.json", message, at));
+        return Some(refuse("file.json", json_message(start, &first_line), at));
     }
     let printable = start.chars().all(|c| !c.is_control() || c.is_whitespace());
     (!start.is_empty() && printable && start.len() > 3).then(|| {

@@ -29,7 +29,7 @@ pub use shard::ShardName;
 
 use crate::error::{Error, Result};
 use crate::io::Source;
-use crate::model::Manifest;
+use crate::model::{Manifest, Value};
 use crate::prelude::*;
 
 /// A file format: how its bytes are described, and how a description becomes a file.
@@ -70,6 +70,18 @@ pub trait Format: Sync + 'static {
         Ok(None)
     }
 
+    /// What whoever writes `what` should know beforehand, such as which programs will not take it. Nothing by default.
+    fn remarks(&self, what: &Manifest, options: &PlanOptions) -> Vec<Finding> {
+        let _ = (what, options);
+        Vec::new()
+    }
+
+    /// Whether an entry of metadata says something about what a file holds, or only about the container. By default, all
+    /// of it is content.
+    fn owner(&self, _key: &str, _value: &Value) -> Belongs {
+        Belongs::ToContent
+    }
+
     /// What must be known of the content before [`plan`](Self::plan) is called. Nothing, unless told otherwise.
     fn survey(&self, _options: &PlanOptions) -> Result<Survey> {
         Ok(Survey::default())
@@ -83,6 +95,19 @@ pub trait Format: Sync + 'static {
             format!("{} is read, not written", self.spec().name),
         ))
     }
+}
+
+/// Whose an entry of metadata is.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Belongs {
+    /// It is part of what the file holds.
+    #[default]
+    ToContent,
+    /// It is about the container. Another format gets it where it has a place for it; without one, nothing is lost.
+    ToContainer,
+    /// It means something in its own format alone. No other gets it.
+    ToFormat,
 }
 
 /// What a format's own options make of the tensors to be written.

@@ -3,8 +3,9 @@
 use core::fmt;
 
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::format::{Confidence, Format, Head, Spec, diagnose};
+use crate::format::{Belongs, Confidence, Format, Head, Spec, diagnose};
 use crate::io::Source;
+use crate::model::Value;
 use crate::prelude::*;
 
 /// A format that is known: always by its facts, and by its codec where that is built in.
@@ -86,6 +87,16 @@ impl Registry {
     /// The formats, in the order of the table.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Whose an entry of metadata is, and of which format, if one of these takes it for its own.
+    pub fn owner(&self, key: &str, value: &Value) -> (Belongs, Option<&'static str>) {
+        let codecs = self.entries.iter().filter_map(|entry| entry.codec);
+        let owners = codecs.map(|codec| (codec.owner(key, value), codec.spec().id));
+        match owners.max_by_key(|(belongs, _)| *belongs) {
+            Some((Belongs::ToContent, _)) | None => (Belongs::ToContent, None),
+            Some((belongs, id)) => (belongs, Some(id)),
+        }
     }
 
     /// The format with this id, or the only one whose files have this extension.

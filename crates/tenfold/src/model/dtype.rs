@@ -271,6 +271,10 @@ impl DType {
     pub const UNKNOWN: DType = DType::Opaque(&OpaqueSpec { name: "unknown" });
     /// Several parts with a meaning of their own (quantized groups and the like).
     pub const PARTS: DType = DType::Opaque(&OpaqueSpec { name: "parts" });
+    /// Text, which is no tensor of numbers.
+    pub const TEXT: DType = DType::Opaque(&OpaqueSpec { name: "text" });
+    /// Records of several fields, which are no tensor of numbers.
+    pub const RECORDS: DType = DType::Opaque(&OpaqueSpec { name: "records" });
 }
 
 impl DType {

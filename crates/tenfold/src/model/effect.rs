@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// How bad a [`Loss`](crate::format::Loss) is.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Effect {
     /// The same values in another layout or byte order. Always allowed.

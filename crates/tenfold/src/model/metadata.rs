@@ -54,15 +54,23 @@ impl Value {
             // The shortest digits, with an exponent where they are many.
             Value::F32(value) => format!("{value:?}"),
             Value::F64(value) => format!("{value:?}"),
+            Value::Integer(digits) if digits.len() > MESSAGE => {
+                format!(
+                    "an integer of {} digits",
+                    digits.trim_start_matches('-').len()
+                )
+            }
             Value::Integer(digits) => digits.clone(),
-            Value::Str(text) => format!("{text:?}"),
+            Value::Str(text) => brief(text),
+            Value::List(items) => format!("a list of {}", items.len()),
+            Value::Elsewhere(list) => format!("a list of {}", list.count),
             Value::Bytes(_) | Value::Encoded { .. } => "bytes".to_owned(),
             Value::Empty(_) => "an empty list".to_owned(),
             Value::Map(_) => "a map".to_owned(),
             other => match (other.as_i64(), other.as_u64()) {
                 (Some(value), _) => value.to_string(),
                 (_, Some(value)) => value.to_string(),
-                _ => "a list".to_owned(),
+                _ => "a value".to_owned(),
             },
         }
     }
@@ -155,6 +163,17 @@ impl Value {
             Value::Bool(value) => Some(*value),
             _ => None,
         }
+    }
+}
+
+/// Characters of a value that a message shows.
+const MESSAGE: usize = 60;
+
+/// Text in quotes for a message, cut where it is long.
+pub(crate) fn brief(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
     }
 }
 
@@ -565,6 +584,13 @@ impl Metadata {
         self.0.get(place).map(|entry| &entry.value)
     }
 
+    /// The key and the value at a place.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn entry_at(&self, place: usize) -> Option<(&str, &Value)> {
+        let entry = self.0.get(place)?;
+        Some((entry.key.as_str(), &entry.value))
+    }
+
     /// Replaces the value at a place.
     pub(crate) fn set_at(&mut self, place: usize, value: Value) {
         if let Some(entry) = self.0.get_mut(place) {
@@ -631,7 +657,13 @@ mod tests {
             (Value::Bool(true), "true"),
             (Value::Str("a\\\n".into()), "\"a\\\\\\n\""),
             (Value::Integer("-123".into()), "-123"),
-            (Value::List(vec![Value::Null].into()), "a list"),
+            (Value::List(vec![Value::Null].into()), "a list of 1"),
+            (Value::Integer("1".repeat(61)), "an integer of 61 digits"),
+            (Value::Str("é".repeat(60)), &format!("{:?}", "é".repeat(60))),
+            (
+                Value::Str("é".repeat(61)),
+                &format!("{:?}…", "é".repeat(60)),
+            ),
             (Value::Map(Map::default()), "a map"),
         ] {
             assert_eq!(value.in_words(), shown);

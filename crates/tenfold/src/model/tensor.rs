@@ -139,6 +139,11 @@ impl TensorInfo {
         }
     }
 
+    /// Whether its elements are numbers, or stand for some: an archive may hold arrays of text and of records too.
+    pub fn is_numbers(&self) -> bool {
+        self.dtype != DType::TEXT && self.dtype != DType::RECORDS
+    }
+
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
     pub fn dense_len(&self) -> Option<u64> {
         self.dtype.bytes_for(self.elements()?)

@@ -5,7 +5,8 @@ use core::cmp::Reverse;
 use crate::model::{DType, TensorInfo};
 use crate::prelude::*;
 
-/// How many elements there are of each type, most first. Tensors that do not say how many they have count as none.
+/// How many elements there are of each type, most first. Tensors that do not say how many they have count as none, and text and
+/// records as nothing.
 ///
 /// ```
 /// let mut b = tenfold::Archive::builder();
@@ -20,7 +21,7 @@ pub fn elements_by_type<'t>(
     tensors: impl IntoIterator<Item = &'t TensorInfo>,
 ) -> Vec<(DType, u64)> {
     let mut types: Vec<(DType, u64)> = Vec::new();
-    for info in tensors {
+    for info in tensors.into_iter().filter(|info| info.is_numbers()) {
         let elements = info.elements().unwrap_or(0);
         match types.iter_mut().find(|(known, _)| *known == info.dtype) {
             Some((_, n)) => *n = n.saturating_add(elements),

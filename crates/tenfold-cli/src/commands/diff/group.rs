@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tenfold::ops::{Change, ChangeKind, Difference, group_names, name_pattern};
 
-use super::text::{kind_of, letter, mark, near_one, renamed, write_change};
+use super::text::{is_same_numbers, kind_of, letter, mark, near_one, renamed, write_change};
 use crate::output::{BOLD, Out, Verbatim, count, number};
 
 /// Changes of one kind in tensors whose names differ in numbers only.
@@ -15,7 +15,12 @@ pub(super) struct Group<'d> {
 
 pub(super) fn groups(changes: &[Change]) -> Vec<Group<'_>> {
     let named = changes.iter().map(|change| {
-        let kind = format!("{}{}", letter(&change.kind), kind_of(change));
+        let kind = format!(
+            "{}{}{}",
+            letter(&change.kind),
+            kind_of(change),
+            is_same(change)
+        );
         (change.name.as_str(), (kind, renamed(change, name_pattern)))
     });
     let groups = group_names(named).into_iter();
@@ -27,6 +32,14 @@ pub(super) fn groups(changes: &[Change]) -> Vec<Group<'_>> {
                 .collect(),
         })
         .collect()
+}
+
+/// Whether only the type is another.
+fn is_same(change: &Change) -> bool {
+    match &change.kind {
+        ChangeKind::Changed(Some(values)) => is_same_numbers(values) && values.common.is_none(),
+        _ => false,
+    }
 }
 
 impl Group<'_> {
@@ -56,6 +69,11 @@ impl Group<'_> {
                 _ => None,
             })
             .collect();
+        if let [first, ..] = self.changes.as_slice()
+            && is_same(first)
+        {
+            return ": the same numbers, other type".to_owned();
+        }
         let largest = |of: fn(&Difference) -> Option<f64>| {
             let all = values.iter().filter_map(|(_, values)| of(values));
             all.max_by(f64::total_cmp)

@@ -115,14 +115,26 @@ fn outcome(change: &Change) -> String {
     }
 }
 
+/// Whether no number differs at all.
+pub(super) fn is_same_numbers(values: &Difference) -> bool {
+    values.different == 0 && values.max_abs.is_none_or(|apart| apart == 0.0)
+}
+
 fn figures(values: &Difference) -> String {
+    match &values.common {
+        Some(common) => format!("in the common {}: {}", shape(common), of_numbers(values)),
+        None if is_same_numbers(values) => "the same numbers, other type".into(),
+        None => of_numbers(values),
+    }
+}
+
+fn of_numbers(values: &Difference) -> String {
+    if is_same_numbers(values) {
+        return "the same numbers".into();
+    }
     if values.different == 0 {
-        return match values.max_abs {
-            Some(apart) if apart > 0.0 => {
-                format!("equal within the tolerance, max abs {}", number(apart))
-            }
-            _ => "the same numbers".into(),
-        };
+        let apart = number(values.max_abs.unwrap_or(0.0));
+        return format!("equal within the tolerance, max abs {apart}");
     }
     let verb = if values.different == 1 {
         "differs"

@@ -241,6 +241,7 @@ fn layout(info: &TensorInfo) -> String {
 fn note(info: &TensorInfo) -> String {
     match &info.defect {
         Some(defect) => format!("unreadable: {}", hints::message(defect)),
+        None if !info.is_numbers() => "not numbers".to_owned(),
         None => String::new(),
     }
 }

@@ -74,8 +74,14 @@ impl Names {
             order: Vec::new(),
             rules: Vec::new(),
         };
+        if let Some(prefix) = &args.strip_prefix {
+            names.rules.push((Rule::strip_prefix(prefix)?, false));
+        }
         for rule in &args.rules {
             names.rules.push((Rule::parse(rule)?, false));
+        }
+        if let Some(prefix) = &args.add_prefix {
+            names.rules.push((Rule::add_prefix(prefix)?, false));
         }
         if let Some(path) = &args.map {
             for (old, new) in read_map(path)? {
@@ -105,7 +111,7 @@ impl Names {
     /// Says which rules and names matched nothing: mostly a slip of the pen.
     fn refuse_unmatched(&self, allowed: bool) -> Result<()> {
         let rules = self.rules.iter().filter(|(_, used)| !used);
-        let rules = rules.map(|(rule, _)| format!("the rule {} matches no tensor", rule.text()));
+        let rules = rules.map(|(rule, _)| format!("{} matches no tensor", rule.text()));
         let unused = |name: &&String| self.map.get(*name).is_some_and(|(_, used)| !used);
         let names = self.order.iter().filter(unused);
         let names = names.map(|name| format!("the map names {name:?}, which no tensor is called"));

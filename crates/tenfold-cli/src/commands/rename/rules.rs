@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use crate::commands::regex;
+use crate::commands;
 use crate::failure::{Failure, Result};
 
 /// One rule.
@@ -47,17 +47,41 @@ impl Rule {
                 _ => return Err(wrong(format!("{flag:?} is neither g nor i"))),
             }
         }
-        regex(&pattern).map_err(wrong)?;
+        commands::regex(&pattern).map_err(wrong)?;
         let pattern = RegexBuilder::new(&pattern)
             .case_insensitive(ignore_case)
             .build()
             .map_err(|cause| wrong(cause.to_string()))?;
         let replacement = pieces(&replacement, pattern.captures_len()).map_err(wrong)?;
         Ok(Self {
-            text: text.to_owned(),
+            text: format!("the rule {text}"),
             pattern,
             replacement,
             all,
+        })
+    }
+
+    /// Takes this from the beginning of names.
+    pub(crate) fn strip_prefix(prefix: &str) -> Result<Self> {
+        Self::at_the_beginning("--strip-prefix", prefix, &regex::escape(prefix), "")
+    }
+
+    /// Puts this in front of names.
+    pub(crate) fn add_prefix(prefix: &str) -> Result<Self> {
+        Self::at_the_beginning("--add-prefix", prefix, "", prefix)
+    }
+
+    fn at_the_beginning(option: &str, prefix: &str, from: &str, to: &str) -> Result<Self> {
+        let wrong = |why: String| Failure::Message(format!("{option} {prefix:?}: {why}"));
+        if prefix.is_empty() {
+            return Err(wrong("the prefix is empty".into()));
+        }
+        let pattern = Regex::new(&format!("^{from}")).map_err(|cause| wrong(cause.to_string()))?;
+        Ok(Self {
+            text: format!("{option} {prefix:?}"),
+            pattern,
+            replacement: vec![Piece::Text(to.to_owned())],
+            all: false,
         })
     }
 

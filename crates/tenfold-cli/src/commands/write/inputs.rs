@@ -43,7 +43,10 @@ impl Inputs {
                 return Err(Failure::Message(format!("{shown} is given twice")));
             }
             let archive = open_one(request, input);
-            let archive = archive.map_err(|error| Failure::about(input, &error))?;
+            let archive = archive.map_err(|error| {
+                let failure = Failure::about(input, &error);
+                inputs.named(request, input).unwrap_or(failure)
+            })?;
             inputs.push(input, archive);
         }
         for file in &inputs.files {
@@ -57,6 +60,22 @@ impl Inputs {
             )));
         }
         Ok(inputs)
+    }
+
+    /// Where the name of a tensor was given as a file: how to ask for the tensor.
+    fn named(&self, request: &Request<'_>, input: &Path) -> Option<Failure> {
+        let name = input.to_str().filter(|_| !input.exists())?;
+        let has_it = |archive: &&Archive| archive.get(name).is_some();
+        self.archives.iter().find(has_it)?;
+        let file = show_path(self.opened.first()?);
+        let option = match request.command {
+            "extract" => "-t",
+            _ => "--include",
+        };
+        Some(Failure::not_found(
+            input,
+            format!("there is no file {name}; it is a tensor of {file}: {option} {name} takes it"),
+        ))
     }
 
     fn push(&mut self, input: &Path, archive: Archive) {

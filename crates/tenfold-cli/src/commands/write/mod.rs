@@ -18,9 +18,10 @@ use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
 
 use crate::args::{Files, Filter, Opening, Writing};
-use crate::commands::{Names, Session, globs, nothing_left};
+use crate::commands::{Names, Session, globs, nothing_left, with_wildcards};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
+use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
 
@@ -200,7 +201,10 @@ impl<'a> Request<'a> {
             Ok(())
         } else {
             let all = count(archive.tensors().len(), "tensor");
-            let message = format!("{option}: {pattern:?} matches none of {all}");
+            let names = archive.manifest().tensors.iter().map(|info| &*info.name);
+            let hint = with_wildcards(names, pattern);
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            let message = format!("{option}: {pattern:?} matches none of {all}{hint}");
             Err(Failure::Message(message))
         }
     }
@@ -304,7 +308,16 @@ impl<'a> Request<'a> {
         // A refusal names the worst loss itself.
         let listed = !quiet && (refusal.is_ok() || losses.len() > 1);
         if listed {
-            say_first(losses.iter().map(hints::loss));
+            say_first(losses::lines(losses).into_iter());
+        }
+        if !quiet && refusal.is_ok() {
+            for remark in &conversion.remarks {
+                say(format_args!(
+                    "{}: {}",
+                    remark.severity,
+                    hints::finding(remark)
+                ));
+            }
         }
         refusal.map_err(|error| self.about(&error).with_losses(losses))
     }

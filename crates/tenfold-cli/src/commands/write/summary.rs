@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tenfold::digest::Hex;
-use tenfold::documents::{LossDocument, Written};
-use tenfold::format::{Entry, Loss};
+use tenfold::documents::{LossDocument, RemarkDocument, Written};
+use tenfold::format::{Entry, Finding, Loss};
 use tenfold::model::CastCounts;
 use tenfold::ops::{Conversion, Report};
 
@@ -22,6 +22,7 @@ pub(super) struct Summary<'a> {
     read_by: &'static str,
     because: Option<String>,
     losses: Vec<Loss>,
+    remarks: Vec<Finding>,
     /// Values may change, as was asked for.
     is_cast: bool,
     tensors: usize,
@@ -48,6 +49,7 @@ impl<'a> Summary<'a> {
             read_by: conversion.profile.read_by,
             because: conversion.because.clone(),
             losses: [conversion.losses.as_slice(), &conversion.casts].concat(),
+            remarks: conversion.remarks.clone(),
             is_cast: !conversion.casts.is_empty(),
             tensors: conversion.tensors(),
             has_index: target.is_index(&name),
@@ -128,7 +130,10 @@ impl<'a> Summary<'a> {
             output: request.output.to_string_lossy().into_owned(),
             files: self.files.iter().map(shown).collect(),
             format: self.target.spec.id,
-            version: self.version,
+            version: Some(self.version).filter(|version| *version != "-"),
+            remarks: (self.remarks.iter())
+                .map(|remark| RemarkDocument::new(remark, hints::words))
+                .collect(),
             because: self.because.as_deref(),
             read_by: self.read_by,
             losses: (self.losses.iter())

@@ -7,7 +7,7 @@ use super::yaml::{Node, Yaml};
 use super::{SPEC, VERSION, elements, scalar_type, write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Arranged, Confidence, Context, Finding, Format, Head, Plan, PlanOptions, Spec,
+    Arranged, Belongs, Confidence, Context, Finding, Format, Head, Plan, PlanOptions, Spec,
 };
 use crate::io::Source;
 use crate::model::{
@@ -52,6 +52,14 @@ impl Format for Cc4s {
         }
         head.read(0..head.len().min(HEAD))
             .map(|text| likeness(&text))
+    }
+
+    /// cc4s requires a unit; 1 is the one of files that say nothing of it.
+    fn owner(&self, key: &str, value: &Value) -> Belongs {
+        match (key, value.as_f64()) {
+            ("unit", Some(1.0)) => Belongs::ToContainer,
+            _ => Belongs::ToContent,
+        }
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {

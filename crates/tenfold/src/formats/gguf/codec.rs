@@ -1,10 +1,10 @@
 //! Between files and the model.
 
 use super::raw::{Fields, TensorRecord};
-use super::{ALIGNMENT, MAX_WRITTEN_NAME, SPEC, check, split, write};
+use super::{ALIGNMENT, MAX_WRITTEN_NAME, SPEC, check, split, upkeep, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
-use crate::format::{Arranged, Context, Format, Plan, PlanOptions, Spec};
+use crate::format::{Arranged, Belongs, Context, Finding, Format, Plan, PlanOptions, Spec};
 use crate::io::Source;
 use crate::model::{
     BlockSpec, DType, Decode, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo,
@@ -37,10 +37,23 @@ impl Format for Gguf {
 
     #[cfg(feature = "write")]
     fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
-        Ok(split::without_keys(what).map(|manifest| Arranged {
+        let mut arranged = split::without_keys(what);
+        if upkeep::is_outdated(what) {
+            upkeep::update_file_type(arranged.get_or_insert_with(|| what.clone()));
+        }
+        Ok(arranged.map(|manifest| Arranged {
             manifest,
             losses: Vec::new(),
         }))
+    }
+
+    #[cfg(feature = "write")]
+    fn remarks(&self, what: &Manifest, options: &PlanOptions) -> Vec<Finding> {
+        upkeep::remarks(what, options)
+    }
+
+    fn owner(&self, key: &str, value: &Value) -> Belongs {
+        upkeep::owner(key, value)
     }
 
     #[cfg(feature = "write")]

@@ -29,6 +29,8 @@ mod raw;
 mod split;
 mod types;
 #[cfg(feature = "gguf")]
+mod upkeep;
+#[cfg(feature = "gguf")]
 mod write;
 
 #[cfg(feature = "gguf")]
@@ -99,6 +101,9 @@ const MAX_KEY: usize = 65_535;
 const ALIGNMENT: &str = "general.alignment";
 #[cfg(feature = "gguf")]
 const ARCHITECTURE: &str = "general.architecture";
+/// The architecture of files that have none.
+#[cfg(feature = "gguf")]
+const UNKNOWN: &str = "unknown";
 const QUANTIZATION_VERSION: &str = "general.quantization_version";
 
 /// What is written has rows of whole blocks, and sizes that ggml can count.

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 
 use super::{
-    ALIGNMENT, ARCHITECTURE, QUANTIZATION_VERSION, codec, is_alignment, raw, split, types,
+    ALIGNMENT, ARCHITECTURE, QUANTIZATION_VERSION, UNKNOWN, codec, is_alignment, raw, split, types,
 };
 use crate::error::{Error, Result};
 use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
@@ -58,7 +58,7 @@ fn entries<'m>(what: &'m Manifest, options: &PlanOptions, align: u64) -> Entries
     let architecture = match (options.option("architecture"), metadata.get(ARCHITECTURE)) {
         (Some(name), _) => Cow::Owned(Value::Str(name.to_owned())),
         (None, Some(value)) => Cow::Borrowed(value),
-        (None, None) => Cow::Owned(Value::Str("unknown".to_owned())),
+        (None, None) => Cow::Owned(Value::Str(UNKNOWN.to_owned())),
     };
     let align = Value::U32(u32::try_from(align).unwrap_or(32));
     let mut entries = vec![(ARCHITECTURE, architecture)];
@@ -212,5 +212,8 @@ fn too_large(tensor: &TensorInfo) -> Error {
 }
 
 fn no_place(key: &str, value: &Value) -> Error {
-    Error::argument(format!("GGUF has no type for {key:?}: {value:?}"))
+    Error::argument(format!(
+        "GGUF has no type for the value of {key:?}, {}",
+        value.in_words()
+    ))
 }

@@ -96,6 +96,9 @@ fn read(cx: &Context<'_>, at: u64) -> Result<(Header, Range<u64>)> {
         cx.assumed_dtype(),
         cx.limits().rank,
     )?;
+    if let Some(other) = &header.other {
+        return Err(other.refusal());
+    }
     let from = r.pos();
     if header.data_len > r.remaining() {
         let message = format!(

@@ -12,8 +12,8 @@ use crate::format::{
 };
 use crate::io::Source;
 use crate::model::{
-    Checksum, Codec, DType, DigestKind, Kept, Layout, Manifest, Over, Payload, SealedRange,
-    SourceId, TensorInfo,
+    Checksum, Codec, DType, DigestKind, Kept, Layout, Manifest, Over, Payload, Scheme, SealedRange,
+    SourceId, TensorInfo, element_count,
 };
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
@@ -305,12 +305,26 @@ fn tensor(
     };
     let mut tensor = TensorInfo::dense(name, header.dtype, header.shape, payload);
     tensor.layout = header.layout;
+    if let Some(other) = header.other {
+        tensor.layout = Scheme::new(other.descr, order_of(&tensor.layout)).into();
+        for part in &mut tensor.parts {
+            part.dtype = DType::U8;
+        }
+    }
     for part in &mut tensor.parts {
         part.endian = header.endian;
         let value = crc_behind(member.crc32, crc32, header.data_len);
         part.checksum = Some(Box::new(crc(value, Over::Decoded)));
     }
     Ok(tensor)
+}
+
+/// How elements that are no numbers are ordered, where that is not as usual.
+fn order_of(layout: &Layout) -> &'static str {
+    match layout {
+        Layout::ColumnMajor => "column-major",
+        _ => "",
+    }
 }
 
 /// The header of the array in a member.
@@ -370,7 +384,21 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
         sum.update(&bytes);
         Ok(bytes)
     };
-    let header = Header::parse(&mut take, &place, cx.assumed_dtype(), cx.limits().rank)?;
+    let mut header = Header::parse(&mut take, &place, cx.assumed_dtype(), cx.limits().rank)?;
+    if header
+        .other
+        .as_ref()
+        .is_some_and(|other| other.item.is_none())
+    {
+        let elements = element_count(&header.shape).unwrap_or(0);
+        if left.checked_rem(elements).unwrap_or(left) != 0 {
+            let message = format!(
+                "{left} bytes follow the header in the member, no multiple of {elements} records"
+            );
+            return Err(Error::malformed("npz.member-size", message).at(member.data.clone()));
+        }
+        header.data_len = left;
+    }
     if header.data_len != left {
         let message = format!(
             "{} of {:?} has {} bytes, {left} follow the header in the member",

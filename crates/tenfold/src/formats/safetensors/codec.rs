@@ -5,9 +5,9 @@ use super::raw::{self, MAX_HEADER, PREFIX};
 use super::{FILE, SPEC, index, shards, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
-use crate::format::{Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
+use crate::format::{Belongs, Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
 use crate::io::Source;
-use crate::model::{Manifest, Metadata, SourceId, TensorInfo};
+use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 /// Reads and writes safetensors.
@@ -47,6 +47,14 @@ impl Format for Safetensors {
 
     fn writes_shards(&self) -> bool {
         true
+    }
+
+    /// Which program the file is for: transformers asks for it.
+    fn owner(&self, key: &str, value: &Value) -> Belongs {
+        match (key, value.as_str()) {
+            ("format", Some("pt" | "tf" | "flax" | "np" | "mlx")) => Belongs::ToContainer,
+            _ => Belongs::ToContent,
+        }
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {

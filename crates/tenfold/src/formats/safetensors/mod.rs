@@ -8,7 +8,8 @@
 //!
 //! The header has an entry `name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` for each tensor, with
 //! offsets from the beginning of the data, and may have `"__metadata__": {"key": "text"}`. There is no version; the
-//! format has grown by names of types only.
+//! format has grown by names of types only. Metadata that is not text is written as text, and its type under the key
+//! `tenfold.types`, so that it comes back as it was.
 //!
 //! A model in several files has an index beside them, `model.safetensors.index.json`, whose `weight_map` says which file
 //! a tensor is in. The index is opened as one archive.
@@ -27,6 +28,8 @@ mod index;
 mod raw;
 #[cfg(feature = "safetensors")]
 mod shards;
+#[cfg(feature = "safetensors")]
+mod typed;
 #[cfg(feature = "safetensors")]
 mod write;
 
@@ -69,7 +72,7 @@ pub static SPEC: Spec = Spec {
             dtype: |dtype| dtypes::name(dtype).is_some(),
             layout: |layout| matches!(layout, Layout::RowMajor),
             tensor: |tensor| size_fits(tensor),
-            file_value: |_, value| as_text(value),
+            file_value: value_fits,
             tensor_value: |_, _| Fit::No,
             zstd: false,
             checksums: &[],
@@ -98,6 +101,9 @@ const INDEX: &str = "sharded index";
 
 /// The entry of the header that is no tensor.
 const METADATA: &str = "__metadata__";
+/// The entry of the metadata that says what the others were before they were text.
+#[cfg(feature = "safetensors")]
+const TYPES: &str = "tenfold.types";
 
 /// Whether the bytes of a tensor can be counted, and are whole.
 fn size_fits(tensor: &TensorInfo) -> Result<(), String> {
@@ -110,28 +116,17 @@ fn size_fits(tensor: &TensorInfo) -> Result<(), String> {
     }
 }
 
-/// Metadata is text; numbers become their digits, lists and maps JSON.
-fn as_text(value: &Value) -> Fit {
-    let text = match value {
-        Value::Str(_) => return Fit::Exact,
-        Value::Integer(digits) => digits.clone(),
-        value => match json_text(value) {
-            Some(text) => text,
-            None => return Fit::No,
-        },
-    };
-    Fit::As(Value::Str(text))
+/// Metadata is text; what is not is held as its text, with its type beside it.
+#[cfg(feature = "safetensors")]
+fn value_fits(key: &str, value: &Value) -> Fit {
+    typed::fit(key, value)
 }
 
-#[cfg(any(feature = "mag", feature = "safetensors"))]
-fn json_text(value: &Value) -> Option<String> {
-    let mut text = String::new();
-    crate::wire::json::encode(value, &mut text).ok()?;
-    Some(text)
-}
-
-/// Without the decoders of JSON nothing is written either.
-#[cfg(not(any(feature = "mag", feature = "safetensors")))]
-fn json_text(_: &Value) -> Option<String> {
-    None
+/// Without the codec nothing is written either.
+#[cfg(not(feature = "safetensors"))]
+fn value_fits(_: &str, value: &Value) -> Fit {
+    match value {
+        Value::Str(_) => Fit::Exact,
+        _ => Fit::No,
+    }
 }

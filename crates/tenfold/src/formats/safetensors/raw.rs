@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::{METADATA, dtypes};
+use super::{METADATA, dtypes, typed};
 use crate::error::{Error, Hint, Result};
 use crate::model::{DType, Metadata, Packer, Shape};
 use crate::prelude::*;
@@ -236,7 +236,9 @@ fn metadata(json: &mut Json<'_>) -> Result<Metadata> {
         let at = places.get(place).copied().unwrap_or_default();
         Err(twice(format!("__metadata__ has {key:?} twice"), at))
     })?;
-    Ok(Metadata::from(&metadata.into_map()))
+    let mut metadata = Metadata::from(&metadata.into_map());
+    typed::restore(&mut metadata);
+    Ok(metadata)
 }
 
 pub(super) fn twice(message: impl Into<String>, at: u64) -> Error {
@@ -254,19 +256,18 @@ impl Encoder {
         let mut encoder = Self {
             text: String::from("{"),
         };
-        let mut entries: Vec<_> = metadata.iter().collect();
-        entries.sort_by_key(|(key, _)| *key);
+        let entries = typed::entries(metadata);
         if entries.is_empty() {
             return encoder;
         }
         encoder.text.push_str("\"__metadata__\":{");
-        for (index, (key, value)) in entries.into_iter().enumerate() {
+        for (index, (key, text)) in entries.into_iter().enumerate() {
             if index > 0 {
                 encoder.text.push(',');
             }
             encode_str(key, &mut encoder.text);
             encoder.text.push(':');
-            encode_str(value.as_str().unwrap_or_default(), &mut encoder.text);
+            encode_str(&text, &mut encoder.text);
         }
         encoder.text.push('}');
         encoder

@@ -14,7 +14,7 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::execute::{Execution, execute};
 use crate::format::{
-    Checksums, Compression, Effect, Format, Loss, Plan, PlanOptions, Profile, Registry,
+    Checksums, Compression, Effect, Finding, Format, Loss, Plan, PlanOptions, Profile, Registry,
 };
 use crate::io::Output;
 use crate::model::CastCounts;
@@ -198,6 +198,9 @@ pub struct Conversion {
     pub because: Option<String>,
     /// What will not be carried over as it is, the worst first.
     pub losses: Vec<Loss>,
+    /// What is worth knowing beforehand: metadata that stays behind with its container, programs that will not take the
+    /// file.
+    pub remarks: Vec<Finding>,
     /// What casts and quantization change about values. That was asked for and is not refused.
     pub casts: Vec<Loss>,
     /// What was cast already, where entries had to be listed.
@@ -403,7 +406,7 @@ impl Conversion {
             Cow::Borrowed(&self.adapted)
         } else {
             let (spec, from) = (self.format.spec(), &surveyed.archive);
-            Cow::Owned(adapt_to(from, spec, self.profile, &self.options).0)
+            Cow::Owned(adapt_to(from, spec, self.profile, &self.options).manifest)
         };
         Ok((surveyed, adapted))
     }

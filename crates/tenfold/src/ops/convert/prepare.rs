@@ -4,12 +4,13 @@ use super::layout::alone;
 use super::{Conversion, ConvertOptions};
 use crate::archive::Archive;
 use crate::archive::complete;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hint, Result};
 use crate::execute::Execution;
 use crate::format::{
-    Checksums, Compression, Effect, Entry, Format, Loss, Lost, PlanOptions, Profile, Spec, adapt,
+    Belongs, Checksums, Compression, Effect, Entry, Finding, Format, Loss, Lost, PlanOptions,
+    Profile, Severity, Spec, adapt,
 };
-use crate::model::{Kept, Manifest};
+use crate::model::{Kept, Manifest, TensorInfo, Value};
 use crate::ops::cast::cast_losses;
 use crate::ops::sparse;
 use crate::prelude::*;
@@ -46,17 +47,26 @@ impl Conversion {
         let source = from.clone();
         let (from, candidates) =
             sparse::list_entries(&from, candidates, spec, options.sparse, &execution)?;
-        let Some((profile, adapted, mut losses)) = least_lossy(&from, spec, candidates, options)
-        else {
+        let Some((profile, adapted)) = least_lossy(&from, spec, candidates, options) else {
             return Err(Error::unsupported(
                 "read-only",
                 format!("{} is read, not written", spec.name),
             ));
         };
+        let Adapted {
+            manifest: adapted,
+            mut losses,
+            left_behind,
+        } = adapted;
         losses.extend(arranged);
         losses.extend(complete::losses(&source));
         losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
+        let mut plan_options = PlanOptions::new(profile.version, "");
+        plan_options.options.clone_from(&options.options);
+        let mut remarks: Vec<_> = remark(&left_behind).into_iter().collect();
+        remarks.extend(format.remarks(&adapted, &plan_options));
         Ok(Self {
+            remarks,
             profile,
             because: why_not_first(&from, spec, profile, &losses, options),
             losses,
@@ -130,13 +140,13 @@ fn least_lossy(
     spec: &Spec,
     candidates: Vec<&'static Profile>,
     options: &ConvertOptions,
-) -> Option<(&'static Profile, Manifest, Vec<Loss>)> {
-    let mut best: Option<(&'static Profile, Manifest, Vec<Loss>)> = None;
+) -> Option<(&'static Profile, Adapted)> {
+    let mut best: Option<(&'static Profile, Adapted)> = None;
     for profile in candidates {
-        let (adapted, losses) = adapt_to(from, spec, profile, options);
-        let now = severity(&losses);
-        if (best.as_ref()).is_none_or(|(_, _, least)| now < severity(least)) {
-            best = Some((profile, adapted, losses));
+        let adapted = adapt_to(from, spec, profile, options);
+        let now = severity(&adapted.losses);
+        if (best.as_ref()).is_none_or(|(_, least)| now < severity(&least.losses)) {
+            best = Some((profile, adapted));
         }
         if now.0.is_none() {
             break;
@@ -157,7 +167,7 @@ fn why_not_first(
     if options.version.is_some() || first.version == profile.version {
         return None;
     }
-    let (_, lost) = adapt_to(from, spec, first, options);
+    let lost = adapt_to(from, spec, first, options).losses;
     // What is lost in both is no reason.
     let mut in_both: LookupMap<_, ()> = LookupMap::default();
     in_both.extend(losses.iter().map(|loss| ((&loss.tensor, &loss.what), ())));
@@ -199,18 +209,27 @@ pub(super) fn arrange(
     Ok((from.with_manifest(all), losses))
 }
 
+/// What survives in a version of a format.
+pub(super) struct Adapted {
+    pub(super) manifest: Manifest,
+    pub(super) losses: Vec<Loss>,
+    /// Keys of metadata that are about the container that is left, and no loss.
+    left_behind: Vec<String>,
+}
+
 /// What survives in a version of a format; one file for every tensor holds any number of them.
 pub(super) fn adapt_to(
     from: &Archive,
     spec: &Spec,
     profile: &Profile,
     options: &ConvertOptions,
-) -> (Manifest, Vec<Loss>) {
+) -> Adapted {
     let mut can = profile.can;
     if options.file_per_tensor {
         can.max_tensors = u64::MAX;
     }
     let (mut adapted, mut losses) = adapt(from.manifest(), &can);
+    let left_behind = leave_behind(from.manifest(), spec, options, &mut adapted, &mut losses);
     adapted.kept.retain(|kept| kept.format == spec.id);
     let is_lost = |kept: &&Kept| !can.kept || kept.format != spec.id;
     let lost = from.manifest().kept.iter().filter(is_lost);
@@ -220,16 +239,78 @@ pub(super) fn adapt_to(
             name: kept.name.clone(),
         };
         let why = if kept.format == spec.id {
-            "there is no place for it"
+            "no place in the target"
         } else {
             "what is not understood is kept where the same format has a place for it"
         };
         Loss::new(None, what, why, Effect::Dropped)
     }));
     losses.extend(unknown_checksums(from.manifest(), options));
-    check_requests(profile, options, &adapted, &mut losses);
+    check_requests(spec, profile, options, &adapted, &mut losses);
     sparse::check_expansion(from, &adapted, &mut losses);
-    (adapted, losses)
+    Adapted {
+        manifest: adapted,
+        losses,
+        left_behind,
+    }
+}
+
+/// Takes what is about the container that is left out of the losses, and what no other format should get out of the
+/// metadata. Gives the keys that are not carried over.
+fn leave_behind(
+    what: &Manifest,
+    spec: &Spec,
+    options: &ConvertOptions,
+    adapted: &mut Manifest,
+    losses: &mut Vec<Loss>,
+) -> Vec<String> {
+    let registry = &options.registry;
+    let mut keys = Vec::new();
+    for (key, value) in what.metadata.iter() {
+        let (belongs, id) = registry.owner(key, value);
+        if belongs == Belongs::ToFormat && id != Some(spec.id) {
+            adapted.metadata.remove(key);
+            keys.push(key.to_owned());
+        }
+    }
+    let mut tensors: Option<LookupMap<&str, &TensorInfo>> = None;
+    losses.retain(|loss| {
+        let Lost::Metadata(key) = &loss.what else {
+            return true;
+        };
+        let metadata = match &loss.tensor {
+            None => Some(&what.metadata),
+            Some(name) => {
+                let tensors = tensors.get_or_insert_with(|| {
+                    let all = what.tensors.iter();
+                    all.map(|tensor| (tensor.name.as_str(), tensor)).collect()
+                });
+                tensors.get(name.as_str()).map(|tensor| &tensor.metadata)
+            }
+        };
+        let value = metadata.and_then(|metadata| metadata.get(key));
+        let is_content = |value: &Value| registry.owner(key, value).0 == Belongs::ToContent;
+        if value.is_none_or(is_content) {
+            return true;
+        }
+        if loss.effect == Effect::Dropped && !keys.contains(key) {
+            keys.push(key.clone());
+        }
+        false
+    });
+    keys
+}
+
+/// Says what is not carried over because it is about the container.
+fn remark(keys: &[String]) -> Option<Finding> {
+    if keys.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "metadata about the container is left out: {}",
+        keys.join(", ")
+    );
+    Some(Finding::new(Severity::Note, "file.container", message))
 }
 
 /// Checksums that nobody here can compute, and that cannot be known to be right in another file. Whoever does not want
@@ -264,25 +345,31 @@ pub(super) fn severity(losses: &[Loss]) -> (Option<Effect>, usize) {
 
 /// Compression and checksums that were asked for and that the version does not have.
 fn check_requests(
+    spec: &Spec,
     profile: &Profile,
     options: &ConvertOptions,
     what: &Manifest,
     losses: &mut Vec<Loss>,
 ) {
-    let mut refuse = |what: Lost| {
-        let why = match profile.version {
-            "-" => "there is no place for it".to_owned(),
-            version => format!("version {version} has no place for it"),
-        };
-        losses.push(Loss::new(None, what, why, Effect::Impossible));
+    let mut refuse = |what: Lost, hint: Option<Hint>| {
+        let why = "no place in the target";
+        let mut loss = Loss::new(None, what, why, Effect::Impossible);
+        loss.hints.extend(hint);
+        losses.push(loss);
     };
     let compressed = |tensor| matches!((options.compression)(tensor), Compression::Zstd(_));
     if !profile.can.zstd && what.tensors.iter().any(compressed) {
-        refuse(Lost::Compression);
+        let deflates = spec.options.iter().any(|option| option.key == "deflate");
+        let deflate = Hint::FormatOption {
+            key: "deflate",
+            value: "9",
+            does: "compresses with deflate",
+        };
+        refuse(Lost::Compression, deflates.then_some(deflate));
     }
     if let Checksums::With(kind) = options.checksums
         && !profile.can.checksums.contains(&kind)
     {
-        refuse(Lost::Checksums(kind));
+        refuse(Lost::Checksums(kind), None);
     }
 }

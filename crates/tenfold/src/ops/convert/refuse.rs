@@ -20,7 +20,7 @@ impl Conversion {
         };
         if worst.effect == Effect::Impossible {
             let target = self.format.spec().with_version(self.profile.version);
-            let message = format!("{target} cannot hold this: {worst}");
+            let message = format!("{target} cannot hold this: {}", worst.in_words());
             let error = Error::new(ErrorKind::Lossy, "loss", message);
             let hints = worst.hints.iter().cloned().chain(self.remedies(worst));
             return Err(hints.fold(error, Error::hinting));
@@ -88,7 +88,7 @@ impl Conversion {
                 continue;
             };
             for profile in entry.spec.writes {
-                let (_, losses) = adapt_to(&from, entry.spec, profile, &options);
+                let losses = adapt_to(&from, entry.spec, profile, &options).losses;
                 if severity(&losses).max(severity(&arranged)).0 < Some(Effect::Impossible) {
                     found.push(Hint::WriteAs {
                         format: entry.spec.id,

@@ -27,6 +27,9 @@ impl How {
     /// Whether a pair can be compared like this, and it is worth it.
     pub(super) fn applies(self, pair: &Pair<'_>) -> bool {
         let (a, b) = (pair.0.info(), pair.1.info());
+        if a.shape != b.shape {
+            return false;
+        }
         match self {
             How::Canonical => same_type(pair),
             How::Stored => {

@@ -3,6 +3,7 @@
 use super::Pair;
 use crate::archive::Archive;
 use crate::error::Result;
+use crate::format::{Belongs, Registry};
 use crate::model::{Metadata, Value};
 use crate::prelude::*;
 
@@ -28,25 +29,33 @@ pub(super) fn compare(
     changes: &mut Vec<MetadataChange>,
 ) -> Result<()> {
     let (of_a, of_b) = (a.load_metadata()?, b.load_metadata()?);
-    maps(None, &of_a, &of_b, |_| true, changes);
+    let registry = Registry::standard();
+    // What a container adds or has no place for is no difference of what it holds.
+    let is_content = |key: &str, only: &Value| registry.owner(key, only).0 == Belongs::ToContent;
+    let told = |key: &str, only: Option<&Value>| only.is_none_or(|only| is_content(key, only));
+    maps(None, &of_a, &of_b, told, changes);
     for (a, b) in pairs {
         let (a, b) = (a.info(), b.info());
-        let told = |key: &str| !a.derived().contains(&key) && !b.derived().contains(&key);
-        maps(Some(&a.name), &a.metadata, &b.metadata, told, changes);
+        let is_told = |key: &str, only: Option<&Value>| {
+            !a.derived().contains(&key) && !b.derived().contains(&key) && told(key, only)
+        };
+        maps(Some(&a.name), &a.metadata, &b.metadata, is_told, changes);
     }
     Ok(())
 }
 
+/// Compares two maps. `told` says which keys count, given the value of one that only one of them has.
 fn maps(
     tensor: Option<&str>,
     a: &Metadata,
     b: &Metadata,
-    told: impl Fn(&str) -> bool,
+    told: impl Fn(&str, Option<&Value>) -> bool,
     changes: &mut Vec<MetadataChange>,
 ) {
     let (a_map, b_map) = (a, b);
     let mut change = |key: &str, a: Option<&Value>, b: Option<&Value>| {
-        if told(key) && !a_map.is_fact(key) && !b_map.is_fact(key) {
+        let only = a.xor(b);
+        if told(key, only) && !a_map.is_fact(key) && !b_map.is_fact(key) {
             changes.push(MetadataChange {
                 tensor: tensor.map(ToOwned::to_owned),
                 key: key.to_owned(),
@@ -86,7 +95,7 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::Empty(_), Value::Empty(_)) => true,
         (Value::Map(a), Value::Map(b)) => {
             let mut changes = Vec::new();
-            maps(None, &a.into(), &b.into(), |_| true, &mut changes);
+            maps(None, &a.into(), &b.into(), |_, _| true, &mut changes);
             changes.is_empty()
         }
         _ if a == b => true,

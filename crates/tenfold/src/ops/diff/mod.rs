@@ -140,8 +140,8 @@ impl Side {
 pub enum ChangeKind {
     /// Only the second has it.
     Added,
-    /// Its shape, its type or its values are others. The values are compared where the shapes are equal and both are
-    /// known as numbers.
+    /// Its shape, its type or its values are others. The values are compared where both are known as numbers and the
+    /// shapes are equal, or differ in the size of one dimension: then in the part that both have.
     Changed(Option<Difference>),
     /// Only the first has it.
     Removed,
@@ -435,7 +435,18 @@ fn before_reading((a, b): &Pair<'_>) -> Option<Verdict> {
             return Some(Verdict::Unreadable(which, tensor.blame(error)));
         }
     }
-    (a.info().shape != b.info().shape).then_some(Verdict::Changed(None))
+    let is_alike = a.info().shape == b.info().shape || common_shape(&(*a, *b)).is_some();
+    (!is_alike).then_some(Verdict::Changed(None))
+}
+
+/// The shape of the part that two tensors have in common, where they differ in the size of one dimension: an embedding
+/// that got more rows.
+fn common_shape((a, b): &Pair<'_>) -> Option<Vec<u64>> {
+    let (a, b) = (&a.info().shape, &b.info().shape);
+    let sizes = || a.iter().zip(b.iter());
+    let is_resized = a.len() == b.len() && sizes().filter(|(a, b)| a != b).count() == 1;
+    let common: Vec<u64> = sizes().map(|(a, b)| *a.min(b)).collect();
+    (is_resized && !common.contains(&0)).then_some(common)
 }
 
 /// Whether equal bytes mean the same: in dense tensors if the types are equal, else if the parts are too.

@@ -2,8 +2,8 @@
 
 use super::tolerance::{Tolerance, grain};
 use super::{
-    DiffOptions, Pair, Trouble, Unreadable, Verdict, Which, are_numbers, exact, open_pairs,
-    same_type,
+    DiffOptions, Pair, Trouble, Unreadable, Verdict, Which, are_numbers, common_shape, exact,
+    open_pairs, same_type,
 };
 use crate::archive::Archive;
 use crate::error::Result;
@@ -30,6 +30,9 @@ pub struct Difference {
     pub nan_bits: u64,
     /// Of them, those that are finite in one only, or infinite with different signs.
     pub not_finite: u64,
+    /// What was compared of tensors that have other sizes along one dimension: the shape of the part that both have,
+    /// from the first index on.
+    pub common: Option<Vec<u64>>,
     /// The first that is different.
     pub first: Option<First>,
     /// The largest absolute error.
@@ -72,7 +75,11 @@ pub(super) fn go_on(
     };
     for ((pair, verdict), found) in open.into_iter().zip(found) {
         *verdict = Some(match found.map(|sums| sums.finish(pair)) {
-            Ok(found) if found.different == 0 && (options.ignore_dtype || same_type(pair)) => {
+            Ok(found)
+                if found.different == 0
+                    && found.common.is_none()
+                    && (options.ignore_dtype || same_type(pair)) =>
+            {
                 Verdict::Equal
             }
             Ok(found) => Verdict::Changed(Some(found)),
@@ -82,7 +89,7 @@ pub(super) fn go_on(
     Ok(true)
 }
 
-/// Compares the numbers of pairs, which have the same shape.
+/// Compares the numbers of pairs that have the same shape, or of what they have in common.
 struct Pass<'a> {
     archives: (&'a Archive, &'a Archive),
     options: &'a DiffOptions,
@@ -146,8 +153,17 @@ impl<'a> Pass<'a> {
         let (left, right) = pair;
         let of_a = |error| Trouble::of(Which::First, left, error);
         let of_b = |error| Trouble::of(Which::Second, right, error);
-        let a = Values::open(self.archives.0, left, false).map_err(of_a)?;
-        let b = Values::open(self.archives.1, right, false).map_err(of_b)?;
+        let (first, second) = self.archives;
+        let (a, b) = match common_shape(pair) {
+            None => (
+                Values::open(first, left, false).map_err(of_a)?,
+                Values::open(second, right, false).map_err(of_b)?,
+            ),
+            Some(shape) => (
+                Values::open_part(first, left, &shape).map_err(of_a)?,
+                Values::open_part(second, right, &shape).map_err(of_b)?,
+            ),
+        };
         let cut = Cut::new(&[(&a.view, a.chunk()), (&b.view, b.chunk())]);
         let by_bits = a.numbers.scalar() == b.numbers.scalar();
         Ok(Job {
@@ -331,12 +347,14 @@ impl Sums {
         true
     }
 
-    fn finish(&self, (a, _): &Pair<'_>) -> Difference {
+    fn finish(&self, pair: &Pair<'_>) -> Difference {
+        let (a, _) = pair;
         let lanes = match number_type(a.info()) {
             DType::Number(_, lanes) => u64::from(lanes.count()),
             _ => 1,
         };
-        let shape = &a.info().shape;
+        let common = common_shape(pair);
+        let shape = common.as_deref().unwrap_or(&a.info().shape);
         let known = |value: f64| Some(value).filter(|value| self.finite > 0 && value.is_finite());
         let lengths = root(self.squares_a) * root(self.squares_b);
         Difference {
@@ -350,6 +368,7 @@ impl Sums {
                 a,
                 b,
             }),
+            common: common.clone(),
             max_abs: known(self.max_abs),
             max_rel: known(self.max_rel),
             relative_l2: match self.squares {

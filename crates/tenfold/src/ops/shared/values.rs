@@ -3,7 +3,7 @@
 use crate::archive::{Archive, Tensor};
 use crate::error::{Error, Result};
 use crate::format::{Form, Want};
-use crate::model::{DType, Endian, Layout, TensorInfo};
+use crate::model::{DType, Endian, Lanes, Layout, Scalar, Selection, Slice, TensorInfo};
 use crate::prelude::*;
 use crate::transform::{BLOCK, Numbers, View};
 
@@ -31,14 +31,39 @@ impl<'a> Values<'a> {
         Self::of(archive, tensor.info(), any_order).map_err(|error| tensor.blame(error))
     }
 
+    /// In row-major order, up to this index in every dimension.
+    pub(in crate::ops) fn open_part(
+        archive: &'a Archive,
+        tensor: &Tensor<'_>,
+        shape: &[u64],
+    ) -> Result<Self> {
+        Self::part(archive, tensor.info(), shape).map_err(|error| tensor.blame(error))
+    }
+
+    fn part(archive: &'a Archive, info: &TensorInfo, shape: &[u64]) -> Result<Self> {
+        let info = decoded(info.readable()?);
+        let (scalar, lanes) = numbers(&info)?;
+        let slices: Vec<_> = (shape.iter())
+            .map(|&end| Slice::range(0, i64::try_from(end).unwrap_or(i64::MAX)))
+            .collect();
+        let selection = Selection::new(&slices, &info.shape)?;
+        let elements = selection.elements().unwrap_or(0);
+        Ok(Self {
+            is_light: View::is_light(
+                archive.data(),
+                &info,
+                &Want::Dense(Form::canonical(info.dtype)),
+            ),
+            view: View::selected(archive.data(), &info, info.dtype, selection)?,
+            numbers: Numbers::new(scalar),
+            lanes: u64::from(lanes.count()),
+            elements,
+        })
+    }
+
     fn of(archive: &'a Archive, info: &TensorInfo, any_order: bool) -> Result<Self> {
         let info = decoded(info.readable()?);
-        let DType::Number(scalar, lanes) = info.dtype else {
-            return Err(Error::unsupported(
-                "numbers",
-                format!("it is {}, which is not known as numbers here", info.dtype),
-            ));
-        };
+        let (scalar, lanes) = numbers(&info)?;
         let form = Form {
             dtype: info.dtype,
             order: info
@@ -66,6 +91,17 @@ impl<'a> Values<'a> {
     /// Bytes of a chunk of [`CHUNK`] numbers.
     pub(in crate::ops) fn chunk(&self) -> u64 {
         self.numbers.len_of(CHUNK)
+    }
+}
+
+/// What the elements are, and how many numbers each of them has.
+fn numbers(info: &TensorInfo) -> Result<(Scalar, Lanes)> {
+    match info.dtype {
+        DType::Number(scalar, lanes) => Ok((scalar, lanes)),
+        other => Err(Error::unsupported(
+            "numbers",
+            format!("it is {other}, which is not known as numbers here"),
+        )),
     }
 }
 

@@ -238,6 +238,21 @@ impl<'a> Json<'a> {
         })
     }
 
+    /// The text of the next value, which is a number, true, false or null.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn scalar(&mut self) -> Result<&'a str> {
+        let kind = self.kind()?;
+        let begin = self.pos;
+        match kind {
+            Kind::Number => drop(self.number()?),
+            Kind::Bool | Kind::Null => drop(self.literal()?),
+            other => {
+                return Err(self.wrong(format!("a number is expected, found {}", other.name())));
+            }
+        }
+        Ok(self.text.get(begin..self.pos).unwrap_or_default())
+    }
+
     /// Passes over the next value, whatever it is.
     pub(crate) fn skip(&mut self) -> Result<()> {
         let outside = self.open.len();

@@ -14,7 +14,7 @@ pub(crate) fn descr(dtype: DType) -> Option<String> {
 }
 
 #[cfg(any(feature = "npy", feature = "npz"))]
-pub(super) use read::parse;
+pub(super) use read::{Found, parse, text_width};
 
 #[cfg(any(feature = "npy", feature = "npz"))]
 mod read {
@@ -29,6 +29,27 @@ mod read {
         pub(crate) endian: Endian,
         /// The order is that of the machine that wrote it, whichever that was.
         pub(crate) native: bool,
+    }
+
+    impl Found {
+        /// Elements that are no numbers, whose bytes are left as they are.
+        pub(crate) fn bytes(dtype: DType) -> Self {
+            Self {
+                dtype,
+                endian: Endian::Little,
+                native: false,
+            }
+        }
+    }
+
+    /// Bytes of an element of text, if that is what a description says.
+    pub(crate) fn text_width(descr: &str) -> Option<u64> {
+        let code = descr.trim_start_matches(['<', '>', '|', '=']);
+        let (width, digits) = match code.strip_prefix('U') {
+            Some(digits) => (4, digits),
+            None => (1, code.strip_prefix(['S', 'a'])?),
+        };
+        u64::from(number(digits)?).checked_mul(width)
     }
 
     /// Reads a description. `assumed` is what the user says that bytes without a type are.

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 
 use super::literal::{self, Rules};
-use super::{MAGIC, MAGIC_FIELD, MAX_RANK, data_len, dtypes};
+use super::{MAGIC, MAGIC_FIELD, MAX_RANK, data_len, dtypes, len_of_items};
 use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Layout};
 use crate::prelude::*;
@@ -25,6 +25,8 @@ const ALIGN: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) version: &'static str,
+    /// What the elements are, where they are no numbers.
+    pub(crate) other: Option<Other>,
     pub(crate) dtype: DType,
     pub(crate) endian: Endian,
     /// The order of bytes is that of the machine that wrote the file, taken to be little-endian. Where it says so.
@@ -35,6 +37,46 @@ pub(crate) struct Header {
     pub(crate) len: u64,
     /// Bytes of the elements.
     pub(crate) data_len: u64,
+}
+
+/// Elements that are no numbers: text, or records of several fields.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Other {
+    /// Which of both.
+    dtype: DType,
+    /// NumPy's description of them.
+    pub(crate) descr: String,
+    /// Bytes of an element; of records only NumPy knows.
+    pub(crate) item: Option<u64>,
+    at: Range<u64>,
+}
+
+impl Other {
+    fn new(descr: &str, is_records: bool, at: Range<u64>) -> Option<Self> {
+        let (dtype, item) = if is_records {
+            (DType::RECORDS, None)
+        } else {
+            (DType::TEXT, Some(dtypes::text_width(descr)?))
+        };
+        Some(Self {
+            dtype,
+            descr: descr.to_owned(),
+            item,
+            at,
+        })
+    }
+
+    /// Why they cannot be read as numbers.
+    pub(crate) fn refusal(&self) -> Error {
+        let error = if self.dtype == DType::TEXT {
+            let message = format!("dtype {} is text, not numbers", self.descr);
+            Error::unsupported("string", message)
+        } else {
+            let message = "the dtype is a list of fields: its elements are records, not numbers; save each field by itself";
+            Error::unsupported("structured", message)
+        };
+        error.at(self.at.clone())
+    }
 }
 
 /// Where in a file the header's bytes are, for errors.
@@ -116,9 +158,21 @@ impl Header {
             None => error,
         };
         let fields = literal::parse(&text, rules).map_err(shift)?;
-        let found = dtypes::parse(&fields.descr, assumed)
-            .map_err(|error| error.at(in_text(fields.descr_at.clone())))?;
-        let data_len = data_len(found.dtype, &fields.shape).ok_or_else(|| {
+        let other = Other::new(
+            &fields.descr,
+            fields.is_records,
+            in_text(fields.descr_at.clone()),
+        );
+        let found = match &other {
+            Some(other) => dtypes::Found::bytes(other.dtype),
+            None => dtypes::parse(&fields.descr, assumed)
+                .map_err(|error| error.at(in_text(fields.descr_at.clone())))?,
+        };
+        let data_len = match &other {
+            Some(other) => len_of_items(other.item.unwrap_or(0), &fields.shape),
+            None => data_len(found.dtype, &fields.shape),
+        };
+        let data_len = data_len.ok_or_else(|| {
             let message = format!(
                 "shape {:?} of {} has 2^63 bytes or more",
                 fields.shape, found.dtype
@@ -128,6 +182,7 @@ impl Header {
         let column_major = fields.fortran_order && fields.shape.len() > 1;
         Ok(Self {
             version,
+            other,
             dtype: found.dtype,
             endian: found.endian,
             native: found.native.then(|| in_text(fields.descr_at)),

@@ -24,9 +24,19 @@ pub(crate) const MAX_RANK: usize = 64;
 
 /// Bytes of an array, which NumPy counts in signed numbers, and before it looks for a dimension of 0.
 pub(crate) fn data_len(dtype: DType, shape: &[u64]) -> Option<u64> {
+    len_by(shape, |elements| dtype.bytes_for(elements))
+}
+
+/// The same with elements of so many bytes.
+#[cfg(any(feature = "npy", feature = "npz"))]
+fn len_of_items(item: u64, shape: &[u64]) -> Option<u64> {
+    len_by(shape, |elements| elements.checked_mul(item))
+}
+
+fn len_by(shape: &[u64], bytes_for: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let nonzero: Vec<u64> = shape.iter().copied().filter(|&dim| dim != 0).collect();
-    let most = dtype.bytes_for(element_count(&nonzero)?)?;
+    let most = bytes_for(element_count(&nonzero)?)?;
     (most <= i64::MAX as u64)
-        .then(|| dtype.bytes_for(element_count(shape)?))
+        .then(|| bytes_for(element_count(shape)?))
         .flatten()
 }

@@ -8,6 +8,8 @@ use crate::prelude::*;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Fields {
     pub(super) descr: String,
+    /// The description is the text of a list of fields.
+    pub(super) is_records: bool,
     /// Where the description stands in the text.
     pub(super) descr_at: Range<usize>,
     pub(super) fortran_order: bool,
@@ -62,9 +64,18 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
     }
     scan.no_indentation(end..text.len(), rules.long)?;
     match (descr, fortran_order, shape) {
-        (Some((descr, descr_at)), Some(fortran_order), Some((shape, shape_at))) => Ok(Fields {
-            descr,
-            descr_at,
+        (
+            Some(Descr {
+                text,
+                at,
+                is_records,
+            }),
+            Some(fortran_order),
+            Some((shape, shape_at)),
+        ) => Ok(Fields {
+            descr: text,
+            is_records,
+            descr_at: at,
             fortran_order,
             shape,
             shape_at,
@@ -78,6 +89,13 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
             Err(scan.refuse("keys", format!("the header has no {missing:?}"), 0))
         }
     }
+}
+
+/// A type's description.
+struct Descr {
+    text: String,
+    at: Range<usize>,
+    is_records: bool,
 }
 
 struct Scan<'t> {
@@ -128,24 +146,63 @@ impl Scan<'_> {
     }
 
     /// The type's description. What is no text is a type of several fields or of arrays.
-    fn descr(&mut self) -> Result<(String, Range<usize>)> {
-        let what = match self.peek() {
-            Some(b'[') => (
-                "structured",
-                "a list of fields: its elements are records, not numbers; save each field by itself",
-            ),
-            Some(b'(') => (
-                "subarray",
-                "a type with a shape: its elements are arrays; save them with more dimensions",
-            ),
-            _ => {
-                let at = self.at;
-                let descr = self.string("a type")?;
-                return Ok((descr, at..self.at));
-            }
-        };
+    fn descr(&mut self) -> Result<Descr> {
+        let next = self.peek();
         let at = self.at;
-        Err(self.unsupported(what.0, format!("the dtype is {}", what.1), at))
+        match next {
+            Some(b'[') => self.records(),
+            Some(b'(') => {
+                let message = "the dtype is a type with a shape: its elements are arrays; save them with more dimensions";
+                Err(self.unsupported("subarray", message.into(), at))
+            }
+            _ => Ok(Descr {
+                text: self.string("a type")?,
+                at: at..self.at,
+                is_records: false,
+            }),
+        }
+    }
+
+    /// A list of fields. It is passed over, because records are not taken apart; objects among them are refused as
+    /// everywhere.
+    fn records(&mut self) -> Result<Descr> {
+        let start = self.at;
+        let mut open = Vec::new();
+        loop {
+            let at = self.at;
+            match self.peek() {
+                Some(b'[') => open.push(b']'),
+                Some(b'(') => open.push(b')'),
+                Some(b'\'' | b'"') => {
+                    let text = self.string("a field")?;
+                    let code = text.trim_start_matches(['<', '>', '|', '=']);
+                    if code
+                        .strip_prefix('O')
+                        .is_some_and(|size| size.bytes().all(|c| c.is_ascii_digit()))
+                    {
+                        let message = "the dtype has a field of Python objects in a pickle, which could run anything and \
+                                       is never loaded here; save numbers instead";
+                        return Err(self.unsupported("object", message.into(), at));
+                    }
+                    continue;
+                }
+                Some(close @ (b']' | b')')) if open.last() == Some(&close) => {
+                    open.pop();
+                }
+                Some(b',' | b'0'..=b'9' | b'L') => {}
+                _ => return Err(self.unexpected("a list of fields")),
+            }
+            self.at += 1;
+            if open.is_empty() {
+                break;
+            }
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        Ok(Descr {
+            text: String::from_utf8_lossy(text).into_owned(),
+            at: start..self.at,
+            is_records: true,
+        })
     }
 
     fn boolean(&mut self) -> Result<bool> {
