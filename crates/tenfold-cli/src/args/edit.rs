@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use tenfold::ops::Shards;
 
 use super::parse::bytes;
-use super::{Checking, Filter, Opening, Types, Writing};
+use super::{Along, Checking, Filter, Opening, Types, Writing};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -129,6 +129,8 @@ pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
+    pub(crate) along: Along,
+    #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
@@ -153,6 +155,8 @@ pub(crate) struct RenameArgs {
     pub(crate) filter: Filter,
     #[command(flatten)]
     pub(crate) sharding: Sharding,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::parse::key_value;
-use super::{Checking, Opening, Writing};
+use super::{Along, Checking, Opening, Writing};
 
 pub(super) const META_EXAMPLES: &str = "\
 Examples:
@@ -71,6 +71,8 @@ pub(crate) struct MetaEdit {
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]

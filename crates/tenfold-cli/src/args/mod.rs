@@ -23,7 +23,7 @@ pub(crate) use meta::{
 pub(crate) use read::{
     DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
 };
-pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
+pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ use tenfold::ops::Shards;
 
 use crate::args::SplitArgs;
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Request, is_directory, target};
+use crate::commands::write::{Inputs, Request, is_directory, is_empty, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
 
@@ -21,6 +21,7 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
     };
     let first = Request {
         shards: Some(shards),
+        brings_along: !args.along.weights_only,
         ..Request::new("split", &args.files, &args.writing, session)
     };
     let inputs = Inputs::open(&first)?;
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
 /// Where files go. What has no extension of a format is a directory: a new one, which appears whole, or one that is
 /// there, where the files get names after the input's.
 fn output(given: &Path, registry: &Registry, name: &str) -> PathBuf {
-    if given.is_dir() {
+    if given.is_dir() && !is_empty(given) {
         return given.join(name);
     }
     let is_file = registry.by_extension(&given.to_string_lossy()).is_some();

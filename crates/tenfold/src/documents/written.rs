@@ -36,6 +36,8 @@ pub struct Written<'a> {
     pub renamed: Option<&'a [(String, String)]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
     pub dry_run: bool,
     pub checked: bool,
     #[serde(serialize_with = "sum")]

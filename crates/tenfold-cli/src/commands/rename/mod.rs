@@ -11,7 +11,7 @@ use tenfold::model::Value;
 use tenfold::ops;
 
 use crate::args::RenameArgs;
-use crate::commands::write::{Inputs, Request, target};
+use crate::commands::write::{Inputs, Request, as_directory, target};
 use crate::commands::{self, Session};
 use crate::failure::{Exit, Failure, Result};
 use crate::metadata::read_metadata;
@@ -19,9 +19,12 @@ use crate::output::{Out, count, first_of, say, say_first};
 use rules::Rule;
 
 pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let output = as_directory(&args.files.inputs, &args.files.output);
     let request = Request {
         check: args.checking.or(false),
         shards: args.sharding.shards(),
+        brings_along: !args.along.weights_only,
+        output: &output,
         ..Request::new("rename", &args.files, &args.writing, session)
     };
     let mut names = Names::new(args)?;
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -
     });
     names.refuse_unmatched(args.allow_unmatched)?;
     let archive = changed.map_err(|error| request.about(&error))?;
-    let request = request.keeping_shards(&inputs, target);
+    let request = request.keeping_files(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     if !args.writing.quiet {

@@ -1,6 +1,7 @@
 //! What every writing command does: check the output, open the inputs, say what would be lost, write, look at it
 //! again, and say what was done.
 
+mod along;
 mod inputs;
 mod options;
 mod output;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenfold::documents::Written;
-use tenfold::format::{Effect, Entry, Loss, Lost};
+use tenfold::format::{Effect, Entry, Loss, Lost, Profile};
 use tenfold::io::AtomicOutput;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
@@ -25,7 +26,7 @@ use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
 
 pub(crate) use inputs::Inputs;
-pub(crate) use output::{is_directory, target};
+pub(crate) use output::{as_directory, is_directory, is_empty, target};
 use summary::Summary;
 
 /// What is read, and where the result goes.
@@ -63,6 +64,10 @@ pub(crate) struct Request<'a> {
     pub(crate) salvage: bool,
     /// The name that those of shards in a directory are made from.
     pub(crate) name: Option<String>,
+    /// A directory gets one file with all tensors.
+    pub(crate) whole: bool,
+    /// What is no tensor file comes along, from a directory into one.
+    pub(crate) brings_along: bool,
     /// The output may be the input, which is then replaced.
     pub(crate) in_place: bool,
     /// The output holds what the inputs hold: its digest is theirs.
@@ -96,6 +101,8 @@ impl<'a> Request<'a> {
             max_dense: None,
             salvage: false,
             name: None,
+            whole: false,
+            brings_along: false,
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
@@ -109,19 +116,28 @@ impl<'a> Request<'a> {
         Work::new().threads(threads).control(self.control.clone())
     }
 
-    /// Into a directory, a model of several files stays distributed over them as it is.
-    pub(crate) fn keeping_shards(self, inputs: &Inputs, target: &Entry) -> Self {
+    /// Into a directory, a model stays distributed over its files as it is; that of a directory becomes one file where the
+    /// format is another.
+    pub(crate) fn keeping_files(self, inputs: &Inputs, target: &Entry) -> Self {
+        if !is_directory(self.output) || self.shards.is_some() {
+            return self;
+        }
         let formats = inputs.archives.iter().map(Archive::format);
         let mut ids = formats.map(|format| format.map(|spec| spec.id));
         let is_same = ids.all(|id| id == Some(target.spec.id));
-        let stem = inputs.shard_stem();
-        match stem.filter(|_| is_same && is_directory(self.output) && self.shards.is_none()) {
-            Some(stem) => Self {
+        let holds_several = |profile: &Profile| profile.can.max_tensors > 1;
+        match inputs.shard_stem() {
+            Some(stem) if is_same => Self {
                 shards: Some(Shards::Keep),
                 name: Some(stem),
                 ..self
             },
-            None => self,
+            stem if inputs.is_model() && target.spec.writes.iter().any(holds_several) => Self {
+                whole: true,
+                name: stem.or_else(|| inputs.file_stem()),
+                ..self
+            },
+            _ => self,
         }
     }
 
@@ -271,7 +287,9 @@ impl<'a> Request<'a> {
     ) -> Result<Exit> {
         self.announce(target, &conversion)?;
         let files = self.check_files(target, &conversion, &inputs.files)?;
-        let summary = Summary::new(self, target, files, &conversion);
+        let along = self.along()?;
+        let summary = Summary::new(self, target, files, &conversion).bringing(&along);
+        let conversion = conversion.bringing(along);
         let report = if self.writing.dry_run {
             None
         } else {

@@ -62,8 +62,22 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
+/// Where the result goes: a model of a directory goes into a directory, unless the name has the ending of a format or a
+/// file has it.
+pub(crate) fn as_directory(inputs: &[PathBuf], output: &Path) -> PathBuf {
+    let is_model = matches!(inputs, [only] if only.is_dir());
+    let name = output.to_string_lossy();
+    let has_ending = Registry::standard().by_extension(&name).is_some();
+    let is_taken = output.exists() && !(output.is_dir() && is_empty(output));
+    if !is_model || has_ending || is_taken || is_directory(output) || name == "-" {
+        output.to_owned()
+    } else {
+        output.join("")
+    }
+}
+
 /// Whether a directory holds nothing.
-fn is_empty(directory: &Path) -> bool {
+pub(crate) fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 

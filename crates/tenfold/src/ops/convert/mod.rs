@@ -1,5 +1,7 @@
 //! Conversion: what would be lost first, then the writing, then a look at what was written.
 
+#[cfg(feature = "std")]
+mod companions;
 mod layout;
 mod planned;
 mod prepare;
@@ -208,6 +210,9 @@ pub struct Conversion {
     adapted: Manifest,
     format: &'static dyn Format,
     options: ConvertOptions,
+    /// What is written beside the tensors, as it is.
+    #[cfg(feature = "std")]
+    companions: Vec<crate::archive::Companion>,
 }
 
 /// What a conversion did.
@@ -252,6 +257,14 @@ impl Conversion {
         self.adapted.tensors.len()
     }
 
+    /// Writes these files too, as they are, with the names that they have: those that belong to a model and hold no tensors
+    /// ([`OpenOptions::companions`](crate::OpenOptions::companions)).
+    #[cfg(feature = "std")]
+    pub fn bringing(mut self, companions: Vec<crate::archive::Companion>) -> Self {
+        self.companions = companions;
+        self
+    }
+
     /// Writes a file at `path`, and what belongs to it beside it. It appears whole or not at all, and replaces nothing.
     #[cfg(feature = "std")]
     pub fn write_file(self, path: impl AsRef<std::path::Path>) -> Result<Report> {
@@ -278,6 +291,8 @@ impl Conversion {
             return Err(Error::argument(message));
         }
         let report = self.write_uncommitted(name, out)?;
+        #[cfg(feature = "std")]
+        companions::bring(&self.companions, out, &self.options.work)?;
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.work.control.check()?;
         out.commit()?;
