@@ -148,7 +148,7 @@ impl OpenOptions {
             let is_index = entry.is_index(name);
             // They are opened by their index, or not at all.
             let shard = ShardName::parse(name).map(|shard| (entry.spec.id, shard.stem));
-            if shard.is_some_and(|shard| stems.contains(&shard)) {
+            if !is_index && shard.is_some_and(|shard| stems.contains(&shard)) {
                 continue;
             }
             let kind = match (name.starts_with("consolidated"), is_index) {
@@ -435,6 +435,10 @@ fn names(directory: &Path) -> Result<Vec<String>> {
 
 /// What the names of the files begin with that an index of this name is about.
 fn index_stem(name: &str) -> &str {
+    // The first of several parts may stand for all of them.
+    if let Some(shard) = ShardName::parse(name) {
+        return shard.stem;
+    }
     let name = name.strip_suffix(".index.json").unwrap_or(name);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
