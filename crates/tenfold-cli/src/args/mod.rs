@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
-pub(crate) use edit::{ExtractArgs, Files, MergeArgs, PreferArg, RenameArgs, SplitArgs};
+pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs, no_output};
 pub(crate) use inputs::{Filter, Inputs, Opening, Reading, Threads};
 pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,

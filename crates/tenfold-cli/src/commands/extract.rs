@@ -5,17 +5,23 @@ use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Effect, Loss, Lost, Registry};
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::write::{Inputs, Request, target};
+use crate::commands::write::{Inputs, Places, Request, target};
 use crate::commands::{Names, Session, tensor_named};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::{LISTED, Out, first_of, say};
 
 pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let (inputs, output) = args.files.places("extract")?;
+    let places = Places {
+        inputs,
+        opening: &args.files.opening,
+        output,
+    };
     let request = Request {
         check: args.checking.or(false),
         shards: args.sharding.shards(),
-        ..Request::new("extract", &args.files, &args.writing, session)
+        ..Request::new("extract", places, &args.writing, session)
     };
     request.check_output()?;
     let inputs = Inputs::open(&request)?;

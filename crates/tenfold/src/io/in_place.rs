@@ -26,6 +26,8 @@ use crate::prelude::*;
 
 const MAGIC: &[u8; 16] = b"tenfold undo 1\r\n";
 const SUFFIX: &str = ".tenfold-undo";
+/// Bytes that edits may add to a file, at most.
+const LONGEST_ADDED: u64 = 256 << 20;
 const RULE: &str = "file.journal";
 
 /// What an edit changes.
@@ -235,8 +237,9 @@ fn take(path: &Path) -> std::io::Result<File> {
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    matches!((file.metadata(), path.metadata()), (Ok(a), Ok(b)) if same(a, b))
+    let which = |found: fs::Metadata| (found.dev(), found.ino());
+    let (opened, there) = (file.metadata().map(which), path.metadata().map(which));
+    opened.is_ok_and(|opened| there.is_ok_and(|there| opened == there))
 }
 
 #[cfg(not(unix))]
@@ -292,7 +295,14 @@ pub(super) fn before(path: &Path, file: FileSource) -> Result<Opened> {
     } else {
         path
     };
-    let Ok(bytes) = fs::read(journal_of(path)) else {
+    // What it holds is in the file too, or was to be: headers, once or twice.
+    let longest = file.len().saturating_mul(2).saturating_add(LONGEST_ADDED);
+    let journal = journal_of(path);
+    let is_journal = |found: fs::Metadata| found.is_file() && found.len() <= longest;
+    if !journal.metadata().is_ok_and(is_journal) {
+        return Ok(Opened::AsIs(file));
+    }
+    let Ok(bytes) = fs::read(&journal) else {
         return Ok(Opened::AsIs(file));
     };
     let Some(journal) = Journal::parse(bytes.into()) else {

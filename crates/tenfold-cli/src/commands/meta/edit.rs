@@ -9,7 +9,7 @@ use tenfold::model::{Metadata, Value};
 use tenfold::ops::{self, Edit};
 use tenfold::{Archive, Error};
 
-use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
+use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset, no_output};
 use crate::commands::write::{Inputs, Places, Request, as_directory, target};
 use crate::commands::{Session, no_metadata, tensor_named};
 use crate::failure::{Exit, Failure, Result};
@@ -94,11 +94,16 @@ fn rewrite(
     edits: impl FnOnce(&Context<'_>) -> Result<Vec<Edit>>,
 ) -> Result<Exit> {
     let inputs = std::slice::from_ref(file);
-    let output = as_directory(inputs, &edit.output);
+    let output = match &edit.output {
+        _ if edit.in_place => file.clone(),
+        Some(output) => as_directory(inputs, output),
+        None => return Err(no_output("meta")),
+    };
     let request = Request {
         brings_along: !edit.along.weights_only,
         check: edit.checking.or(false),
-        in_place: true,
+        may_replace: true,
+        in_place: edit.in_place,
         keeps_content: true,
         ..Request::new(
             "meta-edit",

@@ -2,6 +2,7 @@
 //! again, and say what was done.
 
 mod along;
+mod in_place;
 mod inputs;
 mod options;
 mod output;
@@ -18,7 +19,7 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
 
-use crate::args::{Files, Filter, Opening, Writing};
+use crate::args::{Filter, Opening, Writing};
 use crate::commands::{Names, Session, globs, nothing_left};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
@@ -34,16 +35,6 @@ pub(crate) struct Places<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) opening: &'a Opening,
     pub(crate) output: &'a Path,
-}
-
-impl<'a> From<&'a Files> for Places<'a> {
-    fn from(files: &'a Files) -> Self {
-        Self {
-            inputs: &files.inputs,
-            opening: &files.opening,
-            output: &files.output,
-        }
-    }
 }
 
 /// A file, or several, to be written: what was asked for.
@@ -69,6 +60,8 @@ pub(crate) struct Request<'a> {
     /// What is no tensor file comes along, from a directory into one.
     pub(crate) brings_along: bool,
     /// The output may be the input, which is then replaced.
+    pub(crate) may_replace: bool,
+    /// The input itself is changed, and there is no output.
     pub(crate) in_place: bool,
     /// The output holds what the inputs hold: its digest is theirs.
     pub(crate) keeps_content: bool,
@@ -80,7 +73,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(crate) fn new(
         command: &'static str,
-        places: impl Into<Places<'a>>,
+        places: Places<'a>,
         writing: &'a Writing,
         session: &'a Session<'a>,
     ) -> Self {
@@ -88,7 +81,7 @@ impl<'a> Request<'a> {
             inputs,
             opening,
             output,
-        } = places.into();
+        } = places;
         Self {
             command,
             inputs,
@@ -103,6 +96,7 @@ impl<'a> Request<'a> {
             name: None,
             whole: false,
             brings_along: false,
+            may_replace: false,
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
@@ -286,6 +280,9 @@ impl<'a> Request<'a> {
         out: &mut Out<'_>,
     ) -> Result<Exit> {
         self.announce(target, &conversion)?;
+        if self.in_place {
+            return self.edit_in_place(target, conversion, extra, out);
+        }
         let files = self.check_files(target, &conversion, &inputs.files)?;
         let along = self.along()?;
         let summary = Summary::new(self, target, files, &conversion).bringing(&along);

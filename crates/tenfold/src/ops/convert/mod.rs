@@ -2,11 +2,15 @@
 
 #[cfg(feature = "std")]
 mod companions;
+#[cfg(feature = "std")]
+mod in_place;
 mod layout;
 mod planned;
 mod prepare;
 mod refuse;
 
+#[cfg(feature = "std")]
+pub use in_place::EditedInPlace;
 pub use planned::{PlannedContent, PlannedFile, PlannedSegment};
 
 use alloc::borrow::Cow;
