@@ -15,6 +15,9 @@
 //! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
 //! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
+//! `cargo xtask interop transformers` makes a tiny model with transformers and has it load the directories that `tenfold`
+//! makes of it ([`transformers`]).
+//!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
@@ -25,6 +28,7 @@ mod edit;
 mod numbers;
 mod packages;
 mod show;
+mod transformers;
 
 use crate::Result;
 use crate::held::Held;
@@ -40,15 +44,17 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args == ["burn"] {
         return burn::run();
     }
-    if let Some(unknown) = args
-        .iter()
-        .find(|arg| !SEVERAL.contains(&arg.as_str()) && !PACKAGES.iter().any(|p| p.format == **arg))
-    {
+    let is_known = |arg: &String| {
+        SEVERAL.contains(&arg.as_str())
+            || *arg == TRANSFORMERS
+            || PACKAGES.iter().any(|package| package.format == *arg)
+    };
+    if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
         let mut known: Vec<_> = PACKAGES.iter().map(|package| package.format).collect();
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, {}, and, alone, burn",
+            "no package here for {unknown:?}; there are {known}, {}, {TRANSFORMERS}, and, alone, burn",
             SEVERAL.join(", ")
         )
         .into());
@@ -101,11 +107,18 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.is_empty() || args.iter().any(|arg| arg == "digest") {
         digest::run(&project, &mut exchange)?;
     }
+    // Some gigabytes are installed for it: only where it is asked for.
+    if args.iter().any(|arg| arg == TRANSFORMERS) {
+        transformers::run(&project, &mut exchange)?;
+    }
     Ok(exchange.tally.finish())
 }
 
 /// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; and digests.
 const SEVERAL: &[&str] = &["show", "numbers", "digest"];
+
+/// Model directories, with the package that loads them.
+const TRANSFORMERS: &str = "transformers";
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {

@@ -74,6 +74,7 @@ fn word(hint: &Hint) -> Option<String> {
             Some(needed) => format!("--limit {name}={needed} raises it"),
             None => format!("--limit {name}=N raises it"),
         },
+        Hint::NameFile => "name one of the files instead of the directory".into(),
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
         Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
         Hint::Replace => "pass --force to replace it".into(),
@@ -127,6 +128,7 @@ mod tests {
                 does: "leaves statistics out",
             },
             Hint::KeepSparse,
+            Hint::NameFile,
             Hint::OneFile,
             Hint::RaiseLimit {
                 name: "rank",

@@ -38,6 +38,8 @@ pub use archive::{
     Archive, ArchiveBuilder, Component, InPlace, OpenOptions, Pushed, Reading, Sliced, Tensor,
     Values,
 };
+#[cfg(feature = "std")]
+pub use archive::{Companion, PassedOver, PassedOverFor};
 pub use bytes::Bytes;
 pub use error::{Error, ErrorKind, Hint, Result};
 pub use half;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::parse::bytes;
-use super::{Checking, Filter, Opening, Types, Writing};
+use super::{Along, Checking, Filter, Opening, Types, Writing};
 use crate::failure::{Failure, Result};
 
 pub(super) const CONVERT_EXAMPLES: &str = "\
@@ -55,6 +55,8 @@ pub(crate) struct ConvertArgs {
     /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
     #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) shard_size: Option<u64>,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]

@@ -1,13 +1,14 @@
 //! The commands that put tensors into other files: extract, merge, split, rename.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use tenfold::ops::Shards;
 
 use super::parse::bytes;
-use super::{Checking, Filter, Opening, Types, Writing};
+use super::{Along, Checking, Filter, Opening, Types, Writing};
+use crate::failure::{Failure, Result};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
@@ -38,7 +39,13 @@ pub(super) const RENAME_EXAMPLES: &str = r"Examples:
   tenfold rename in.safetensors -o out.safetensors --rule 's/^model\.//'
   tenfold rename in.zt -o out.zt --rule 's/^h\.(\d+)/layers.\1/' --rule 's/gamma$/weight/'
   tenfold rename in.zt -o out.zt --map map.json --dry-run    what would be renamed
+  tenfold rename model.gguf --rule 's/^model\.//' --in-place   in the file itself, without a copy
 ";
+
+/// What says how another file is written.
+pub(super) const IN_PLACE: [&str; 8] = [
+    "output", "to", "version", "options", "zstd", "raw", "checksum", "check",
+];
 
 /// What is read and written.
 #[derive(Args, Debug)]
@@ -48,9 +55,36 @@ pub(crate) struct Files {
     pub(crate) inputs: Vec<PathBuf>,
     /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(long, short, value_name = "OUT")]
-    pub(crate) output: PathBuf,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: Opening,
+}
+
+impl Files {
+    /// The files to read, and the one to write: that of -o, or the second of two.
+    pub(crate) fn places(&self, command: &str) -> Result<(&[PathBuf], &Path)> {
+        match (&self.output, self.inputs.as_slice()) {
+            (Some(output), inputs) => Ok((inputs, output)),
+            (None, [input, output]) => Ok((std::slice::from_ref(input), output)),
+            _ => Err(no_output(command)),
+        }
+    }
+
+    /// The same where several files are read, so that -o is needed.
+    pub(crate) fn several(&self, command: &str) -> Result<(&[PathBuf], &Path)> {
+        match &self.output {
+            Some(output) => Ok((&self.inputs, output)),
+            None => Err(no_output(command)),
+        }
+    }
+}
+
+/// Asks for the output.
+pub(crate) fn no_output(command: &str) -> Failure {
+    let command = format!("tenfold {command}");
+    Failure::Message(format!(
+        "where to? name the output with -o: {command} … -o OUT"
+    ))
 }
 
 /// Several files instead of one.
@@ -129,6 +163,8 @@ pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
+    pub(crate) along: Along,
+    #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]
     pub(crate) writing: Writing,
@@ -152,6 +188,10 @@ pub(crate) struct RenameArgs {
     /// Put this in front of every name, after the rules
     #[arg(long, value_name = "PREFIX")]
     pub(crate) add_prefix: Option<String>,
+    /// Change the names in the file itself, where they fit: safetensors, GGUF and zTensor. Other programs that read it at that
+    /// moment may see a torn header
+    #[arg(long, conflicts_with_all = IN_PLACE)]
+    pub(crate) in_place: bool,
     /// Go on where a rule, a prefix or a name of the map matches nothing, with a message
     #[arg(long)]
     pub(crate) allow_unmatched: bool,
@@ -159,6 +199,8 @@ pub(crate) struct RenameArgs {
     pub(crate) filter: Filter,
     #[command(flatten)]
     pub(crate) sharding: Sharding,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]

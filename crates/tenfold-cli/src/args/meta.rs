@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use super::edit::IN_PLACE;
 use super::parse::key_value;
-use super::{Checking, Opening, Writing};
+use super::{Along, Checking, Opening, Writing};
 
 pub(super) const META_EXAMPLES: &str = "\
 Examples:
@@ -13,6 +14,7 @@ Examples:
   tenfold meta get model.gguf general.name                   one value
   tenfold meta set model.gguf general.name=Tiny -o named.gguf
   tenfold meta set model.gguf tuned.rank=u32:16 -o model.gguf --force
+  tenfold meta set model.safetensors license=mit --in-place  in the file itself, without a copy
   tenfold meta unset model.safetensors notes -o clean.safetensors
   tenfold meta export a.gguf -o meta.json                    with types, to be edited
   tenfold meta import b.gguf meta.json -o c.gguf
@@ -78,12 +80,18 @@ pub(crate) struct MetaEdit {
     /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all;
     /// with a / at the end, a new directory with the shards of the input, or with a file for every tensor
     #[arg(long, short, value_name = "OUT")]
-    pub(crate) output: PathBuf,
+    pub(crate) output: Option<PathBuf>,
+    /// Change the file itself, where the new header fits: safetensors, GGUF and zTensor. Other programs that read it at that
+    /// moment may see a torn header
+    #[arg(long, conflicts_with_all = IN_PLACE)]
+    pub(crate) in_place: bool,
     /// The metadata of this tensor instead of the file's
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(flatten)]
     pub(crate) checking: Checking,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
-pub(crate) use edit::{ExtractArgs, Files, MergeArgs, PreferArg, RenameArgs, SplitArgs};
+pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs, no_output};
 pub(crate) use inputs::{Filter, Inputs, Opening, Reading, Threads};
 pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
@@ -25,7 +25,7 @@ pub(crate) use meta::{
 pub(crate) use read::{
     DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
 };
-pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
+pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,6 +12,7 @@ pub(super) const INSPECT_EXAMPLES: &str = "\
 Examples:
   tenfold inspect model.safetensors                      a table of the tensors
   tenfold inspect llama/ --summary                       a model directory in two lines
+  tenfold inspect -r runs/                               a line for each checkpoint below
   tenfold inspect model.gguf --tree                      by the parts of names
   tenfold inspect model.zt --include 'layers.3.*'        some of them
   tenfold inspect model.zt --sort size                   the largest first
@@ -66,6 +67,9 @@ pub(crate) struct InspectArgs {
     /// Only the first lines: how many parameters of which types, how large
     #[arg(long, conflicts_with_all = ["tree", "all", "full"])]
     pub(crate) summary: bool,
+    /// A line for each directory at or below those given that holds tensor files
+    #[arg(long, short, conflicts_with_all = ["tree", "all", "full"])]
+    pub(crate) recursive: bool,
     /// A tree of the parts of names, with counts and sizes
     #[arg(long, conflicts_with_all = ["all", "full", "sort", "json"])]
     pub(crate) tree: bool,

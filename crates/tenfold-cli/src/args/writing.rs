@@ -66,6 +66,14 @@ pub(crate) struct Writing {
     pub(crate) json: bool,
 }
 
+/// What comes along with the tensors of a directory.
+#[derive(Args, Debug)]
+pub(crate) struct Along {
+    /// From a directory into a directory, write the tensors alone; otherwise config.json, the tokenizer and whatever else is no tensor file come along
+    #[arg(long)]
+    pub(crate) weights_only: bool,
+}
+
 /// Whether contents are compared.
 #[derive(Args, Debug)]
 pub(crate) struct Checking {

@@ -1,23 +1,27 @@
 //! `tenfold convert`: the same tensors in another file.
 
+use std::path::Path;
+
 use tenfold::documents::{LossDocument, Written};
-use tenfold::format::Registry;
+use tenfold::format::{Registry, ShardName};
 use tenfold::ops::{Conversion, Shards, Sparse};
 
 use crate::args::ConvertArgs;
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Places, Request, target};
+use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, target};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::Out;
 
 pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let (inputs, output) = args.places()?;
+    let output = &as_directory(inputs, output);
     let request = Request {
         max_dense: args.max_dense,
         salvage: args.salvage,
         check: args.checking.or(false),
         shards: args.shard_size.map(Shards::Size),
+        brings_along: !args.along.weights_only,
         ..Request::new(
             "convert",
             Places {
@@ -30,10 +34,18 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
         )
     };
     let registry = Registry::standard();
-    let target = target(&request, None, &registry)?;
+    // What cannot be written is said before anything is read. A model in a directory stays what it is.
+    let keeps_format =
+        is_directory(output) && inputs.iter().any(|input| is_model(input, &registry));
+    if !keeps_format {
+        target(&request, None, &registry)?;
+    }
     request.check_output()?;
     let inputs = Inputs::open(&request)?;
-    let archive = request.select(&args.filter, inputs.joined()?)?;
+    let all = inputs.joined()?;
+    let target = target(&request, Some(&all).filter(|_| keeps_format), &registry)?;
+    let request = request.keeping_files(&inputs, target);
+    let archive = request.select(&args.filter, all)?;
     let (archive, left_out) = request.salvaged(archive)?;
     let archive = request.retype(&args.types, archive)?;
     let options = request
@@ -56,4 +68,13 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
         ..Written::default()
     };
     request.finish(target, conversion, &inputs, extra, out)
+}
+
+/// Whether it is a model of several files: a directory, an index, or one of files that count themselves.
+fn is_model(input: &Path, registry: &Registry) -> bool {
+    let name = input.file_name().unwrap_or_default().to_string_lossy();
+    let mut entries = registry.entries().iter();
+    input.is_dir()
+        || ShardName::parse(&name).is_some()
+        || entries.any(|entry| entry.is_index(&name))
 }

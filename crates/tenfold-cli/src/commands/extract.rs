@@ -2,20 +2,26 @@
 
 use tenfold::Archive;
 use tenfold::documents::{LossDocument, Written};
-use tenfold::format::{Effect, Loss, Registry};
+use tenfold::format::{Effect, Loss, Lost, Registry};
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::write::{Inputs, Request, target};
+use crate::commands::write::{Inputs, Places, Request, target};
 use crate::commands::{Names, Session, tensor_named};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::{LISTED, Out, first_of, say};
 
 pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let (inputs, output) = args.files.places("extract")?;
+    let places = Places {
+        inputs,
+        opening: &args.files.opening,
+        output,
+    };
     let request = Request {
         check: args.checking.or(false),
         shards: args.sharding.shards(),
-        ..Request::new("extract", &args.files, &args.writing, session)
+        ..Request::new("extract", places, &args.writing, session)
     };
     request.check_output()?;
     let inputs = Inputs::open(&request)?;
@@ -27,8 +33,11 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let options = request.options()?;
     let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
     // Tensors were asked for: what the file says of itself is no part of them.
-    let (about_file, losses) =
-        (conversion.losses.into_iter()).partition::<Vec<_>, _>(is_about_file);
+    // And so is a file that is missing, where all that was asked for is there.
+    let is_named = !args.tensors.is_empty() && !has_patterns(&args.filter);
+    let (about_file, losses) = (conversion.losses.into_iter()).partition::<Vec<_>, _>(|loss| {
+        is_about_file(loss) || (is_named && loss.what == Lost::MissingFile)
+    });
     conversion.losses = losses;
     if !args.writing.quiet {
         say_left(&about_file);
@@ -54,6 +63,9 @@ fn say_left(losses: &[Loss]) {
     let (out, changed): (Vec<_>, Vec<_>) =
         (losses.iter()).partition(|loss| loss.effect > Effect::Changed);
     changed.iter().take(LISTED).for_each(say);
+    let (missing, out): (Vec<_>, Vec<_>) =
+        (out.into_iter()).partition(|loss| loss.what == Lost::MissingFile);
+    missing.iter().for_each(|loss| say(&loss.why));
     let words = first_of(out.iter().map(|loss| loss.what.to_string()));
     if !words.is_empty() {
         let words = words.join(", ");
@@ -77,9 +89,14 @@ fn select(
         tensor_named(&archive, &request.title(), name)?;
     }
     let names = Names::new(filter)?;
-    let patterns = !filter.include.is_empty() || !filter.regex.is_empty();
+    let patterns = has_patterns(filter);
     Ok(archive.select(|info| {
         let named = tensors.contains(&info.name);
         named || (patterns && names.contains(&info.name))
     }))
+}
+
+/// Whether tensors are asked for by more than their names.
+fn has_patterns(filter: &Filter) -> bool {
+    !filter.include.is_empty() || !filter.regex.is_empty()
 }

@@ -9,16 +9,22 @@ use tenfold::ops::{self, Conflict, Conflicts, Conversion};
 
 use crate::args::{MergeArgs, PreferArg};
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Request, target};
+use crate::commands::write::{Inputs, Places, Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Out, say_first, show_path};
 
 pub(crate) fn run(args: &MergeArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let (inputs, output) = args.files.several("merge")?;
+    let places = Places {
+        inputs,
+        opening: &args.files.opening,
+        output,
+    };
     let request = Request {
         check: args.checking.or(true),
         keeps_content: true,
         shards: args.sharding.shards(),
-        ..Request::new("merge", &args.files, &args.writing, session)
+        ..Request::new("merge", places, &args.writing, session)
     };
     request.check_output()?;
     let inputs = Inputs::open(&request)?;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use tenfold::format::Severity;
 use tenfold::io::Limits;
-use tenfold::{Archive, Error, ErrorKind, OpenOptions};
+use tenfold::{Archive, Error, ErrorKind, OpenOptions, PassedOverFor};
 
 use crate::Interrupts;
 use crate::args::{Opening, Reading};
 use crate::failure::Result;
 use crate::hints;
-use crate::output::{say, show_path};
+use crate::output::{Clean, say, show_path};
 
 /// What counts for everything that one run of the command does.
 pub(crate) struct Session<'a> {
@@ -48,6 +48,7 @@ impl<'a> Session<'a> {
     /// Opens a file as its options say. Without verification, what is wrong with it is said.
     pub(crate) fn open(&self, path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
         let archive = self.open_silently(path, opening)?;
+        say_passed_over(path, &archive);
         if opening.no_verify {
             say_warnings(path, &archive);
         }
@@ -61,7 +62,9 @@ impl<'a> Session<'a> {
 
     /// Opens a file whose checksums count.
     pub(crate) fn open_verified(&self, path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
-        open_with(path, &self.reading(reading))
+        let archive = open_with(path, &self.reading(reading))?;
+        say_passed_over(path, &archive);
+        Ok(archive)
     }
 
     /// How a file is opened.
@@ -83,6 +86,41 @@ pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> tenfold::Result<A
     refuse_no_file(path)?;
     refuse_pattern(path)?;
     options.open(path)
+}
+
+/// Says which files of a directory are not read although they hold tensors, or could.
+pub(crate) fn say_passed_over(path: &Path, archive: &Archive) {
+    const SHOWN: usize = 3;
+    let reasons = [
+        (PassedOverFor::AnotherSet, "other weights"),
+        (PassedOverFor::Incomplete, "files of it are missing"),
+        (PassedOverFor::TrainingState, "training state"),
+        (PassedOverFor::Unreadable, "not readable"),
+    ];
+    let mut words = Vec::new();
+    for (why, reason) in reasons {
+        let passed = archive.passed_over().iter();
+        let names: Vec<_> = passed
+            .filter(|file| file.why == why)
+            .map(|file| file.name.as_str())
+            .collect();
+        let more = match names.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !names.is_empty() {
+            let shown: Vec<_> = names.into_iter().take(SHOWN).collect();
+            words.push(format!("{}{more} ({reason})", shown.join(", ")));
+        }
+    }
+    if !words.is_empty() {
+        let read = match archive.sources().next() {
+            Some((Some(name), _)) => format!("{name} is read; "),
+            _ => String::new(),
+        };
+        let (path, words) = (show_path(path), words.join(", "));
+        say(format_args!("{path}: {read}passed over: {}", Clean(&words)));
+    }
 }
 
 /// Says what was noticed when a file was opened.

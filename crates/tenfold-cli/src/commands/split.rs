@@ -8,7 +8,7 @@ use tenfold::ops::Shards;
 
 use crate::args::SplitArgs;
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Request, is_directory, target};
+use crate::commands::write::{Inputs, Places, Request, is_directory, is_empty, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
 
@@ -19,20 +19,23 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         (_, Some(parts)) => Shards::Parts(parts.get()),
         _ => Shards::Layers,
     };
+    let (files, given) = args.files.places("split")?;
+    let places = Places {
+        inputs: files,
+        opening: &args.files.opening,
+        output: given,
+    };
     let first = Request {
         shards: Some(shards),
-        ..Request::new("split", &args.files, &args.writing, session)
+        brings_along: !args.along.weights_only,
+        ..Request::new("split", places, &args.writing, session)
     };
     let inputs = Inputs::open(&first)?;
     let all = inputs.joined()?;
     let target = target(&first, Some(&all), &registry)?;
     let stem = inputs.stem();
     let extension = target.spec.extensions.first().unwrap_or(&"bin");
-    let output = output(
-        &args.files.output,
-        &registry,
-        &format!("{stem}.{extension}"),
-    );
+    let output = output(given, &registry, &format!("{stem}.{extension}"));
     let request = Request {
         check: args.checking.or(true),
         keeps_content: true,
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
 /// Where files go. What has no extension of a format is a directory: a new one, which appears whole, or one that is
 /// there, where the files get names after the input's.
 fn output(given: &Path, registry: &Registry, name: &str) -> PathBuf {
-    if given.is_dir() {
+    if given.is_dir() && !is_empty(given) {
         return given.join(name);
     }
     let is_file = registry.by_extension(&given.to_string_lossy()).is_some();

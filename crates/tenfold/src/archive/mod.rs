@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 pub use builder::{ArchiveBuilder, Pushed};
+#[cfg(feature = "std")]
+pub use directory::{Companion, PassedOver, PassedOverFor};
 pub use many::Reading;
 pub use open::OpenOptions;
 pub use sliced::{Component, Sliced};
@@ -72,6 +74,9 @@ struct Inner {
     /// What it was opened by.
     #[cfg(feature = "std")]
     path: Option<PathBuf>,
+    /// What else is in the directory that it was opened by.
+    #[cfg(feature = "std")]
+    passed_over: Vec<PassedOver>,
     by_name: NameIndex,
 }
 
@@ -129,6 +134,8 @@ impl Archive {
             counted: Vec::new(),
             #[cfg(feature = "std")]
             path: None,
+            #[cfg(feature = "std")]
+            passed_over: Vec::new(),
             by_name,
         };
         Self {
@@ -364,7 +371,10 @@ impl Archive {
             .changed(|inner| {
                 inner.counted.clone_from(counted);
                 #[cfg(feature = "std")]
-                inner.path.clone_from(&self.inner.path);
+                {
+                    inner.path.clone_from(&self.inner.path);
+                    inner.passed_over.clone_from(&self.inner.passed_over);
+                }
             });
         Self {
             inner: changed.inner,
@@ -384,6 +394,21 @@ impl Archive {
     #[cfg(feature = "std")]
     fn opened_by(self, path: &Path) -> Self {
         self.changed(|inner| inner.path = Some(path.to_owned()))
+    }
+
+    /// Of a directory: the files in it that hold tensors, or could, and that were not opened.
+    #[cfg(feature = "std")]
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.inner.passed_over
+    }
+
+    /// The same, with what else is in the directory.
+    #[cfg(feature = "std")]
+    fn passing_over(self, passed_over: Vec<PassedOver>) -> Self {
+        if passed_over.is_empty() {
+            return self;
+        }
+        self.changed(|inner| inner.passed_over = passed_over)
     }
 
     /// What it was opened by, for messages.

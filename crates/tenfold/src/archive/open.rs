@@ -100,7 +100,15 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file, or all files of a directory as one archive. Reads headers and indexes, and no tensor data; that is
+    /// The format that was chosen, if one was.
+    #[cfg(feature = "std")]
+    pub(super) fn format_id(&self) -> Option<&str> {
+        self.format.as_deref()
+    }
+
+    /// Opens a file, or the files of a directory that belong together as one archive. Of several sets of them, one is chosen:
+    /// safetensors before GGUF, other formats in the order of the table, PyTorch, Keras, HDF5 and ONNX last; files with an
+    /// index before those without; `consolidated.*` last. The others are [passed over](Archive::passed_over). Reads headers and indexes, and no tensor data; that is
     /// read from the file when it is asked for. See [`map`](Self::map) for reading without a copy.
     #[cfg(feature = "std")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {

@@ -39,6 +39,11 @@ pub struct Written<'a> {
     pub renamed: Option<&'a [(String, String)]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<&'a str>>,
+    /// How many bytes of the file itself were replaced, where no other one is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_place: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
     pub dry_run: bool,
     pub checked: bool,
     #[serde(serialize_with = "sum")]

@@ -35,6 +35,8 @@ pub enum Hint {
     },
     /// Keep sparse tensors sparse: `ConvertOptions::sparse`.
     KeepSparse,
+    /// Open one of the files instead of the directory that they are in.
+    NameFile,
     /// Write a format that holds all tensors in one file.
     OneFile,
     /// Raise a limit: `OpenOptions::limits`.

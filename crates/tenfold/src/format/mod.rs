@@ -4,6 +4,11 @@ mod capability;
 mod context;
 pub(crate) mod diagnose;
 mod head;
+#[cfg(all(
+    feature = "write",
+    any(feature = "gguf", feature = "safetensors", feature = "ztensor")
+))]
+pub(crate) mod in_place;
 mod plan;
 mod registry;
 #[cfg(any(
@@ -28,7 +33,7 @@ pub use registry::{Entry, Registry};
 pub use shard::ShardName;
 
 use crate::error::{Error, Result};
-use crate::io::Source;
+use crate::io::{Patch, Source};
 use crate::model::{Manifest, Value};
 use crate::prelude::*;
 
@@ -94,6 +99,22 @@ pub trait Format: Sync + 'static {
             "read-only",
             format!("{} is read, not written", self.spec().name),
         ))
+    }
+
+    /// The bytes to be replaced in a file so that it says `what`, with the data of all tensors where it is: the index alone.
+    /// `stored` describes the file as it is, tensor by tensor at the same places, and `len` is its length. The file may
+    /// become longer, never shorter. What does not fit is an error that says how much room there is.
+    fn amend(
+        &self,
+        what: &Manifest,
+        stored: &Manifest,
+        len: u64,
+        options: &PlanOptions,
+    ) -> Result<Vec<Patch>> {
+        let _ = (what, stored, len, options);
+        let name = self.spec().name;
+        let message = format!("{name} files are not edited in place");
+        Err(Error::unsupported("in-place", message))
     }
 }
 

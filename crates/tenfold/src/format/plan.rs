@@ -143,6 +143,20 @@ pub struct Written {
     pub digest: Option<Checksum>,
 }
 
+impl Written {
+    /// A part that was written before, and stays where it is.
+    #[cfg(feature = "ztensor")]
+    pub(crate) fn stays(index: usize, part: usize, range: Range<u64>, raw_len: u64) -> Self {
+        Self {
+            index,
+            part,
+            range,
+            raw_len,
+            digest: None,
+        }
+    }
+}
+
 /// How tensors are compressed in the file to be written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]

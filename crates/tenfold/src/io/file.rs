@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Siblings, Source, as_size, check_range, fault, too_long};
+use crate::io::{Siblings, Source, as_size, check_range, fault, in_place, too_long};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -264,7 +264,10 @@ impl Siblings for DirectorySiblings {
 
 /// Opens a file.
 pub(crate) fn open_source(path: &Path, access: Access) -> Result<Arc<dyn Source>> {
-    let file = FileSource::open(path)?;
+    let file = match in_place::before(path, FileSource::open(path)?)? {
+        in_place::Opened::AsIs(file) => file,
+        in_place::Opened::Before(source) => return Ok(Arc::new(source)),
+    };
     match access {
         #[cfg(feature = "mmap")]
         Access::Map(unchanged) if crate::io::as_size(file.len()).is_ok() => {

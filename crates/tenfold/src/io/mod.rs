@@ -6,12 +6,15 @@ mod atomic;
 pub(crate) mod fault;
 #[cfg(feature = "std")]
 mod file;
+#[cfg(feature = "std")]
+mod in_place;
 mod limits;
 mod memory;
 #[cfg(feature = "mmap")]
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
+mod patched;
 mod produced;
 mod reader;
 mod spool;
@@ -30,6 +33,8 @@ pub(crate) use file::Access;
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
 pub(crate) use file::{open_source, write_all_at};
+#[cfg(all(feature = "std", feature = "write"))]
+pub(crate) use in_place::InPlace;
 pub use limits::Limits;
 pub use memory::MemoryOutput;
 #[cfg(feature = "mmap")]
@@ -38,6 +43,9 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
+pub use patched::Patch;
+#[cfg(feature = "std")]
+pub(crate) use patched::Patched;
 pub(crate) use produced::Produced;
 pub use reader::Reader;
 pub(crate) use spool::Spool;

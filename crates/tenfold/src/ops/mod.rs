@@ -25,6 +25,8 @@ pub use crate::archive::complete::{MissingFiles, missing_files};
 pub use crate::archive::merge::{Conflict, Conflicts, Merged, merge};
 pub use crate::threads::Progress;
 pub use cast::{cast, is_exact};
+#[cfg(feature = "std")]
+pub use convert::EditedInPlace;
 pub use convert::{
     Conversion, ConvertOptions, PlannedContent, PlannedFile, PlannedSegment, Report,
 };

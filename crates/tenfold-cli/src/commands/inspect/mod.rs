@@ -1,5 +1,6 @@
 //! `tenfold inspect`: what is in a file.
 
+mod below;
 mod summary;
 mod tree;
 
@@ -22,16 +23,23 @@ use crate::json;
 use crate::output::{DIM, Out, Screen, Table, Verbatim, count, show_name, size};
 
 pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let below;
+    let inputs = if args.recursive {
+        below = below::models(&args.inputs)?;
+        &below
+    } else {
+        &args.inputs
+    };
     let names = Names::new(&args.filter)?;
     let open = |path: &Path| {
         let opened = session.open(path, &args.opening);
         let archive = opened.map_err(|error| Failure::about(path, &error))?;
-        refuse_nothing(&args.inputs, &args.filter, &archive)?;
+        refuse_nothing(inputs, &args.filter, &archive)?;
         Ok::<_, Failure>(archive)
     };
 
     if args.inputs.json {
-        return json_for_each_file(&args.inputs, out, |path, out| {
+        return json_for_each_file(inputs, out, |path, out| {
             let archive = open(path)?;
             let metadata = load(&archive, path, args.full)?;
             let tensors = choose(&archive, &names, args.sort);
@@ -44,7 +52,7 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
                 args.full,
                 hints::words,
             );
-            let document = if args.summary {
+            let document = if args.summary || args.recursive {
                 document.without_tensors()
             } else {
                 document
@@ -54,8 +62,13 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
         });
     }
     let mut first = true;
-    for_each_file(&args.inputs, out, |path, out| {
+    for_each_file(inputs, out, |path, out| {
         let archive = open(path)?;
+        if args.recursive {
+            let tensors = choose(&archive, &names, None);
+            summary::write_line(&archive, path, &tensors, args.bytes, out)?;
+            return Ok(Exit::Done);
+        }
         let metadata = load(&archive, path, args.full)?;
         if !std::mem::replace(&mut first, false) {
             writeln!(out)?;

@@ -19,6 +19,18 @@ pub(super) fn write(
     exact: bool,
     out: &mut Out<'_>,
 ) -> io::Result<()> {
+    write_line(archive, path, tensors, exact, out)?;
+    write_file(archive, tensors, exact, out)
+}
+
+/// Writes what people say.
+pub(super) fn write_line(
+    archive: &Archive,
+    path: &Path,
+    tensors: &[&TensorInfo],
+    exact: bool,
+    out: &mut Out<'_>,
+) -> io::Result<()> {
     let number = |n: u64| {
         if exact { n.to_string() } else { quantity(n) }
     };
@@ -49,7 +61,7 @@ pub(super) fn write(
         0 | 1 => writeln!(out, "; {stored}")?,
         files => writeln!(out, "; {stored} in {files} files")?,
     }
-    write_file(archive, tensors, exact, out)
+    Ok(())
 }
 
 /// The format, and how many of its tensors are meant.

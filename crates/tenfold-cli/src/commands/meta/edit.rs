@@ -9,8 +9,8 @@ use tenfold::model::{Metadata, Value};
 use tenfold::ops::{self, Edit};
 use tenfold::{Archive, Error};
 
-use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset};
-use crate::commands::write::{Inputs, Places, Request, target};
+use crate::args::{MetaEdit, MetaImport, MetaSet, MetaUnset, no_output};
+use crate::commands::write::{Inputs, Places, Request, as_directory, target};
 use crate::commands::{Session, no_metadata, tensor_named};
 use crate::failure::{Exit, Failure, Result};
 use crate::json::short_value;
@@ -93,16 +93,24 @@ fn rewrite(
     out: &mut Out<'_>,
     edits: impl FnOnce(&Context<'_>) -> Result<Vec<Edit>>,
 ) -> Result<Exit> {
+    let inputs = std::slice::from_ref(file);
+    let output = match &edit.output {
+        _ if edit.in_place => file.clone(),
+        Some(output) => as_directory(inputs, output),
+        None => return Err(no_output("meta")),
+    };
     let request = Request {
+        brings_along: !edit.along.weights_only,
         check: edit.checking.or(false),
-        in_place: true,
+        may_replace: true,
+        in_place: edit.in_place,
         keeps_content: true,
         ..Request::new(
             "meta-edit",
             Places {
-                inputs: std::slice::from_ref(file),
+                inputs,
                 opening: &edit.opening,
-                output: &edit.output,
+                output: &output,
             },
             &edit.writing,
             session,
@@ -137,7 +145,7 @@ fn rewrite(
     if !edit.writing.quiet {
         say_edits(&edits, before);
     }
-    let request = request.keeping_shards(&inputs, target);
+    let request = request.keeping_files(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
     let extra = Written {

@@ -11,7 +11,7 @@ use tenfold::model::Value;
 use tenfold::ops;
 
 use crate::args::RenameArgs;
-use crate::commands::write::{Inputs, Request, target};
+use crate::commands::write::{Inputs, Places, Request, as_directory, target};
 use crate::commands::{self, Session};
 use crate::failure::{Exit, Failure, Result};
 use crate::metadata::read_metadata;
@@ -19,10 +19,29 @@ use crate::output::{Out, count, first_of, say, say_first};
 use rules::Rule;
 
 pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let (files, output) = match args.files.inputs.as_slice() {
+        [only] if args.in_place => (std::slice::from_ref(only), only.as_path()),
+        _ if args.in_place => {
+            return Err(Failure::Message("--in-place changes one file".into()));
+        }
+        _ => args.files.places("rename")?,
+    };
+    let output = if args.in_place {
+        output.to_owned()
+    } else {
+        as_directory(files, output)
+    };
+    let places = Places {
+        inputs: files,
+        opening: &args.files.opening,
+        output: &output,
+    };
     let request = Request {
         check: args.checking.or(false),
         shards: args.sharding.shards(),
-        ..Request::new("rename", &args.files, &args.writing, session)
+        brings_along: !args.along.weights_only,
+        in_place: args.in_place,
+        ..Request::new("rename", places, &args.writing, session)
     };
     let mut names = Names::new(args)?;
     request.check_output()?;
@@ -46,7 +65,7 @@ pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -
     });
     names.refuse_unmatched(args.allow_unmatched)?;
     let archive = changed.map_err(|error| request.about(&error))?;
-    let request = request.keeping_shards(&inputs, target);
+    let request = request.keeping_files(&inputs, target);
     let options = request.options()?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     if !args.writing.quiet {

@@ -8,7 +8,7 @@ use tenfold::ops::{self, Conflicts};
 use tenfold::{Archive, ErrorKind};
 
 use super::{Request, output};
-use crate::commands::{directory_of, open_with, say_warnings};
+use crate::commands::{directory_of, open_with, say_passed_over, say_warnings};
 use crate::failure::{Failure, Result};
 use crate::hints;
 use crate::output::{Clean, say, show_path};
@@ -123,6 +123,20 @@ impl Inputs {
         self.shard_stem().unwrap_or_else(|| stem_of(&name))
     }
 
+    /// Whether it is one model of a directory, or of several files.
+    pub(crate) fn is_model(&self) -> bool {
+        let is_directory = matches!(self.opened.as_slice(), [only] if only.is_dir());
+        is_directory || self.shard_stem().is_some()
+    }
+
+    /// The name of the only file that is read, without its ending.
+    pub(crate) fn file_stem(&self) -> Option<String> {
+        match self.files.as_slice() {
+            [only] => Some(stem_of(&only.file_name()?.to_string_lossy())),
+            _ => None,
+        }
+    }
+
     fn has_part(&self, file: &Path) -> bool {
         self.parts.iter().any(|part| output::is_same(part, file))
     }
@@ -149,6 +163,7 @@ fn open_one(request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
     if request.writing.quiet {
         return Ok(archive);
     }
+    say_passed_over(input, &archive);
     if !request.salvage {
         if request.opening.no_verify {
             say_warnings(input, &archive);

@@ -1,6 +1,8 @@
 //! What every writing command does: check the output, open the inputs, say what would be lost, write, look at it
 //! again, and say what was done.
 
+mod along;
+mod in_place;
 mod inputs;
 mod options;
 mod output;
@@ -11,13 +13,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tenfold::documents::Written;
-use tenfold::format::{Effect, Entry, Loss, Lost};
+use tenfold::format::{Effect, Entry, Loss, Lost, Profile};
 use tenfold::io::AtomicOutput;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
 
-use crate::args::{Files, Filter, Opening, Writing};
+use crate::args::{Filter, Opening, Writing};
 use crate::commands::{Names, Session, globs, nothing_left, with_wildcards};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
@@ -26,7 +28,7 @@ use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
 
 pub(crate) use inputs::Inputs;
-pub(crate) use output::{is_directory, target};
+pub(crate) use output::{as_directory, is_directory, is_empty, target};
 use summary::Summary;
 
 /// What is read, and where the result goes.
@@ -34,16 +36,6 @@ pub(crate) struct Places<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) opening: &'a Opening,
     pub(crate) output: &'a Path,
-}
-
-impl<'a> From<&'a Files> for Places<'a> {
-    fn from(files: &'a Files) -> Self {
-        Self {
-            inputs: &files.inputs,
-            opening: &files.opening,
-            output: &files.output,
-        }
-    }
 }
 
 /// A file, or several, to be written: what was asked for.
@@ -64,7 +56,13 @@ pub(crate) struct Request<'a> {
     pub(crate) salvage: bool,
     /// The name that those of shards in a directory are made from.
     pub(crate) name: Option<String>,
+    /// A directory gets one file with all tensors.
+    pub(crate) whole: bool,
+    /// What is no tensor file comes along, from a directory into one.
+    pub(crate) brings_along: bool,
     /// The output may be the input, which is then replaced.
+    pub(crate) may_replace: bool,
+    /// The input itself is changed, and there is no output.
     pub(crate) in_place: bool,
     /// The output holds what the inputs hold: its digest is theirs.
     pub(crate) keeps_content: bool,
@@ -76,7 +74,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(crate) fn new(
         command: &'static str,
-        places: impl Into<Places<'a>>,
+        places: Places<'a>,
         writing: &'a Writing,
         session: &'a Session<'a>,
     ) -> Self {
@@ -84,7 +82,7 @@ impl<'a> Request<'a> {
             inputs,
             opening,
             output,
-        } = places.into();
+        } = places;
         Self {
             command,
             inputs,
@@ -97,6 +95,9 @@ impl<'a> Request<'a> {
             max_dense: None,
             salvage: false,
             name: None,
+            whole: false,
+            brings_along: false,
+            may_replace: false,
             in_place: false,
             keeps_content: false,
             started: Instant::now(),
@@ -110,19 +111,28 @@ impl<'a> Request<'a> {
         Work::new().threads(threads).control(self.control.clone())
     }
 
-    /// Into a directory, a model of several files stays distributed over them as it is.
-    pub(crate) fn keeping_shards(self, inputs: &Inputs, target: &Entry) -> Self {
+    /// Into a directory, a model stays distributed over its files as it is; that of a directory becomes one file where the
+    /// format is another.
+    pub(crate) fn keeping_files(self, inputs: &Inputs, target: &Entry) -> Self {
+        if !is_directory(self.output) || self.shards.is_some() {
+            return self;
+        }
         let formats = inputs.archives.iter().map(Archive::format);
         let mut ids = formats.map(|format| format.map(|spec| spec.id));
         let is_same = ids.all(|id| id == Some(target.spec.id));
-        let stem = inputs.shard_stem();
-        match stem.filter(|_| is_same && is_directory(self.output) && self.shards.is_none()) {
-            Some(stem) => Self {
+        let holds_several = |profile: &Profile| profile.can.max_tensors > 1;
+        match inputs.shard_stem() {
+            Some(stem) if is_same => Self {
                 shards: Some(Shards::Keep),
                 name: Some(stem),
                 ..self
             },
-            None => self,
+            stem if inputs.is_model() && target.spec.writes.iter().any(holds_several) => Self {
+                whole: true,
+                name: stem.or_else(|| inputs.file_stem()),
+                ..self
+            },
+            _ => self,
         }
     }
 
@@ -274,8 +284,13 @@ impl<'a> Request<'a> {
         out: &mut Out<'_>,
     ) -> Result<Exit> {
         self.announce(target, &conversion)?;
+        if self.in_place {
+            return self.edit_in_place(target, conversion, extra, out);
+        }
         let files = self.check_files(target, &conversion, &inputs.files)?;
-        let summary = Summary::new(self, target, files, &conversion);
+        let along = self.along()?;
+        let summary = Summary::new(self, target, files, &conversion).bringing(&along);
+        let conversion = conversion.bringing(along);
         let report = if self.writing.dry_run {
             None
         } else {

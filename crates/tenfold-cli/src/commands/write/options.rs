@@ -37,7 +37,7 @@ impl Request<'_> {
             .verify(!self.opening.no_verify)
             .check(self.check)
             .shards(self.shards)
-            .file_per_tensor(is_directory(self.output) && self.shards.is_none())
+            .file_per_tensor(is_directory(self.output) && self.shards.is_none() && !self.whole)
             .timestamp(timestamp()?)
             .work(self.work()))
     }

@@ -20,7 +20,7 @@ pub(crate) fn target<'r>(
 ) -> Result<&'r Entry> {
     let input = input.and_then(Archive::format);
     let name = request.output.to_string_lossy();
-    let replaced = request.in_place
+    let replaced = (request.may_replace || request.in_place)
         && request
             .inputs
             .iter()
@@ -62,8 +62,22 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
+/// Where the result goes: a model of a directory goes into a directory, unless the name has the ending of a format or a
+/// file has it.
+pub(crate) fn as_directory(inputs: &[PathBuf], output: &Path) -> PathBuf {
+    let is_model = matches!(inputs, [only] if only.is_dir());
+    let name = output.to_string_lossy();
+    let has_ending = Registry::standard().by_extension(&name).is_some();
+    let is_taken = output.exists() && !(output.is_dir() && is_empty(output));
+    if !is_model || has_ending || is_taken || is_directory(output) || name == "-" {
+        output.to_owned()
+    } else {
+        output.join("")
+    }
+}
+
 /// Whether a directory holds nothing.
-fn is_empty(directory: &Path) -> bool {
+pub(crate) fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
@@ -72,6 +86,9 @@ impl Request<'_> {
     pub(crate) fn check_output(&self) -> Result<()> {
         let output = self.output;
         refuse_no_file(output)?;
+        if self.in_place {
+            return Ok(());
+        }
         let shown = output.display();
         for input in self.inputs {
             self.refuse_input(input, output)?;
@@ -164,11 +181,11 @@ impl Request<'_> {
 
     /// Refuses to write over an input, unless that is what was asked for.
     pub(super) fn refuse_input(&self, input: &Path, output: &Path) -> Result<()> {
-        if !is_same(input, output) || (self.in_place && self.writing.force) {
+        if !is_same(input, output) || self.in_place || (self.may_replace && self.writing.force) {
             return Ok(());
         }
         let (output, input) = (output.display(), input.display());
-        Err(Failure::Message(if self.in_place {
+        Err(Failure::Message(if self.may_replace {
             format!("{output} is the input; pass --force to replace it")
         } else {
             format!("{output} is the same file as the input {input}; write to another name")

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use tenfold::Companion;
 use tenfold::digest::Hex;
 use tenfold::documents::{LossDocument, RemarkDocument, Written};
 use tenfold::format::{Entry, Finding, Loss};
@@ -13,7 +14,7 @@ use tenfold::ops::{Conversion, Report};
 use super::Request;
 use crate::hints;
 use crate::json;
-use crate::output::{Clean, Out, count, say, show_path, size};
+use crate::output::{Clean, Out, count, first_of, say, show_path, size};
 
 pub(super) struct Summary<'a> {
     request: &'a Request<'a>,
@@ -30,6 +31,8 @@ pub(super) struct Summary<'a> {
     files: Vec<PathBuf>,
     /// The first of the files is an index of the others.
     has_index: bool,
+    /// The names of what comes along.
+    along: Vec<String>,
     started: Instant,
 }
 
@@ -54,8 +57,15 @@ impl<'a> Summary<'a> {
             tensors: conversion.tensors(),
             has_index: target.is_index(&name),
             files,
+            along: Vec::new(),
             started: request.started,
         }
+    }
+
+    /// The same with what comes along.
+    pub(super) fn bringing(mut self, along: &[Companion]) -> Self {
+        self.along = along.iter().map(|file| file.name.clone()).collect();
+        self
     }
 
     /// What is written, for people.
@@ -106,6 +116,15 @@ impl<'a> Summary<'a> {
                 }
             }
         }
+        if !self.along.is_empty() {
+            let names = first_of(self.along.iter().cloned()).join(", ");
+            let verb = if report.is_some() {
+                "came"
+            } else {
+                "would come"
+            };
+            say(format_args!("{verb} along: {}", Clean(&names)));
+        }
         if !self.read_by.is_empty() {
             say(format_args!("{what} is read by {}", Clean(self.read_by)));
         }
@@ -145,6 +164,7 @@ impl<'a> Summary<'a> {
             tensors: self.tensors,
             bytes: report.map(bytes),
             casts: report.and_then(|report| self.casts(report)),
+            along: self.along.clone(),
             seconds: (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
             ..extra
         };

@@ -1,11 +1,11 @@
 //! Between files and the model.
 
 use super::raw::{Fields, TensorRecord};
-use super::{ALIGNMENT, MAX_WRITTEN_NAME, SPEC, check, split, upkeep, write};
+use super::{ALIGNMENT, MAX_WRITTEN_NAME, PADDING, SPEC, check, split, upkeep, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 use crate::format::{Arranged, Belongs, Context, Finding, Format, Plan, PlanOptions, Spec};
-use crate::io::Source;
+use crate::io::{Patch, Source};
 use crate::model::{
     BlockSpec, DType, Decode, Endian, Manifest, Metadata, Payload, Region, SourceId, TensorInfo,
     Value, ValueKind,
@@ -60,6 +60,17 @@ impl Format for Gguf {
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
+
+    #[cfg(feature = "write")]
+    fn amend(
+        &self,
+        what: &Manifest,
+        stored: &Manifest,
+        _: u64,
+        options: &PlanOptions,
+    ) -> Result<Vec<Patch>> {
+        write::amend(what, stored, options)
+    }
 }
 
 /// One file, described.
@@ -78,7 +89,8 @@ pub(super) fn describe_file(
 ) -> Result<File> {
     let limit = cx.limits().header_bytes;
     let (mut fields, header) = Fields::begin(source, limit)?;
-    let pairs = fields.pairs(header.kv_count, id)?;
+    let mut pairs = fields.pairs(header.kv_count, id)?;
+    pairs.metadata.remove(PADDING);
     let align = alignment(&pairs.metadata).map_err(|error| match pairs.alignment {
         Some(at) => error.at(at),
         None => error,

@@ -89,6 +89,11 @@ pub static SPEC: Spec = Spec {
             value: "name",
             help: "general.architecture, which llama.cpp needs (default: as before, else \"unknown\")",
         },
+        OptionSpec {
+            key: "reserve",
+            value: "bytes",
+            help: "leaves room in the header (the key tenfold.padding), so that it can be edited without moving the data",
+        },
     ],
     advice: None,
 };
@@ -98,6 +103,9 @@ const MAX_WRITTEN_NAME: usize = 63;
 /// Bytes of a key.
 const MAX_KEY: usize = 65_535;
 
+/// Text that takes up room in the header, and says nothing.
+#[cfg(feature = "gguf")]
+const PADDING: &str = "tenfold.padding";
 const ALIGNMENT: &str = "general.alignment";
 #[cfg(feature = "gguf")]
 const ARCHITECTURE: &str = "general.architecture";

@@ -3,10 +3,13 @@
 use alloc::borrow::Cow;
 
 use super::{
-    ALIGNMENT, ARCHITECTURE, QUANTIZATION_VERSION, UNKNOWN, codec, is_alignment, raw, split, types,
+    ALIGNMENT, ARCHITECTURE, PADDING, QUANTIZATION_VERSION, UNKNOWN, codec, is_alignment, raw,
+    split, types,
 };
 use crate::error::{Error, Result};
+use crate::format::in_place;
 use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
+use crate::io::Patch;
 use crate::model::{DType, Manifest, Metadata, TensorInfo, Value, ValueKind};
 use crate::prelude::*;
 
@@ -14,7 +17,10 @@ type Entries<'m> = Vec<(&'m str, Cow<'m, Value>)>;
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let align = alignment(&what.metadata, options)?;
-    let entries = entries(what, options, align);
+    let mut entries = entries(what, options, align);
+    if let Some(reserve) = reserve(options)? {
+        entries.push((PADDING, Cow::Owned(Value::Str(" ".repeat(reserve)))));
+    }
     let file_name = &options.file_name;
     let shards = options.shards.clone().unwrap_or_default();
     if shards.len() < 2 {
@@ -42,6 +48,17 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         files.push(file(what, &places, name, &entries, align)?);
     }
     Ok(Plan { files })
+}
+
+/// Room that was asked for.
+fn reserve(options: &PlanOptions) -> Result<Option<usize>> {
+    /// What readers of headers still take.
+    const MOST: u64 = 100_000_000;
+    match options.number("reserve")? {
+        None | Some(0) => Ok(None),
+        Some(bytes @ 1..=MOST) => Ok(usize::try_from(bytes).ok()),
+        Some(_) => Err(options.wrong("reserve", format_args!("at most {MOST} are expected"))),
+    }
 }
 
 fn alignment(metadata: &Metadata, options: &PlanOptions) -> Result<u64> {
@@ -103,21 +120,12 @@ fn file(
             .iter()
             .filter_map(|&place| Some((place, what.tensors.get(place)?)))
     };
-    let mut out = raw::MAGIC.to_vec();
-    out.extend(3u32.to_le_bytes());
-    put_len(tensors().count(), &mut out);
-    put_len(entries.len(), &mut out);
-    for (key, value) in entries {
-        put_string(key.as_bytes(), &mut out);
-        let kind = kind(value).ok_or_else(|| no_place(key, value))?;
-        put_kind(kind, &mut out);
-        put(value, &mut out).ok_or_else(|| no_place(key, value))?;
-    }
+    let mut offsets = Vec::new();
     let pad = || Segment::Align { to: align, fill: 0 };
     let mut segments = vec![Segment::Bytes(Vec::new()), pad()];
     let mut offset = 0u64;
     for (index, tensor) in tensors() {
-        put_tensor(tensor, offset, &mut out);
+        offsets.push((tensor, offset));
         offset = len(tensor)?
             .checked_next_multiple_of(align)
             .and_then(|padded| offset.checked_add(padded))
@@ -132,9 +140,70 @@ fn file(
         segments.push(pad());
     }
     if let Some(first) = segments.first_mut() {
-        *first = Segment::Bytes(out);
+        *first = Segment::Bytes(header(&offsets, entries)?);
     }
     Ok(FilePlan { name, segments })
+}
+
+/// The header, up to where the data is aligned: tensors, each with the place of its data, and metadata.
+fn header(tensors: &[(&TensorInfo, u64)], entries: &Entries<'_>) -> Result<Vec<u8>> {
+    let mut out = raw::MAGIC.to_vec();
+    out.extend(3u32.to_le_bytes());
+    put_len(tensors.len(), &mut out);
+    put_len(entries.len(), &mut out);
+    for (key, value) in entries {
+        put_string(key.as_bytes(), &mut out);
+        let kind = kind(value).ok_or_else(|| no_place(key, value))?;
+        put_kind(kind, &mut out);
+        put(value, &mut out).ok_or_else(|| no_place(key, value))?;
+    }
+    for (tensor, offset) in tensors {
+        put_tensor(tensor, *offset, &mut out);
+    }
+    Ok(out)
+}
+
+/// The header alone, ending in front of the same data: padded by its alignment, and where that is too little by a key.
+pub(super) fn amend(
+    what: &Manifest,
+    stored: &Manifest,
+    options: &PlanOptions,
+) -> Result<Vec<Patch>> {
+    let begin = in_place::header_end(stored);
+    let align = alignment(&what.metadata, options)?;
+    if align != codec::alignment(&stored.metadata)? {
+        let message = "another alignment would move the data";
+        return Err(Error::unsupported("gguf.alignment", message));
+    }
+    let mut offsets = Vec::new();
+    for (place, tensor) in what.tensors.iter().enumerate() {
+        let range = in_place::place(stored.tensors.get(place), 0)?;
+        offsets.push((tensor, range.start.saturating_sub(begin)));
+    }
+    let mut entries = entries(what, options, align);
+    entries.retain(|(key, _)| *key != PADDING);
+    let mut bytes = header(&offsets, &entries)?;
+    let len = bytes.len() as u64;
+    let room = begin.checked_sub(len);
+    let room = room.ok_or_else(|| in_place::no_room(len, begin))?;
+    if room >= align {
+        entries.push((PADDING, Cow::Owned(padding(room))));
+        bytes = header(&offsets, &entries)?;
+    }
+    // The rest is less than the alignment, which is what readers skip.
+    let size = usize::try_from(begin).map_err(|_| in_place::no_room(len, begin))?;
+    bytes.resize(size.max(bytes.len()), 0);
+    Ok(vec![Patch::new(0, bytes)])
+}
+
+/// A value that takes up so many bytes with its key, or as many as the alignment can make up for.
+fn padding(room: u64) -> Value {
+    // The lengths of the key and of the text, and the number of the type.
+    const AROUND: u64 = 8 + PADDING.len() as u64 + 4 + 8;
+    match room.checked_sub(AROUND).map(usize::try_from) {
+        Some(Ok(len)) => Value::Str(" ".repeat(len)),
+        _ => Value::Bool(true),
+    }
 }
 
 fn put_tensor(tensor: &TensorInfo, offset: u64, out: &mut Vec<u8>) {

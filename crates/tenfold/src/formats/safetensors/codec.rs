@@ -6,7 +6,7 @@ use super::{FILE, SPEC, index, shards, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 use crate::format::{Belongs, Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
-use crate::io::Source;
+use crate::io::{Patch, Source};
 use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -72,6 +72,17 @@ impl Format for Safetensors {
     #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
+    }
+
+    #[cfg(feature = "write")]
+    fn amend(
+        &self,
+        what: &Manifest,
+        stored: &Manifest,
+        _: u64,
+        _: &PlanOptions,
+    ) -> Result<Vec<Patch>> {
+        write::amend(what, stored)
     }
 }
 

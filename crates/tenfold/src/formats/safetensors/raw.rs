@@ -4,6 +4,8 @@ use alloc::borrow::Cow;
 
 use super::{METADATA, dtypes, typed};
 use crate::error::{Error, Hint, Result};
+#[cfg(feature = "write")]
+use crate::format::in_place;
 use crate::model::{DType, Metadata, Packer, Shape};
 use crate::prelude::*;
 use crate::wire::json::{Json, Rules, encode_str};
@@ -289,6 +291,17 @@ impl Encoder {
             let _ = write!(text, "{comma}{dim}");
         }
         let _ = write!(text, "],\"data_offsets\":[{},{}]}}", data.start, data.end);
+    }
+
+    /// The header alone, padded to exactly the room that there is.
+    pub(super) fn finish_in(mut self, room: u64) -> Result<Vec<u8>> {
+        self.text.push('}');
+        let mut bytes = self.text.into_bytes();
+        match usize::try_from(room) {
+            Ok(room) if bytes.len() <= room => bytes.resize(room, b' '),
+            _ => return Err(in_place::no_room(bytes.len() as u64, room)),
+        }
+        Ok(bytes)
     }
 
     /// The length and the header, with at least `reserve` spaces behind it, up to a multiple of `align` of the file.

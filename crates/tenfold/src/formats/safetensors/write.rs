@@ -1,9 +1,11 @@
 //! Laying out one file, or several and their index.
 
-use super::raw::Encoder;
+use super::raw::{Encoder, PREFIX};
 use super::{dtypes, index};
 use crate::error::{Error, Hint, Result};
+use crate::format::in_place;
 use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, ShardName, Want};
+use crate::io::Patch;
 use crate::model::{Manifest, TensorInfo};
 use crate::prelude::*;
 
@@ -43,6 +45,28 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let numbered = |number| numbered(number).to_string();
     let names = names.unwrap_or_else(|| (1..=count).map(numbered).collect());
     sharded(what, shards, names, stem, room)
+}
+
+/// The header alone, as long as it was.
+pub(super) fn amend(what: &Manifest, stored: &Manifest) -> Result<Vec<Patch>> {
+    let data = in_place::header_end(stored);
+    let mut places = Vec::new();
+    for (place, tensor) in what.tensors.iter().enumerate() {
+        let range = in_place::place(stored.tensors.get(place), 0)?;
+        places.push((
+            range.start.saturating_sub(data),
+            range.end.saturating_sub(data),
+            tensor,
+        ));
+    }
+    places.sort_by_key(|(begin, end, _)| (*begin, *end));
+    let mut header = Encoder::new(&what.metadata);
+    for (begin, end, tensor) in places {
+        let dtype = dtypes::name(tensor.dtype).unwrap_or_default();
+        header.tensor(&tensor.name, dtype, &tensor.shape, &(begin..end));
+    }
+    let header = header.finish_in(data.saturating_sub(PREFIX))?;
+    Ok(vec![Patch::new(PREFIX, header)])
 }
 
 /// Whether files can have these names, one for each of `count` shards.

@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::format::{Confidence, Context, Format, Head, Plan, PlanOptions, Survey};
 use crate::format::{Entry, OptionSpec, Profile, Spec};
 #[cfg(feature = "ztensor")]
-use crate::io::Source;
+use crate::io::{Patch, Source};
 #[cfg(feature = "ztensor")]
 use crate::model::Manifest;
 #[cfg(feature = "ztensor")]
@@ -83,6 +83,11 @@ pub static SPEC: Spec = Spec {
             key: "endian",
             value: "big",
             help: "0.1 only: uncompressed numbers with the most significant byte first",
+        },
+        OptionSpec {
+            key: "reserve",
+            value: "bytes",
+            help: "leaves room in front of the index, so that it can be edited without making the file longer",
         },
     ],
     advice: None,
@@ -149,5 +154,16 @@ impl Format for ZTensor {
     #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
+    }
+
+    #[cfg(feature = "write")]
+    fn amend(
+        &self,
+        what: &Manifest,
+        stored: &Manifest,
+        len: u64,
+        options: &PlanOptions,
+    ) -> Result<Vec<Patch>> {
+        write::amend(what, stored, len, options)
     }
 }

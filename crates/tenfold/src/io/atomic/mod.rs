@@ -18,12 +18,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::io::{FileSource, Output, Sink, Source, fault};
+use crate::io::{FileSource, Output, Sink, Source, fault, in_place};
 use crate::prelude::*;
 
-use publish::{publish, rename_new, rename_over_empty, sync_directory};
+pub(super) use publish::sync_directory;
+use publish::{publish, rename_new, rename_over_empty};
 use replace::Replacement;
 use sink::{FileSink, preallocate};
+pub(super) use temporary::hold;
 use temporary::{Claim, Leftovers, create_staging, open_temporary};
 
 /// A file of its owner alone that nobody will give a name: without one already, or with the one that it has to lose.
@@ -322,6 +324,7 @@ impl AtomicOutput {
         });
         named.map_err(|error| replacement.undo(error))?;
         self.committed = true;
+        targets.iter().for_each(|target| in_place::forget(target));
         let synced = self.sync_name(&self.directory);
         replacement.finish();
         synced

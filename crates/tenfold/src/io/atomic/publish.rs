@@ -105,7 +105,7 @@ pub(super) fn has_no_links(cause: &io::Error) -> bool {
     )
 }
 
-pub(super) fn sync_directory(directory: &Path, step: &'static str) -> Result<()> {
+pub(in crate::io) fn sync_directory(directory: &Path, step: &'static str) -> Result<()> {
     #[cfg(unix)]
     {
         let fail = |cause| Error::io(format_args!("cannot sync {}", directory.display()), cause);

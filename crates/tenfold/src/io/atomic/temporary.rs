@@ -125,7 +125,7 @@ fn create_held<T>(
 }
 
 /// Says to a later run, until this process ends, that a file or directory is not abandoned. False if another run has it.
-pub(super) fn hold(file: &File) -> bool {
+pub(in crate::io) fn hold(file: &File) -> bool {
     #[cfg(unix)]
     {
         use rustix::fs::{FlockOperation, flock};

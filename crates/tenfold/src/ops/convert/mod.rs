@@ -1,10 +1,16 @@
 //! Conversion: what would be lost first, then the writing, then a look at what was written.
 
+#[cfg(feature = "std")]
+mod companions;
+#[cfg(feature = "std")]
+mod in_place;
 mod layout;
 mod planned;
 mod prepare;
 mod refuse;
 
+#[cfg(feature = "std")]
+pub use in_place::EditedInPlace;
 pub use planned::{PlannedContent, PlannedFile, PlannedSegment};
 
 use alloc::borrow::Cow;
@@ -211,6 +217,9 @@ pub struct Conversion {
     adapted: Manifest,
     format: &'static dyn Format,
     options: ConvertOptions,
+    /// What is written beside the tensors, as it is.
+    #[cfg(feature = "std")]
+    companions: Vec<crate::archive::Companion>,
 }
 
 /// What a conversion did.
@@ -253,6 +262,14 @@ impl Conversion {
     /// How many tensors will be written.
     pub fn tensors(&self) -> usize {
         self.adapted.tensors.len()
+    }
+
+    /// Writes these files too, as they are, with the names that they have: those that belong to a model and hold no tensors
+    /// ([`OpenOptions::companions`](crate::OpenOptions::companions)).
+    #[cfg(feature = "std")]
+    pub fn bringing(mut self, companions: Vec<crate::archive::Companion>) -> Self {
+        self.companions = companions;
+        self
     }
 
     /// Writes a file at `path`, and what belongs to it beside it. It appears whole or not at all, and replaces nothing.
@@ -300,6 +317,8 @@ impl Conversion {
             return Err(Error::argument(message));
         }
         let report = self.write_uncommitted(name, out)?;
+        #[cfg(feature = "std")]
+        companions::bring(&self.companions, out, &self.options.work)?;
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.work.control.check()?;
         out.commit()?;

@@ -77,6 +77,8 @@ impl Conversion {
             adapted,
             format,
             options: options.shared(),
+            #[cfg(feature = "std")]
+            companions: Vec::new(),
         })
     }
 }

@@ -37,6 +37,9 @@ const VERSION: u32 = 2;
 /// Bytes of the keys that an object must have, rounded down.
 const MIN_OBJECT: usize = 32;
 const FOOTER: u64 = 40;
+/// The same, of bytes in memory.
+#[cfg(feature = "write")]
+pub(super) const FOOTER_BYTES: usize = 40;
 /// The magic and the footer.
 pub(super) const MIN_FILE: u64 = 48;
 

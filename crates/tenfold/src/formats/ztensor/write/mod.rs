@@ -1,5 +1,6 @@
 //! Lays out files of generations 0.1, 1.2 and 2: data first, then what describes it.
 
+mod amend;
 mod index;
 mod pieces;
 mod sharing;
@@ -10,6 +11,7 @@ use crate::formats::ztensor::{SPEC, v01, v1, v2};
 use crate::model::{Codec, DigestKind, Manifest, Over, TensorInfo};
 use crate::prelude::*;
 
+pub(super) use amend::amend;
 use index::Catalog;
 use pieces::Object;
 use sharing::share;
@@ -38,6 +40,8 @@ struct Target {
     big: bool,
     checksums: Checksums,
     kinds: &'static [DigestKind],
+    /// Bytes of room in front of the index.
+    reserve: usize,
 }
 
 /// Generation 2 wants sorted rows. Canonical files store equal data once: for that it must be known by its hash.
@@ -73,6 +77,9 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             fill: 0,
         });
         segments.push(request.segment(target.over()));
+    }
+    if target.reserve > 0 {
+        segments.push(Segment::Bytes(vec![0; target.reserve]));
     }
     if target.generation == Generation::V2 {
         segments.push(Segment::Align {
@@ -152,6 +159,7 @@ impl Target {
             big,
             checksums,
             kinds,
+            reserve: reserve(options)?,
         })
     }
 
@@ -205,6 +213,19 @@ impl Target {
             Generation::V12 => Box::new(move |written, _| catalog.v12(written)),
             Generation::V2 => Box::new(move |written, at| catalog.v2(written, at)),
         })
+    }
+}
+
+/// Room that was asked for.
+fn reserve(options: &PlanOptions) -> Result<usize> {
+    const MOST: u64 = 100_000_000;
+    let bytes = options.number("reserve")?.unwrap_or(0);
+    match usize::try_from(bytes) {
+        _ if options.flag("canonical")? && bytes > 0 => {
+            Err(options.wrong("reserve", "canonical files have no room"))
+        }
+        Ok(size) if bytes <= MOST => Ok(size),
+        _ => Err(options.wrong("reserve", format_args!("at most {MOST} are expected"))),
     }
 }
 
