@@ -4,6 +4,7 @@ mod capability;
 mod context;
 pub(crate) mod diagnose;
 mod head;
+mod options;
 mod plan;
 mod registry;
 #[cfg(any(
@@ -56,6 +57,11 @@ pub trait Format: Sync + 'static {
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false
+    }
+
+    /// What [`describe`](Self::describe) understands of [`Context::option`]: `key=value`, what only this format has.
+    fn reading_options(&self) -> &'static [OptionSpec] {
+        &[]
     }
 
     /// Reads headers and indexes, and no tensor data.

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::options;
 use crate::error::{Error, Result};
 use crate::model::{
     Checksum, Codec, DType, DigestKind, Endian, Form, Over, SourceId, Symmetry, TensorInfo, Want,
@@ -263,11 +264,7 @@ impl PlanOptions {
 
     /// The value of one of the format's own options; the last one given counts.
     pub fn option(&self, key: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .rev()
-            .find(|(k, _)| k == key)
-            .map(|(_, value)| value.as_str())
+        options::find(&self.options, key)
     }
 
     /// An option that is a number.
@@ -283,17 +280,12 @@ impl PlanOptions {
 
     /// An option that is on or off.
     pub fn flag(&self, key: &str) -> Result<bool> {
-        match self.option(key) {
-            None | Some("false" | "no" | "off" | "0") => Ok(false),
-            Some("true" | "yes" | "on" | "1" | "") => Ok(true),
-            Some(_) => Err(self.wrong(key, "true or false is expected")),
-        }
+        options::flag(&self.options, key)
     }
 
     /// The error for one of the format's own options that has a value which cannot be heeded.
     pub fn wrong(&self, key: &str, why: impl fmt::Display) -> Error {
-        let value = self.option(key).unwrap_or_default();
-        Error::argument(format!("option {key}={value}: {why}"))
+        options::wrong(&self.options, key, why)
     }
 }
 
