@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::options;
 use crate::error::{Error, Result};
+use crate::io::Source;
 use crate::model::{
     Checksum, Codec, DType, DigestKind, Endian, Form, Over, SourceId, Symmetry, TensorInfo, Want,
 };
@@ -245,6 +246,9 @@ pub struct PlanOptions {
     pub shards: Option<Vec<Vec<usize>>>,
     /// The names of these files, where they are to be kept and the format can have any; else they are numbered.
     pub shard_names: Option<Vec<String>>,
+    /// The files that the tensors came from, by their places: what is [kept](crate::model::Kept) of them can be looked at
+    /// where something in it has to be changed.
+    pub sources: Vec<Arc<dyn Source>>,
 }
 
 impl PlanOptions {
@@ -258,6 +262,7 @@ impl PlanOptions {
             checksums: Checksums::Keep,
             timestamp: 0,
             shards: None,
+            sources: Vec::new(),
             shard_names: None,
         }
     }

@@ -1,12 +1,14 @@
 //! Between a model and the description of its tensors.
 
-use super::SPEC;
 use super::graph::{Scan, Wanted};
 use super::raw::RULES;
+use super::{SPEC, arrange, rewrite, write};
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec, diagnose};
+use crate::format::{
+    Arranged, Confidence, Context, Format, Head, OptionSpec, Plan, PlanOptions, Spec, diagnose,
+};
 use crate::io::Source;
-use crate::model::{Manifest, TensorInfo, Tensors, Value as Meta};
+use crate::model::{Kept, Manifest, SourceId, TensorInfo, Tensors};
 use crate::prelude::*;
 use crate::wire::protobuf::{Value, Walker};
 
@@ -14,18 +16,6 @@ use crate::wire::protobuf::{Value, Walker};
 const LOOKED_AT: usize = 4096;
 /// The greatest `ir_version` that a file without a name is taken for a model by.
 const LIKELY_VERSIONS: core::ops::RangeInclusive<u64> = 1..=100;
-
-/// Keys of the file's metadata, by the field of the model; that of field 7 is the name of the graph.
-pub(super) const KEYS: [&str; 8] = [
-    "",
-    "ir_version",
-    "producer_name",
-    "producer_version",
-    "domain",
-    "model_version",
-    "doc_string",
-    "graph_name",
-];
 
 /// Reads and writes ONNX.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +64,32 @@ impl Format for Onnx {
         let mut scan = Scan::new(cx, wanted);
         scan.model()?;
         describe(scan)
+    }
+
+    #[cfg(feature = "write")]
+    fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
+        arrange::arrange(what, options).map(Some)
+    }
+
+    #[cfg(feature = "write")]
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        if rewrite::models(what).next().is_none() {
+            return write::plan(what, options);
+        }
+        match rewrite::rewrite(what, options)? {
+            Some(rewritten) => rewritten.data.plan(rewritten.model, options),
+            None if rewrite::models(what).all(|kept| kept.is_frame) => write::plan(what, options),
+            None => {
+                let message = "a model with a graph is one file; its data can be in another one";
+                Err(
+                    Error::unsupported("onnx.shards", message).hinting(Hint::FormatOption {
+                        key: "external",
+                        value: "FILE",
+                        does: "writes the data to another file",
+                    }),
+                )
+            }
+        }
     }
 }
 
@@ -126,27 +142,13 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
         }));
     }
     manifest.version = format!("ir_version {}", head.ir_version);
-    let metadata = &mut manifest.metadata;
-    metadata.push_fact("ir_version", Meta::I64(head.ir_version));
-    for (key, value) in KEYS.iter().zip(head.fields) {
-        let is_default =
-            |value: &Meta| *value == Meta::Str(String::new()) || *value == Meta::I64(0);
-        if let Some(value) = value.filter(|value| !is_default(value)) {
-            metadata.push(key, value);
-        }
-    }
-    for (key, pairs) in [
-        ("opset_import", head.opset_import),
-        ("metadata_props", head.metadata_props),
-    ] {
-        let (map, twice) = pairs.finish()?;
-        if let Some(entry) = twice {
-            let message = format!("{key} has {entry:?} twice; the last one counts");
-            scan.cx.warn("onnx.duplicate-key", whole.clone(), message)?;
-        }
-        if let Some(map) = map {
-            metadata.push(key, Meta::Map(map));
-        }
+    let kept = Kept::new(SPEC.id, "graph", SourceId::MAIN, whole.clone()).frame(!head.is_model);
+    manifest.kept.push(kept);
+    let (metadata, twice) = head.metadata()?;
+    manifest.metadata = metadata;
+    if let Some(key) = twice {
+        let message = format!("{key:?} is there twice in a list of keys; the last one counts");
+        scan.cx.warn("onnx.duplicate-key", whole, message)?;
     }
     add_extras(&mut manifest.tensors, scan.extras)?;
     Ok(manifest)

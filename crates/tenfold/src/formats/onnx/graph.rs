@@ -5,12 +5,12 @@ use super::raw::{self, Pairs, RULES, TensorProto};
 use super::{sparse, tensor};
 use crate::error::{Error, Result};
 use crate::format::Context;
-use crate::model::{Manifest, Payload, SourceId, TensorInfo, Value as Meta};
+use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value as Meta};
 use crate::prelude::*;
-use crate::wire::protobuf::{Value, Walker};
+use crate::wire::protobuf::{Field, Value, Walker};
 
 /// Graphs inside of graphs, at most.
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// Memory for each byte that describes a file, and what is granted beside that. The least tensors have a dozen bytes in a
 /// file and hundreds in memory, and files of millions of them exist to be hostile.
@@ -42,6 +42,65 @@ pub(super) struct Head {
     pub(super) metadata_props: Pairs,
     /// Whether there is more than tensors and what is said about the file.
     pub(super) is_model: bool,
+}
+
+impl Head {
+    /// Takes in a field of the model that is not its graph.
+    pub(super) fn field(&mut self, w: &mut Walker<'_>, field: &Field) -> Result<()> {
+        match (field.number, &field.value) {
+            (1, Value::Varint(number)) => self.ir_version = number.cast_signed(),
+            (5, Value::Varint(number)) => self.say(5, Meta::I64(number.cast_signed())),
+            (number @ (2 | 3 | 4 | 6), Value::Len(range)) => {
+                let text = raw::text(w, range)?;
+                self.say(number, text);
+            }
+            (8, Value::Len(entry)) => self.opset_import.read_number(w, entry)?,
+            (14, Value::Len(entry)) => self.metadata_props.read(w, entry)?,
+            _ => self.is_model = true,
+        }
+        Ok(())
+    }
+
+    /// Takes in a field of the graph that is not a tensor.
+    pub(super) fn graph_field(&mut self, w: &mut Walker<'_>, field: &Field) -> Result<()> {
+        match (field.number, &field.value) {
+            (2, Value::Len(range)) => {
+                let text = raw::text(w, range)?;
+                self.say(7, text);
+            }
+            _ => self.is_model = true,
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, field: u32, value: Meta) {
+        let place = usize::try_from(field).unwrap_or(0);
+        if let Some(said) = self.fields.get_mut(place) {
+            *said = Some(value);
+        }
+    }
+
+    /// What the model says about itself, and a key that it says it under twice.
+    pub(super) fn metadata(self) -> Result<(Metadata, Option<String>)> {
+        let mut metadata = Metadata::new();
+        metadata.push_fact("ir_version", Meta::I64(self.ir_version));
+        let is_default =
+            |value: &Meta| *value == Meta::Str(String::new()) || *value == Meta::I64(0);
+        for (number, value) in (0..).zip(self.fields) {
+            if let Some(value) = value.filter(|value| !is_default(value)) {
+                metadata.push(super::key_of(number), value);
+            }
+        }
+        let mut repeated = None;
+        for (number, pairs) in [(8, self.opset_import), (14, self.metadata_props)] {
+            let (map, twice) = pairs.finish()?;
+            repeated = twice.or(repeated);
+            if let Some(map) = map {
+                metadata.push(super::key_of(number), Meta::Map(map));
+            }
+        }
+        Ok((metadata, repeated))
+    }
 }
 
 pub(super) struct Scan<'c, 'a> {
@@ -83,38 +142,19 @@ impl<'c, 'a> Scan<'c, 'a> {
         while let Some(field) = self.w.next(end)? {
             self.charge(0, &field.at)?;
             match (field.number, &field.value) {
-                (1, Value::Varint(number)) => self.head.ir_version = number.cast_signed(),
-                (5, Value::Varint(number)) => {
-                    self.say(5, Meta::I64(number.cast_signed()));
-                }
-                (number @ (2 | 3 | 4 | 6), Value::Len(range)) => {
-                    let text = raw::text(&mut self.w, range)?;
-                    self.say(number, text);
-                }
                 (7, Value::Len(graph)) => {
                     self.head.has_graph = true;
                     self.graph(graph, 0)?;
                 }
-                (8, Value::Len(entry)) => {
-                    self.head.opset_import.read_number(&mut self.w, entry)?;
-                }
-                (14, Value::Len(entry)) => self.head.metadata_props.read(&mut self.w, entry)?,
                 (25, Value::Len(function)) if self.wanted.constants => {
                     self.head.is_model = true;
                     self.function(function)?;
                 }
-                _ => self.head.is_model = true,
+                _ => self.head.field(&mut self.w, &field)?,
             }
         }
         self.manifest.region(self.covered..end, "header");
         Ok(())
-    }
-
-    fn say(&mut self, field: u32, value: Meta) {
-        let place = usize::try_from(field).unwrap_or(0);
-        if let Some(said) = self.head.fields.get_mut(place) {
-            *said = Some(value);
-        }
     }
 
     /// A graph: the one of the model, at depth 0, or one inside of it.
@@ -131,10 +171,6 @@ impl<'c, 'a> Scan<'c, 'a> {
                     self.head.is_model = true;
                     self.node(node, depth)?;
                 }
-                (2, Value::Len(range)) if depth == 0 => {
-                    let text = raw::text(&mut self.w, range)?;
-                    self.say(7, text);
-                }
                 (5, Value::Len(message)) => {
                     let info = self.tensor(message)?;
                     if depth == 0 {
@@ -148,7 +184,8 @@ impl<'c, 'a> Scan<'c, 'a> {
                     self.head.is_model = true;
                     self.sparse(message)?;
                 }
-                _ => self.head.is_model = true,
+                _ if depth == 0 => self.head.graph_field(&mut self.w, &field)?,
+                _ => {}
             }
         }
         Ok(())

@@ -18,6 +18,9 @@
 //! are listed in `docs/formats/onnx.md`. Source: `onnx.proto` of onnx 1.23, and what its Python package does.
 
 #[cfg(feature = "onnx")]
+mod arrange;
+mod capability;
+#[cfg(feature = "onnx")]
 mod codec;
 #[cfg(feature = "onnx")]
 mod external;
@@ -26,17 +29,26 @@ mod graph;
 #[cfg(feature = "onnx")]
 mod raw;
 #[cfg(feature = "onnx")]
+mod rewrite;
+#[cfg(feature = "onnx")]
 mod sparse;
+#[cfg(feature = "onnx")]
+mod splice;
 #[cfg(feature = "onnx")]
 mod tensor;
 #[cfg(feature = "onnx")]
 mod typed;
 mod types;
+#[cfg(feature = "onnx")]
+mod uses;
+#[cfg(feature = "onnx")]
+mod write;
 
 #[cfg(feature = "onnx")]
 use codec::Onnx;
 
-use crate::format::{Entry, Spec};
+use crate::format::{Entry, OptionSpec, Profile, Spec};
+use capability::{capabilities, is_any, is_usual};
 
 /// The line of the table.
 pub(super) const ENTRY: Entry = Entry {
@@ -50,5 +62,45 @@ pub(super) const ENTRY: Entry = Entry {
 /// The facts about ONNX.
 pub static SPEC: Spec = Spec {
     reads: &["ir_version 1 and later"],
+    writes: &[
+        Profile {
+            version: "ir_version 10",
+            read_by: "onnx 1.16 and later, onnxruntime 1.18 and later",
+            can: capabilities(is_usual),
+        },
+        Profile {
+            version: "ir_version 14",
+            read_by: "onnx 1.23 and later",
+            can: capabilities(is_any),
+        },
+    ],
+    options: &[OptionSpec {
+        key: "external",
+        value: "FILE|none",
+        help: "data goes to this file beside the model, or into it (default: as before; beyond 1.9 GB to OUT.data)",
+    }],
     ..Spec::known("onnx", "ONNX", &["onnx"], &[])
 };
+
+/// The version of a new model, and that of one with types of 2 or 6 bits.
+#[cfg(feature = "onnx")]
+const IR_VERSION: u64 = 10;
+#[cfg(feature = "onnx")]
+const IR_NEW: u64 = 14;
+
+/// The key of the file's metadata for a field of the model; that of field 7 is the name of the graph.
+#[cfg(feature = "onnx")]
+fn key_of(field: u32) -> &'static str {
+    match field {
+        1 => "ir_version",
+        2 => "producer_name",
+        3 => "producer_version",
+        4 => "domain",
+        5 => "model_version",
+        6 => "doc_string",
+        7 => "graph_name",
+        8 => "opset_import",
+        14 => "metadata_props",
+        _ => "",
+    }
+}

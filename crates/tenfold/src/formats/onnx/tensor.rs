@@ -19,7 +19,16 @@ pub(super) fn describe(
     mut proto: TensorProto,
 ) -> Result<TensorInfo> {
     check_shape(cx, &proto)?;
-    let metadata = metadata(cx, &mut proto)?;
+    if let Some(key) = &proto.external.unknown {
+        let name = &proto.name;
+        let message = format!("tensor {name:?}: external_data has a key {key:?} that is ignored");
+        cx.warn("onnx.external-key", proto.at.clone(), message)?;
+    }
+    let (metadata, twice) = metadata(&mut proto)?;
+    if let Some(key) = twice {
+        let message = format!("tensor {:?}: metadata_props has {key:?} twice", proto.name);
+        cx.warn("onnx.duplicate-key", proto.at.clone(), message)?;
+    }
     let located = data_type(&proto).and_then(|(dtype, field)| {
         let payload = locate(cx, files, &proto, dtype, field)?;
         Ok((dtype, payload))
@@ -154,29 +163,16 @@ pub(super) fn locate(
     })
 }
 
-fn metadata(cx: &mut Context<'_>, proto: &mut TensorProto) -> Result<Metadata> {
-    if let Some(key) = &proto.external.unknown {
-        let message = format!(
-            "tensor {:?}: external_data has a key {key:?} that is ignored",
-            proto.name
-        );
-        cx.warn("onnx.external-key", proto.at.clone(), message)?;
-    }
+/// What the file says about a tensor, and a key that it says it under twice. It is taken out of the message.
+pub(super) fn metadata(proto: &mut TensorProto) -> Result<(Metadata, Option<String>)> {
     let mut metadata = Metadata::new();
-    if let Some(doc) = proto
-        .doc_string
-        .take()
-        .filter(|doc| *doc != Value::Str(String::new()))
-    {
+    let doc = proto.doc_string.take();
+    if let Some(doc) = doc.filter(|doc| *doc != Value::Str(String::new())) {
         metadata.push("doc_string", doc);
     }
     let (props, twice) = core::mem::take(&mut proto.metadata_props).finish()?;
-    if let Some(key) = twice {
-        let message = format!("tensor {:?}: metadata_props has {key:?} twice", proto.name);
-        cx.warn("onnx.duplicate-key", proto.at.clone(), message)?;
-    }
     if let Some(props) = props {
         metadata.push("metadata_props", Value::Map(props));
     }
-    Ok(metadata)
+    Ok((metadata, twice))
 }

@@ -6,7 +6,7 @@ use super::raw::{RULES, TensorProto, low_half};
 use super::types::{self, Field as Typed};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
-use crate::model::{DType, Lanes, Make, Scalar};
+use crate::model::{DType, Lanes, Make, Scalar, SourceId};
 use crate::prelude::*;
 use crate::wire::protobuf::{Value, Walker};
 
@@ -60,6 +60,13 @@ impl Numbers {
 }
 
 impl Make for Numbers {
+    fn made_from(&self) -> Option<(SourceId, Range<u64>)> {
+        match self.messages.as_slice() {
+            [only] => Some((SourceId::MAIN, only.clone())),
+            _ => None,
+        }
+    }
+
     fn make(&self) -> Result<Bytes> {
         if self.len > self.most {
             let message = format!(

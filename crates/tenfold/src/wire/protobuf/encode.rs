@@ -62,15 +62,3 @@ impl Encoder {
         }
     }
 }
-
-/// Bytes of a number.
-pub(crate) fn varint_len(value: u64) -> u64 {
-    let bits = 64 - value.leading_zeros();
-    u64::from(bits.div_ceil(7).max(1))
-}
-
-/// Bytes of a field with `len` bytes in it; `None` where that is more than can be counted.
-pub(crate) fn field_len(field: u32, len: u64) -> Option<u64> {
-    let head = varint_len(u64::from(field) << 3) + varint_len(len);
-    len.checked_add(head)
-}

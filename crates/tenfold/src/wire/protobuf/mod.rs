@@ -15,7 +15,7 @@
 
 mod encode;
 
-pub(crate) use encode::{Encoder, field_len, varint_len};
+pub(crate) use encode::Encoder;
 
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};

@@ -113,11 +113,9 @@ fn what_is_written_is_read() {
         &bytes[..],
         b"\x08\xac\x02\x12\x02ab\x1a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
     );
-    for value in [0, 1, 127, 128, 1 << 14, 1 << 63, u64::MAX] {
+    for (value, len) in [(0, 1), (127, 1), (128, 2), (1 << 14, 3), (1 << 63, 10)] {
         let mut out = Encoder::new();
         out.number(1, value);
-        assert_eq!(out.len(), 1 + varint_len(value), "{value}");
+        assert_eq!(out.len(), 1 + len, "{value}");
     }
-    assert_eq!(field_len(16, 200), Some(2 + 2 + 200));
-    assert_eq!(field_len(1, u64::MAX), None);
 }
