@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tenfold::format::{Registry, Spec};
 use tenfold::model::DType;
 
-use super::parse::{dtype, format};
+use super::parse::{dtype, format, key_value};
 
 /// What every reading command takes.
 #[derive(Args, Debug)]
@@ -27,6 +28,34 @@ pub(crate) struct Reading {
     /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub(crate) assume: Option<DType>,
+    /// An option of the format that is read or written, see `tenfold formats NAME`; may be given several times
+    #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) options: Vec<(String, String)>,
+}
+
+impl Reading {
+    /// The options that are about reading: those that some format has for it.
+    pub(crate) fn reading_options(&self) -> impl Iterator<Item = (String, String)> {
+        let registry = Registry::standard();
+        let options = self.options.iter().cloned();
+        options.filter(move |(key, _)| is_reading(&registry, key))
+    }
+
+    /// The options that are about writing: those that the target has for it, and those that nothing has for reading.
+    pub(crate) fn writing_options(&self, target: &Spec) -> impl Iterator<Item = (String, String)> {
+        let registry = Registry::standard();
+        let options = self.options.iter().cloned();
+        options.filter(move |(key, _)| {
+            let is_own = target.options.iter().any(|option| option.key == key);
+            is_own || !is_reading(&registry, key)
+        })
+    }
+}
+
+fn is_reading(registry: &Registry, key: &str) -> bool {
+    let codecs = registry.entries().iter().filter_map(|entry| entry.codec);
+    let mut options = codecs.flat_map(|codec| codec.reading_options());
+    options.any(|option| option.key == key)
 }
 
 /// How files are opened by every command but `verify`, which is there to compare checksums.

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use tenfold::model::{BlockSpec, DType};
 
 use super::Threads;
-use super::parse::{cast_rule, format, key_value, quantize_rule, zstd_rule};
+use super::parse::{cast_rule, format, quantize_rule, zstd_rule};
 
 /// Other types for tensors.
 #[derive(Args, Debug)]
@@ -29,9 +29,6 @@ pub(crate) struct Writing {
     /// Write this version of the format; one that holds everything unless told otherwise
     #[arg(long, value_name = "V")]
     pub(crate) version: Option<String>,
-    /// An option of the target format, see `tenfold formats NAME`; may be given several times
-    #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
-    pub(crate) options: Vec<(String, String)>,
     /// Compress with zstd, all tensors or those that match; the last match counts
     #[arg(long, value_name = "LEVEL[:GLOB]", value_parser = zstd_rule, allow_hyphen_values = true)]
     pub(crate) zstd: Vec<(i32, Option<String>)>,

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let (archive, left_out) = request.salvaged(archive)?;
     let archive = request.retype(&args.types, archive)?;
     let options = request
-        .options()?
+        .options(target)?
         .sparse(match (args.sparse, args.keep_sparse) {
             (true, _) => Sparse::All,
             (_, true) => Sparse::Keep,

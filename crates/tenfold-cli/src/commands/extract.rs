@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let target = target(&request, Some(&all), &registry)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
     let archive = request.retype(&args.types, archive)?;
-    let options = request.options()?;
+    let options = request.options(target)?;
     let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
     // Tensors were asked for: what the file says of itself is no part of them.
     // And so is a file that is missing, where all that was asked for is there.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tenfold::format::{Capabilities, Entry, Fit, Profile, Registry, Spec};
+use tenfold::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Registry, Spec};
 use tenfold::model::{
     DType, Layout, Metadata, Operation, PairIndex, Pairs, Scheme, Symmetry, Value,
 };
@@ -109,16 +109,23 @@ fn write_details(entry: &Entry, out: &mut Out<'_>) -> io::Result<()> {
             )?;
         }
     }
-    if !spec.options.is_empty() {
-        writeln!(out, "\noptions")?;
+    write_options("options for reading", reading_options(entry), out)?;
+    write_options("options", spec.options, out)
+}
+
+fn reading_options(entry: &Entry) -> &'static [OptionSpec] {
+    entry.codec.map_or(&[], |codec| codec.reading_options())
+}
+
+fn write_options(title: &str, options: &[OptionSpec], out: &mut Out<'_>) -> io::Result<()> {
+    if !options.is_empty() {
+        writeln!(out, "\n{title}")?;
     }
-    let keys: Vec<_> = spec
-        .options
-        .iter()
+    let keys: Vec<_> = (options.iter())
         .map(|option| format!("-O {}={}", option.key, option.value))
         .collect();
     let width = keys.iter().map(String::len).max().unwrap_or(0);
-    for (key, option) in keys.iter().zip(spec.options) {
+    for (key, option) in keys.iter().zip(options) {
         writeln!(out, "  {key:width$}  {}", option.help)?;
     }
     Ok(())
@@ -244,6 +251,8 @@ struct Document {
     reads: &'static [&'static str],
     writes: Vec<Version>,
     options: Vec<OptionOf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reading_options: Vec<OptionOf>,
 }
 
 impl Document {
@@ -257,13 +266,8 @@ impl Document {
             status: status(entry),
             reads: spec.reads,
             writes: spec.writes.iter().map(Version::new).collect(),
-            options: (spec.options.iter())
-                .map(|option| OptionOf {
-                    key: option.key,
-                    value: option.value,
-                    help: option.help,
-                })
-                .collect(),
+            options: spec.options.iter().map(OptionOf::new).collect(),
+            reading_options: reading_options(entry).iter().map(OptionOf::new).collect(),
         }
     }
 }
@@ -273,6 +277,16 @@ struct OptionOf {
     key: &'static str,
     value: &'static str,
     help: &'static str,
+}
+
+impl OptionOf {
+    fn new(option: &OptionSpec) -> Self {
+        Self {
+            key: option.key,
+            value: option.value,
+            help: option.help,
+        }
+    }
 }
 
 /// A version that is written.

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &MergeArgs, session: &Session<'_>, out: &mut Out<'_>) ->
     if count > 0 && merged.archive.tensors().len() == 0 {
         return Err(request.nothing_left(&args.filter, names, count));
     }
-    let options = request.options()?;
+    let options = request.options(target)?;
     // One version for files of several: any that holds everything.
     let versions = |pair: &[tenfold::Archive]| matches!(pair, [a, b] if a.version() == b.version());
     let conversion = if inputs.archives.windows(2).all(versions) {

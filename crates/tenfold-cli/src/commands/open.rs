@@ -78,6 +78,7 @@ impl<'a> Session<'a> {
             .limits(self.limits)
             .format(reading.from.as_deref())
             .assume_dtype(reading.assume)
+            .options(reading.reading_options())
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
     };
     request.check_output()?;
     let archive = request.select(&args.filter, all)?;
-    let options = request.options()?;
+    let options = request.options(target)?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     request.finish(target, conversion, &inputs, Written::default(), out)
 }

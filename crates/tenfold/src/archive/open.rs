@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Archive;
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::format::{Context, Registry};
+use crate::format::{Context, Format, Registry};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest};
 use crate::prelude::*;
@@ -28,6 +28,7 @@ pub struct OpenOptions {
     no_checksums: bool,
     salvage: bool,
     assumed_dtype: Option<DType>,
+    options: Vec<(String, String)>,
     threads: usize,
 }
 
@@ -92,6 +93,25 @@ impl OpenOptions {
         self
     }
 
+    /// Adds an option that only the file's format understands, see
+    /// [`reading_options`](crate::format::Format::reading_options). A file of a format without it is not opened.
+    #[must_use]
+    pub fn option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.push((key.into(), value.into()));
+        self
+    }
+
+    /// Adds several options that only the file's format understands.
+    #[must_use]
+    pub fn options<K, V>(self, options: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<String>,
+        V: Into<String>,
+    {
+        let options = options.into_iter();
+        options.fold(self, |all, (key, value)| all.option(key, value))
+    }
+
     /// How many threads make one large tensor in memory, as [`canonical`](crate::Tensor::canonical) does; 0, as by default,
     /// is one for every core. Operations go by their [`Work`](crate::Work) instead.
     #[must_use]
@@ -149,13 +169,15 @@ impl OpenOptions {
             None => self.registry.detect(&*source, name)?,
         };
         let codec = entry.codec()?;
+        check_options(codec, &self.options)?;
         let describe = |strict, checksums, salvage| {
             let mut cx = Context::new(&source, name, &self.limits)
                 .with_siblings(siblings)
                 .strict(strict)
                 .checksums(checksums)
                 .salvage(salvage)
-                .assume_dtype(self.assumed_dtype);
+                .assume_dtype(self.assumed_dtype)
+                .options(&self.options);
             let mut manifest = codec.describe(&mut cx)?;
             manifest.tensors.shrink_to_fit();
             Ok((within_rank(manifest, self.limits.rank)?, cx.finish()))
@@ -189,6 +211,24 @@ impl OpenOptions {
         )
         .with_threads(self.threads))
     }
+}
+
+/// Refuses options that the format does not have for reading.
+fn check_options(codec: &dyn Format, options: &[(String, String)]) -> Result<()> {
+    let known = codec.reading_options();
+    let is_known = |key: &str| known.iter().any(|option| option.key == key);
+    let Some((key, _)) = options.iter().find(|(key, _)| !is_known(key)) else {
+        return Ok(());
+    };
+    let known: Vec<_> = known.iter().map(|option| option.key).collect();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    let name = codec.spec().name;
+    let message = format!("{name} has no option {key:?} for reading; there are: {known}");
+    Err(Error::argument(message))
 }
 
 /// Formats have limits of their own on dimensions; this is the one of whoever opens the file.

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use core::fmt;
 
-use super::stem;
+use super::{options, stem};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, SourceId};
@@ -103,6 +103,7 @@ pub struct Context<'a> {
     checksums: bool,
     salvage: bool,
     assumed_dtype: Option<DType>,
+    options: &'a [(String, String)],
     findings: Vec<Finding>,
     /// Findings that were too many to be kept.
     unlisted: u64,
@@ -124,6 +125,7 @@ impl<'a> Context<'a> {
             checksums: true,
             salvage: false,
             assumed_dtype: None,
+            options: &[],
             findings: Vec::new(),
             unlisted: 0,
         }
@@ -162,6 +164,23 @@ impl<'a> Context<'a> {
     pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
         self.assumed_dtype = dtype;
         self
+    }
+
+    /// The format's own options, checked against its [table](crate::format::Format::reading_options).
+    #[must_use]
+    pub fn options(mut self, options: &'a [(String, String)]) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The value of one of the format's own options; the last one given counts.
+    pub fn option(&self, key: &str) -> Option<&'a str> {
+        options::find(self.options, key)
+    }
+
+    /// An option of the format that is on or off.
+    pub fn flag(&self, key: &str) -> Result<bool> {
+        options::flag(self.options, key)
     }
 
     /// What elements are taken to be where the file has bytes without a type.
@@ -252,15 +271,30 @@ impl<'a> Context<'a> {
         {
             return Ok(source_id(index));
         }
-        let siblings = self.siblings.ok_or_else(|| {
+        let source = self.beside(name)?.open(name)?;
+        Ok(self.opened(name, source))
+    }
+
+    /// Opens a file in a directory below, by the plain names on the way to it, or one beside it. Links do not lead out of
+    /// the directory of the file that was opened. The same file is opened each time it is asked for.
+    pub fn below(&mut self, path: &[&str]) -> Result<SourceId> {
+        let name = path.join("/");
+        let source = self.beside(&name)?.open_below(path)?;
+        Ok(self.opened(&name, source))
+    }
+
+    fn beside(&self, name: &str) -> Result<&'a dyn Siblings> {
+        self.siblings.ok_or_else(|| {
             Error::unsupported(
                 "sibling",
                 format!("{name:?} lies beside this file, which was opened without a directory"),
             )
-        })?;
-        let source = siblings.open(name)?;
+        })
+    }
+
+    fn opened(&mut self, name: &str, source: Arc<dyn Source>) -> SourceId {
         self.sources.push((Some(name.to_owned()), source));
-        Ok(source_id(self.sources.len() - 1))
+        source_id(self.sources.len() - 1)
     }
 
     /// The name of a file that was opened before, if it has one.

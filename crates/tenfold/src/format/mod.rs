@@ -9,6 +9,7 @@ mod head;
     any(feature = "gguf", feature = "safetensors", feature = "ztensor")
 ))]
 pub(crate) mod in_place;
+mod options;
 mod plan;
 mod registry;
 #[cfg(any(
@@ -61,6 +62,11 @@ pub trait Format: Sync + 'static {
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false
+    }
+
+    /// What [`describe`](Self::describe) understands of [`Context::option`]: `key=value`, what only this format has.
+    fn reading_options(&self) -> &'static [OptionSpec] {
+        &[]
     }
 
     /// Reads headers and indexes, and no tensor data.

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
+use super::options;
 use crate::error::{Error, Result};
+use crate::io::Source;
 use crate::model::{
     Checksum, Codec, DType, DigestKind, Endian, Form, Over, SourceId, Symmetry, TensorInfo, Want,
 };
@@ -258,6 +260,9 @@ pub struct PlanOptions {
     pub shards: Option<Vec<Vec<usize>>>,
     /// The names of these files, where they are to be kept and the format can have any; else they are numbered.
     pub shard_names: Option<Vec<String>>,
+    /// The files that the tensors came from, by their places: what is [kept](crate::model::Kept) of them can be looked at
+    /// where something in it has to be changed.
+    pub sources: Vec<Arc<dyn Source>>,
 }
 
 impl PlanOptions {
@@ -271,17 +276,14 @@ impl PlanOptions {
             checksums: Checksums::Keep,
             timestamp: 0,
             shards: None,
+            sources: Vec::new(),
             shard_names: None,
         }
     }
 
     /// The value of one of the format's own options; the last one given counts.
     pub fn option(&self, key: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .rev()
-            .find(|(k, _)| k == key)
-            .map(|(_, value)| value.as_str())
+        options::find(&self.options, key)
     }
 
     /// An option that is a number.
@@ -297,17 +299,12 @@ impl PlanOptions {
 
     /// An option that is on or off.
     pub fn flag(&self, key: &str) -> Result<bool> {
-        match self.option(key) {
-            None | Some("false" | "no" | "off" | "0") => Ok(false),
-            Some("true" | "yes" | "on" | "1" | "") => Ok(true),
-            Some(_) => Err(self.wrong(key, "true or false is expected")),
-        }
+        options::flag(&self.options, key)
     }
 
     /// The error for one of the format's own options that has a value which cannot be heeded.
     pub fn wrong(&self, key: &str, why: impl fmt::Display) -> Error {
-        let value = self.option(key).unwrap_or_default();
-        Error::argument(format!("option {key}={value}: {why}"))
+        options::wrong(&self.options, key, why)
     }
 }
 

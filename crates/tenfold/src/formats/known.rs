@@ -19,15 +19,6 @@ pub(super) const HDF5: Entry = known(&Spec {
     )
 });
 
-/// Without a magic: known by its name alone.
-pub(super) const ONNX: Entry = known(&Spec {
-    advice: Some((
-        "an ONNX model",
-        "read its initializers with the onnx package and save them as safetensors",
-    )),
-    ..Spec::known("onnx", "ONNX", &["onnx"], &[])
-});
-
 /// Since 1.6 a zip archive, which is looked into; before, pickles behind each other, the first of which is this number.
 /// `.bin` is a name of it too, and of too much else.
 pub(super) const TORCH: Entry = known(&Spec {

@@ -8,6 +8,7 @@ pub mod mag;
 pub mod npy;
 pub mod npz;
 mod numpy;
+pub mod onnx;
 pub mod primitiv;
 pub mod safetensors;
 pub mod tens;
@@ -27,8 +28,8 @@ pub static FORMATS: &[Entry] = &[
     gguf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
+    onnx::ENTRY,
     known::HDF5,
-    known::ONNX,
     known::TORCH,
 ];
 

@@ -248,18 +248,44 @@ impl Siblings for DirectorySiblings {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
-        let mut components = Path::new(name).components();
-        let plain = matches!(components.next(), Some(std::path::Component::Normal(_)))
-            && components.next().is_none()
-            && !name.contains(['/', '\\', '\0']);
-        if !plain {
-            return Err(Error::malformed(
-                "sibling",
-                format!("{name:?} is not the plain name of a file beside it"),
-            ));
-        }
+        check_plain(name)?;
         open_source(&self.directory.join(name), self.access)
     }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        let mut full = self.directory.clone();
+        for name in path {
+            check_plain(name)?;
+            full.push(name);
+        }
+        let real = |path: &Path| {
+            let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
+            fs::canonicalize(path).map_err(fail)
+        };
+        // What the links lead to is opened, not the links, which could be changed meanwhile.
+        let (root, full) = (real(&self.directory)?, real(&full)?);
+        if !full.starts_with(&root) {
+            let message = format!(
+                "{:?} is a link that leads out of the directory",
+                path.join("/")
+            );
+            return Err(Error::malformed("sibling", message));
+        }
+        open_source(&full, self.access)
+    }
+}
+
+/// Refuses what is not the name of one file or directory.
+fn check_plain(name: &str) -> Result<()> {
+    let mut components = Path::new(name).components();
+    let plain = matches!(components.next(), Some(std::path::Component::Normal(_)))
+        && components.next().is_none()
+        && !name.contains(['/', '\\', '\0']);
+    if plain {
+        return Ok(());
+    }
+    let message = format!("{name:?} is not the plain name of a file beside it");
+    Err(Error::malformed("sibling", message))
 }
 
 /// Opens a file.

@@ -246,6 +246,18 @@ pub trait Siblings: Send + Sync {
     /// Opens a file beside it.
     fn open(&self, name: &str) -> Result<Arc<dyn Source>>;
 
+    /// Opens a file in a directory below, by the plain names on the way to it; one name is that of a file beside it. Links
+    /// do not lead out of the directory. Only files beside it, where nothing else is said.
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        match path {
+            [name] => self.open(name),
+            _ => {
+                let message = format!("{:?} lies in another directory", path.join("/"));
+                Err(Error::unsupported("sibling", message))
+            }
+        }
+    }
+
     /// Opens several files beside it; the results are in the order of the names. One after the other, where nothing is
     /// gained by asking for all at once.
     fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {

@@ -110,6 +110,8 @@ pub struct Kept {
     pub source: SourceId,
     /// All of its bytes.
     pub range: Range<u64>,
+    /// Whether nothing is lost without it: what frames the tensors in their own format says nothing in another.
+    pub is_frame: bool,
 }
 
 impl Kept {
@@ -125,6 +127,14 @@ impl Kept {
             name: name.into(),
             source,
             range,
+            is_frame: false,
         }
+    }
+
+    /// The same, as what frames the tensors and says nothing itself.
+    #[must_use]
+    pub fn frame(mut self, is_frame: bool) -> Self {
+        self.is_frame = is_frame;
+        self
     }
 }

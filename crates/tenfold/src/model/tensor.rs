@@ -56,6 +56,8 @@ struct Rare {
     derived: &'static [&'static str],
     symmetries: Vec<Symmetry>,
     pack: Option<Symmetry>,
+    /// The name that the file has for it, where it was renamed since.
+    name_before: Option<Box<str>>,
 }
 
 /// Turns the parts of a quantized tensor into numbers, any stretch of them at a time.
@@ -174,6 +176,25 @@ impl TensorInfo {
             .split_at_checked(self.name.len().checked_sub(own)?)
     }
 
+    /// Gives it another name; [`name_before`](Self::name_before) is still the one that its file has for it.
+    pub fn rename(&mut self, name: impl Into<String>) {
+        let old = core::mem::replace(&mut self.name, name.into());
+        let before = match self.rare().name_before.clone() {
+            Some(before) => before,
+            None => old.into(),
+        };
+        if *before != *self.name {
+            self.rare_mut().name_before = Some(before);
+        } else if self.rare().name_before.is_some() {
+            self.rare_mut().name_before = None;
+        }
+    }
+
+    /// The name that its file has for it: what lies in the file beside the tensors may refer to it so.
+    pub fn name_before(&self) -> &str {
+        self.rare().name_before.as_deref().unwrap_or(&self.name)
+    }
+
     /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
     pub fn derived(&self) -> &'static [&'static str] {
         self.rare().derived
@@ -216,6 +237,7 @@ impl TensorInfo {
             derived: &[],
             symmetries: Vec::new(),
             pack: None,
+            name_before: None,
         };
         self.rare.as_deref().unwrap_or(&NOTHING)
     }
@@ -340,6 +362,11 @@ pub struct Unknown {
 pub trait Make: fmt::Debug + Send + Sync {
     /// All of the bytes, the same each time.
     fn make(&self) -> Result<Bytes>;
+
+    /// The bytes that they are made from, where a file has them in one place.
+    fn made_from(&self) -> Option<(SourceId, Range<u64>)> {
+        None
+    }
 }
 
 impl PartialEq for dyn Make {
@@ -548,6 +575,11 @@ mod tests {
         assert_eq!(info.name_from_file(), None);
         info.set_own_name(Some(1));
         assert_eq!(info.name_from_file(), Some(("", "t")));
+        info.rename("u");
+        info.rename("v");
+        assert_eq!((info.name.as_str(), info.name_before()), ("v", "t"));
+        info.rename("t");
+        assert_eq!(info.name_before(), "t");
     }
 
     #[test]

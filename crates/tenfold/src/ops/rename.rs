@@ -28,7 +28,7 @@ pub fn rename(archive: &Archive, mut to: impl FnMut(&str) -> Option<String>) -> 
         let Some(name) = to(&tensor.name).filter(|name| *name != tensor.name) else {
             continue;
         };
-        tensor.name = name;
+        tensor.rename(name);
         tensor.set_unnamed(false);
         for key in tensor.derived() {
             tensor.metadata.remove(key);

@@ -17,5 +17,7 @@ pub(crate) mod json;
 #[cfg(feature = "primitiv")]
 pub(crate) mod msgpack;
 pub(crate) mod numpy;
+#[cfg(feature = "onnx")]
+pub(crate) mod protobuf;
 #[cfg(feature = "npz")]
 pub(crate) mod zip;

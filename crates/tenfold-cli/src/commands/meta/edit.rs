@@ -146,7 +146,7 @@ fn rewrite(
         say_edits(&edits, before);
     }
     let request = request.keeping_files(&inputs, target);
-    let options = request.options()?;
+    let options = request.options(target)?;
     let conversion = request.prepare_rewrite(&edited, target, &options)?;
     let extra = Written {
         changed: Some(edits.iter().map(key).collect()),

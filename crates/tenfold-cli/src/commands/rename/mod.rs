@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -
     names.refuse_unmatched(args.allow_unmatched)?;
     let archive = changed.map_err(|error| request.about(&error))?;
     let request = request.keeping_files(&inputs, target);
-    let options = request.options()?;
+    let options = request.options(target)?;
     let conversion = request.prepare_rewrite(&archive, target, &options)?;
     if !args.writing.quiet {
         say_renamed(&renamed, archive.tensors().len(), args.writing.dry_run);

@@ -2,7 +2,7 @@
 
 use globset::GlobSet;
 use tenfold::Archive;
-use tenfold::format::{Checksums, Compression, Effect};
+use tenfold::format::{Checksums, Compression, Effect, Entry};
 use tenfold::model::{BlockSpec, DType, DigestKind, TensorInfo};
 use tenfold::ops::{self, ConvertOptions};
 
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 
 impl Request<'_> {
     /// How the writing was asked to be done.
-    pub(crate) fn options(&self) -> Result<ConvertOptions> {
+    pub(crate) fn options(&self, target: &Entry) -> Result<ConvertOptions> {
         let writing = self.writing;
         let compression = compression(writing)?;
         let checksums = match writing.checksum {
@@ -30,7 +30,7 @@ impl Request<'_> {
         };
         Ok(ConvertOptions::new()
             .version(writing.version.as_deref())
-            .options(writing.options.clone())
+            .options(self.opening.reading.writing_options(target.spec))
             .compression(compression)
             .checksums(checksums)
             .allow(allow)

@@ -155,12 +155,9 @@ impl File {
                 check_padding(cx, r, end)?;
             } else {
                 unknown.str(&chunk.name());
-                manifest.kept.push(Kept {
-                    format: SPEC.id,
-                    name: chunk.name(),
-                    source: SourceId::MAIN,
-                    range: chunk.at..end,
-                });
+                let range = chunk.at..end;
+                let kept = Kept::new(SPEC.id, chunk.name(), SourceId::MAIN, range);
+                manifest.kept.push(kept);
             }
             r.skip_to(end, "chunk")?;
         };

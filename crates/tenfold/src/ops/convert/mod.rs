@@ -409,6 +409,8 @@ impl Conversion {
         plan_options.compression = self.options.compression.clone();
         plan_options.checksums = self.options.checksums;
         plan_options.timestamp = self.options.timestamp;
+        let sources = self.from.sources().map(|(_, source)| source.clone());
+        plan_options.sources = sources.collect();
         plan_options
     }
 

@@ -190,6 +190,7 @@ pub(super) fn arrange(
 ) -> Result<(Archive, Vec<Loss>)> {
     let mut plan_options = PlanOptions::new("", "");
     plan_options.options.clone_from(&options.options);
+    plan_options.sources = from.sources().map(|(_, source)| source.clone()).collect();
     if !options.file_per_tensor {
         return Ok(match format.arrange(from.manifest(), &plan_options)? {
             Some(arranged) => (from.with_manifest(arranged.manifest), arranged.losses),
@@ -233,7 +234,7 @@ pub(super) fn adapt_to(
     let (mut adapted, mut losses) = adapt(from.manifest(), &can);
     let left_behind = leave_behind(from.manifest(), spec, options, &mut adapted, &mut losses);
     adapted.kept.retain(|kept| kept.format == spec.id);
-    let is_lost = |kept: &&Kept| !can.kept || kept.format != spec.id;
+    let is_lost = |kept: &&Kept| !kept.is_frame && (!can.kept || kept.format != spec.id);
     let lost = from.manifest().kept.iter().filter(is_lost);
     losses.extend(lost.map(|kept| {
         let what = Lost::Kept {

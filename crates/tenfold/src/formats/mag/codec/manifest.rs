@@ -32,12 +32,7 @@ pub(super) fn describe(cx: &mut Context<'_>, mut r: Reader<'_>) -> Result<Manife
     manifest.region(place, "manifest");
     manifest.metadata = parsed.usr_metadata;
     manifest.kept = (parsed.others.into_iter())
-        .map(|(name, range)| Kept {
-            format: SPEC.id,
-            name,
-            source: SourceId::MAIN,
-            range,
-        })
+        .map(|(name, range)| Kept::new(SPEC.id, name, SourceId::MAIN, range))
         .collect();
     manifest.tensors = to_tensors(parsed.tensor_map, &header)?.into();
     unique_names(&manifest.tensors, &places)?;
