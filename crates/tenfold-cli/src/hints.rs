@@ -70,6 +70,7 @@ fn word(hint: &Hint) -> Option<String> {
             Some(needed) => format!("--limit {name}={needed} raises it"),
             None => format!("--limit {name}=N raises it"),
         },
+        Hint::Opaque => "--opaque reads what is known of it; nothing is run".into(),
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
         Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
         Hint::Replace => "pass --force to replace it".into(),
@@ -124,6 +125,7 @@ mod tests {
             },
             Hint::KeepSparse,
             Hint::OneFile,
+            Hint::Opaque,
             Hint::RaiseLimit {
                 name: "rank",
                 needed: None,

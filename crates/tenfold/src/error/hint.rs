@@ -37,6 +37,8 @@ pub enum Hint {
     KeepSparse,
     /// Write a format that holds all tensors in one file.
     OneFile,
+    /// Read objects of unknown classes as records of what they hold: `OpenOptions::opaque`.
+    Opaque,
     /// Raise a limit: `OpenOptions::limits`.
     RaiseLimit {
         /// The field of [`Limits`](crate::io::Limits).

@@ -9,6 +9,7 @@ pub mod npy;
 pub mod npz;
 mod numpy;
 pub mod primitiv;
+pub mod pytorch;
 pub mod safetensors;
 pub mod tens;
 pub mod ztensor;
@@ -29,7 +30,7 @@ pub static FORMATS: &[Entry] = &[
     npz::ENTRY,
     known::HDF5,
     known::ONNX,
-    known::TORCH,
+    pytorch::ENTRY,
 ];
 
 impl Registry {

@@ -17,5 +17,7 @@ pub(crate) mod json;
 #[cfg(feature = "primitiv")]
 pub(crate) mod msgpack;
 pub(crate) mod numpy;
-#[cfg(feature = "npz")]
+#[cfg(feature = "pytorch")]
+pub(crate) mod pickle;
+#[cfg(any(feature = "npz", feature = "pytorch"))]
 pub(crate) mod zip;

@@ -13,10 +13,10 @@ pub(crate) fn descr(dtype: DType) -> Option<String> {
     Some(format!("{mark}{kind}{bytes}"))
 }
 
-#[cfg(any(feature = "npy", feature = "npz"))]
-pub(super) use read::parse;
+#[cfg(any(feature = "npy", feature = "npz", feature = "pytorch"))]
+pub(crate) use read::parse;
 
-#[cfg(any(feature = "npy", feature = "npz"))]
+#[cfg(any(feature = "npy", feature = "npz", feature = "pytorch"))]
 mod read {
     use crate::error::{Error, Hint, Result};
     use crate::model::{DType, Endian, NUMPY_CODES};
