@@ -7,7 +7,12 @@
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod cbor;
-#[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
+#[cfg(any(
+    feature = "gguf",
+    feature = "mag",
+    feature = "pytorch",
+    feature = "safetensors"
+))]
 // GGUF only writes it.
 #[cfg_attr(
     not(any(feature = "mag", feature = "safetensors")),

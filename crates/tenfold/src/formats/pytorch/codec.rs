@@ -2,9 +2,13 @@
 
 use core::ops::ControlFlow;
 
+#[cfg(feature = "write")]
+use super::write;
 use super::{LEGACY, MAGIC, SPEC, ZIP, container, legacy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Confidence, Context, Format, Head, Spec};
+#[cfg(feature = "write")]
+use crate::format::{Plan, PlanOptions};
 use crate::io::Source;
 use crate::model::{Manifest, SourceId};
 use crate::prelude::*;
@@ -43,6 +47,11 @@ impl Format for PyTorch {
         let mut manifest = Manifest::new(ZIP);
         describe_file(cx, SourceId::MAIN, cx.source(), &mut manifest)?;
         Ok(manifest)
+    }
+
+    #[cfg(feature = "write")]
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Walks through what was saved: tensors and metadata by their paths.
 
+use super::LONG;
 use super::globals::{Allowed, Global};
 use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
@@ -15,8 +16,6 @@ use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 const MAX_DEPTH: usize = 256;
 /// Values that are looked at, at most: what is named twice is looked at twice.
 const MAX_VISITED: u64 = 10_000_000;
-/// A list of more numbers or texts than this is one value.
-const LONG: usize = 4096;
 /// Other tensors of the same storage that are named, at most.
 const MAX_SHARING: usize = 32;
 /// Of a module, what its parameters, buffers and other modules are in: no part of their names.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::MAX_RANK;
 use super::globals::{Allowed, Global, Rebuild};
 use super::leaves::{self, NumpyType};
 use crate::error::{Error, Result};
@@ -476,9 +477,6 @@ fn number(value: &Value<'_>, what: &str) -> Result<u64> {
     let number = value.as_i64().ok_or_else(wrong)?;
     u64::try_from(number).map_err(|_| wrong())
 }
-
-/// Dimensions, at most.
-const MAX_RANK: usize = 64;
 
 fn numbers(allowed: Allowed, value: &Value<'_>, what: &str) -> Result<Vec<u64>> {
     let wrong = || {

@@ -17,6 +17,8 @@ mod tree;
 pub(crate) use machine::{Import, Policy, run};
 pub(crate) use stream::{find_end, read_next};
 pub(crate) use text::decimal;
+#[cfg(feature = "write")]
+pub(crate) use text::integer;
 pub(crate) use tree::{Kind, Node, Object, Tree, Value};
 
 use crate::error::Error;

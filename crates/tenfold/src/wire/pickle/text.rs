@@ -32,7 +32,7 @@ pub(super) fn old(bytes: Cow<'_, [u8]>) -> Value<'_> {
 }
 
 /// A decimal integer, perhaps with the `L` of Python 2, as its bytes.
-pub(super) fn integer(line: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn integer(line: &[u8]) -> Result<Vec<u8>> {
     let wrong = || {
         let shown: String = line.iter().take(32).copied().map(char::from).collect();
         Error::malformed("pickle", format!("{shown:?} is no integer"))
