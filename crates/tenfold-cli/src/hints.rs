@@ -75,6 +75,7 @@ fn word(hint: &Hint) -> Option<String> {
             None => format!("--limit {name}=N raises it"),
         },
         Hint::NameFile => "name one of the files instead of the directory".into(),
+        Hint::Opaque => "--opaque reads what is known of it; nothing is run".into(),
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
         Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
         Hint::Replace => "pass --force to replace it".into(),
@@ -130,6 +131,7 @@ mod tests {
             Hint::KeepSparse,
             Hint::NameFile,
             Hint::OneFile,
+            Hint::Opaque,
             Hint::RaiseLimit {
                 name: "rank",
                 needed: None,

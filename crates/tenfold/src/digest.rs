@@ -11,7 +11,7 @@ use crate::prelude::*;
 pub struct Hasher(Inner);
 
 enum Inner {
-    #[cfg(any(feature = "mag", feature = "npz"))]
+    #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
     Crc32(crc32fast::Hasher),
     Crc32c(u32),
     #[cfg(feature = "digest")]
@@ -30,7 +30,7 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
-            #[cfg(any(feature = "mag", feature = "npz"))]
+            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
             DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
             #[cfg(feature = "digest")]
@@ -45,7 +45,7 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            #[cfg(any(feature = "mag", feature = "npz"))]
+            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
             Inner::Crc32(hasher) => hasher.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
             #[cfg(feature = "digest")]
@@ -58,7 +58,7 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
-            #[cfg(any(feature = "mag", feature = "npz"))]
+            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
             Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
             #[cfg(feature = "digest")]

@@ -27,6 +27,7 @@ pub struct OpenOptions {
     pub(super) strict: bool,
     no_checksums: bool,
     salvage: bool,
+    opaque: bool,
     assumed_dtype: Option<DType>,
     options: Vec<(String, String)>,
     threads: usize,
@@ -83,6 +84,15 @@ impl OpenOptions {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// Whether objects of unknown classes, in files that hold any (PyTorch's pickles), are read as records of what they
+    /// hold: the tensors of a whole module that was saved, for one. Nothing is imported or run, with it or without it;
+    /// without it such a file is refused, with the name of the class.
+    #[must_use]
+    pub fn opaque(mut self, opaque: bool) -> Self {
+        self.opaque = opaque;
         self
     }
 
@@ -176,6 +186,7 @@ impl OpenOptions {
                 .strict(strict)
                 .checksums(checksums)
                 .salvage(salvage)
+                .opaque(self.opaque)
                 .assume_dtype(self.assumed_dtype)
                 .options(&self.options);
             let mut manifest = codec.describe(&mut cx)?;

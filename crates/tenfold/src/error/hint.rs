@@ -39,6 +39,8 @@ pub enum Hint {
     NameFile,
     /// Write a format that holds all tensors in one file.
     OneFile,
+    /// Read objects of unknown classes as records of what they hold: `OpenOptions::opaque`.
+    Opaque,
     /// Raise a limit: `OpenOptions::limits`.
     RaiseLimit {
         /// The field of [`Limits`](crate::io::Limits).

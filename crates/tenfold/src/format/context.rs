@@ -102,6 +102,7 @@ pub struct Context<'a> {
     strict: bool,
     checksums: bool,
     salvage: bool,
+    opaque: bool,
     assumed_dtype: Option<DType>,
     options: &'a [(String, String)],
     findings: Vec<Finding>,
@@ -124,6 +125,7 @@ impl<'a> Context<'a> {
             strict: false,
             checksums: true,
             salvage: false,
+            opaque: false,
             assumed_dtype: None,
             options: &[],
             findings: Vec::new(),
@@ -156,6 +158,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
+        self
+    }
+
+    /// Whether objects of unknown classes are read as records of what they hold.
+    #[must_use]
+    pub fn opaque(mut self, opaque: bool) -> Self {
+        self.opaque = opaque;
         self
     }
 
@@ -230,6 +239,11 @@ impl<'a> Context<'a> {
     /// Whether a format that can should give the tensors before a damage, with a warning, instead of its error.
     pub fn salvages(&self) -> bool {
         self.salvage
+    }
+
+    /// Whether objects of classes that are not known are records of what they hold, instead of a reason to refuse the file.
+    pub fn is_opaque(&self) -> bool {
+        self.opaque
     }
 
     /// Whether there may be files beside it.

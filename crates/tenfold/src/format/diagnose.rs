@@ -154,7 +154,7 @@ fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
     let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
     let is_torch = has(head, TORCH_MEMBER) || has(&tail, TORCH_MEMBER);
     let ends = has(&tail, ZIP_END);
-    if let Some(entry) = registry.get("torch").ok().filter(|_| is_torch && ends)
+    if let Some(entry) = registry.get("pytorch").ok().filter(|_| is_torch && ends)
         && let Err(error) = entry.codec()
     {
         return error;

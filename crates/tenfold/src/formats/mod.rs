@@ -10,6 +10,7 @@ pub mod npz;
 mod numpy;
 pub mod onnx;
 pub mod primitiv;
+pub mod pytorch;
 pub mod safetensors;
 pub mod tens;
 pub mod ztensor;
@@ -30,7 +31,7 @@ pub static FORMATS: &[Entry] = &[
     npz::ENTRY,
     onnx::ENTRY,
     known::HDF5,
-    known::TORCH,
+    pytorch::ENTRY,
 ];
 
 impl Registry {

@@ -415,7 +415,7 @@ const SHORT: usize = 21;
 /// same few words of the program's own: neither asks for memory.
 #[derive(Clone)]
 enum Key {
-    #[cfg_attr(not(feature = "burnpack"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "burnpack", feature = "pytorch")), allow(dead_code))]
     // the others have none
     Word {
         is_fact: bool,
@@ -497,6 +497,16 @@ impl Metadata {
     pub(crate) fn one(key: &'static str, value: Value) -> Self {
         let key = Key::Word {
             is_fact: false,
+            text: key,
+        };
+        Self(Entries::of(vec![Entry { key, value }]))
+    }
+
+    /// The same for a fact, see [`push_fact`](Self::push_fact).
+    #[cfg(feature = "pytorch")]
+    pub(crate) fn one_fact(key: &'static str, value: Value) -> Self {
+        let key = Key::Word {
+            is_fact: true,
             text: key,
         };
         Self(Entries::of(vec![Entry { key, value }]))

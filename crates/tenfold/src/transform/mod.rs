@@ -34,7 +34,7 @@ mod view;
 
 pub(crate) use crate::io::as_size;
 pub(crate) use cast::{Tally, is_exact, precision};
-#[cfg(feature = "npz")]
+#[cfg(any(feature = "npz", feature = "pytorch"))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;

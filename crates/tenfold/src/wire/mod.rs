@@ -7,7 +7,12 @@
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod cbor;
-#[cfg(any(feature = "gguf", feature = "mag", feature = "safetensors"))]
+#[cfg(any(
+    feature = "gguf",
+    feature = "mag",
+    feature = "pytorch",
+    feature = "safetensors"
+))]
 // GGUF only writes it.
 #[cfg_attr(
     not(any(feature = "mag", feature = "safetensors")),
@@ -17,7 +22,9 @@ pub(crate) mod json;
 #[cfg(feature = "primitiv")]
 pub(crate) mod msgpack;
 pub(crate) mod numpy;
+#[cfg(feature = "pytorch")]
+pub(crate) mod pickle;
 #[cfg(feature = "onnx")]
 pub(crate) mod protobuf;
-#[cfg(feature = "npz")]
+#[cfg(any(feature = "npz", feature = "pytorch"))]
 pub(crate) mod zip;

@@ -14,9 +14,11 @@ pub(crate) fn descr(dtype: DType) -> Option<String> {
 }
 
 #[cfg(any(feature = "npy", feature = "npz"))]
-pub(super) use read::{Found, parse, text_width};
+pub(super) use read::text_width;
+#[cfg(any(feature = "npy", feature = "npz", feature = "pytorch"))]
+pub(crate) use read::{Found, parse};
 
-#[cfg(any(feature = "npy", feature = "npz"))]
+#[cfg(any(feature = "npy", feature = "npz", feature = "pytorch"))]
 mod read {
     use crate::error::{Error, Hint, Result};
     use crate::model::{DType, Endian, NUMPY_CODES};

@@ -1,0 +1,131 @@
+//! Which of the forms a file has.
+
+use core::ops::ControlFlow;
+
+#[cfg(feature = "write")]
+use super::write;
+use super::{LEGACY, MAGIC, SPEC, ZIP, container, legacy};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Confidence, Context, Format, Head, Spec};
+#[cfg(feature = "write")]
+use crate::format::{Plan, PlanOptions};
+use crate::io::Source;
+use crate::model::{Manifest, SourceId};
+use crate::prelude::*;
+use crate::wire::zip::Directory;
+
+/// Reads and writes PyTorch's files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PyTorch;
+
+impl Format for PyTorch {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        let first = head.first();
+        if first.starts_with(b"PK\x03\x04") {
+            return detect_archive(head);
+        }
+        if first.starts_with(MAGIC) || legacy::begins(first) || is_tar_form(first) {
+            return Ok(Confidence::Certain);
+        }
+        let by_name = head
+            .name()
+            .and_then(|name| name.rsplit_once('.'))
+            .is_some_and(|(_, end)| SPEC.extensions.contains(&end));
+        Ok(if by_name && is_pickle(first) {
+            // Describing it says what it is instead.
+            Confidence::Possible
+        } else {
+            Confidence::No
+        })
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let mut manifest = Manifest::new(ZIP);
+        describe_file(cx, SourceId::MAIN, cx.source(), &mut manifest)?;
+        Ok(manifest)
+    }
+
+    #[cfg(feature = "write")]
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
+    }
+}
+
+/// Describes one file of perhaps several.
+pub(super) fn describe_file(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+    manifest: &mut Manifest,
+) -> Result<()> {
+    let head = source.read(0..source.len().min(HEAD))?;
+    let saved = if head.starts_with(b"PK") {
+        container::describe(cx, id, source, manifest)?
+    } else if is_tar_form(&head) {
+        let message = "a tar archive of torch before 0.1.10; load it with a torch of that time and save it again";
+        return Err(Error::unsupported("pytorch.tar", message).at(0..HEAD.min(source.len())));
+    } else {
+        manifest.version = LEGACY.to_owned();
+        legacy::describe(cx, id, source, manifest)?
+    };
+    if let Some((key, count)) = &saved.repeated {
+        let more = match count {
+            1 => String::new(),
+            n => format!(", and {} more", n - 1),
+        };
+        let message = format!("two values are called {key:?}, of which the last counts{more}");
+        cx.warn_in(id, "pytorch.metadata", 0..0, message)?;
+    }
+    manifest.metadata = saved.metadata;
+    manifest.tensors.extend(saved.tensors);
+    Ok(())
+}
+
+/// Bytes that tell the forms apart.
+const HEAD: u64 = 512;
+
+/// By the names in the directory; by that in front of the first member where the directory is damaged.
+fn detect_archive(head: &Head<'_>) -> Result<Confidence> {
+    let mut found = false;
+    let scanned = Directory::scan(head, &mut |name, _| {
+        found |= container::root_of(name).is_some();
+        if found {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    match scanned {
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Ok(()) if found => Ok(Confidence::Certain),
+        Ok(()) => Ok(Confidence::No),
+        Err(_) => {
+            let first = head.first();
+            let name = b"/data.pkl";
+            let is_first = first.windows(name.len()).any(|window| window == name);
+            Ok(if is_first {
+                Confidence::Likely
+            } else {
+                Confidence::No
+            })
+        }
+    }
+}
+
+/// Whether this is the beginning of a tar archive with the members that torch wrote at first.
+fn is_tar_form(head: &[u8]) -> bool {
+    let magic = head.get(257..262);
+    let name = head.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = name.strip_prefix(b"./").unwrap_or(name);
+    let members: [&[u8]; 4] = [b"sys_info", b"pickle", b"tensors", b"storages"];
+    magic == Some(b"ustar") && members.contains(&name)
+}
+
+/// Whether this looks like the beginning of a pickle of protocol 2 or later.
+fn is_pickle(head: &[u8]) -> bool {
+    matches!(head, [0x80, 2..=5, ..])
+}
