@@ -21,6 +21,7 @@ mod cast;
 mod codec;
 mod elements;
 mod endian;
+mod filters;
 mod input;
 mod layouts;
 mod numbers;

@@ -277,16 +277,22 @@ impl<'a> View<'a> {
 
     /// The bytes of a part after decompression, as they are.
     pub(crate) fn decoded(data: Data<'a>, payload: &Payload) -> Result<Self> {
-        let input = data.input(payload)?;
         let body = match payload {
-            Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
-            _ => Body::of(input),
+            Payload::Encoded { codec, len, .. } => {
+                codec::open(data.input(payload)?, *codec, *len)?
+            }
+            Payload::Chunks(chunks) => layouts::chunked(data, chunks)?,
+            _ => Body::of(data.input(payload)?),
         };
         Ok(Self::plain(data, body, payload.len()))
     }
 
     /// The bytes of a part as they are stored, compressed or not.
     pub(crate) fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
+        // What is in no one place has no other bytes.
+        if part.payload.stored().is_none() {
+            return Self::decoded(data, &part.payload);
+        }
         let input = data.input(&part.payload)?;
         let len = input.len();
         Ok(Self::plain(data, Body::of(input), len))
