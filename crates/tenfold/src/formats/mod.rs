@@ -3,6 +3,7 @@
 pub mod burnpack;
 pub mod cc4s;
 pub mod gguf;
+pub mod hdf5;
 pub(crate) mod known;
 pub mod mag;
 pub mod npy;
@@ -27,7 +28,7 @@ pub static FORMATS: &[Entry] = &[
     gguf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
-    known::HDF5,
+    hdf5::ENTRY,
     known::ONNX,
     known::TORCH,
 ];
