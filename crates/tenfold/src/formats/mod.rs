@@ -4,6 +4,7 @@ pub mod burnpack;
 pub mod cc4s;
 pub mod gguf;
 pub mod hdf5;
+pub mod keras;
 pub(crate) mod known;
 pub mod mag;
 pub mod npy;
@@ -28,6 +29,7 @@ pub static FORMATS: &[Entry] = &[
     gguf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
+    keras::ENTRY,
     hdf5::ENTRY,
     known::ONNX,
     known::TORCH,

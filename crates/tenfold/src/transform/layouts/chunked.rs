@@ -41,18 +41,26 @@ impl Arrangement for Chunked {
     }
 
     fn expands(&self, tensor: &TensorInfo) -> bool {
-        let room = |payload: &Payload| match payload {
-            Payload::Chunks(chunks) => chunks.room,
-            _ => 0,
+        let expands = |payload: &Payload| match payload {
+            Payload::Chunks(chunks) => expands(chunks),
+            _ => false,
         };
-        let room: u64 = tensor.parts.iter().map(|part| room(&part.payload)).sum();
-        let free = room.saturating_mul(EXPANSION).max(EXPANDED);
-        tensor.dense_len().is_none_or(|len| len > free)
+        tensor.parts.iter().any(|part| expands(&part.payload))
     }
+}
+
+/// Whether there are many more elements than the files have bytes.
+fn expands(chunks: &Chunks) -> bool {
+    let free = chunks.room.saturating_mul(EXPANSION).max(EXPANDED);
+    chunks.len().is_none_or(|len| len > free)
 }
 
 /// All elements in row-major order, as they are stored.
 pub(in crate::transform) fn all<'a>(data: Data<'a>, chunks: &Arc<Chunks>) -> Result<Body<'a>> {
+    let (len, limit) = (chunks.len().unwrap_or(u64::MAX), data.limits.dense_bytes);
+    if len > limit && expands(chunks) {
+        return Err(crate::transform::too_expanded(len, limit));
+    }
     let selection = Selection::whole(&chunks.shape);
     let boxes = Boxes::new(data, chunks, selection, Order::RowMajor, Endian::Little)?;
     Ok(Body::Selected(Box::new(Selected::boxes(boxes)?)))

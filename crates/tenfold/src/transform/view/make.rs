@@ -10,7 +10,7 @@ use crate::transform::elements::ElementMap;
 use crate::transform::input::{Data, Input};
 use crate::transform::layouts::{self, Opening, Whole};
 use crate::transform::symmetric::{Pack, Triangle};
-use crate::transform::{codec, overflow};
+use crate::transform::{codec, overflow, too_expanded};
 
 impl<'a> View<'a> {
     /// What [`Want`] asks for.
@@ -47,10 +47,7 @@ impl<'a> View<'a> {
         let layout = layouts::of(&tensor.layout);
         let limit = data.limits.dense_bytes;
         if len > limit && layout.expands(tensor) {
-            let message = format!(
-                "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
-            );
-            return Err(Error::limit("dense", message).raised_by("dense_bytes", len));
+            return Err(too_expanded(len, limit));
         }
         let made = match layout.whole(&Opening { data, tensor }, form.order)? {
             Whole::Part(part) => {

@@ -66,9 +66,10 @@ impl Superblock {
                 r.skip(13, "versions")?;
                 check_sizes(r.u8("size of offsets")?, r.u8("size of lengths")?)?;
                 r.skip(if version == 0 { 9 } else { 13 }, "sizes of groups")?;
-                let _base = r.u64("base address")?;
+                let base = r.u64("base address")?;
                 let _free = r.u64("free space")?;
-                let end = r.u64("end of file")?;
+                // Counted from the beginning of whatever is in front of the file.
+                let end = r.u64("end of file")?.saturating_sub(base);
                 let _driver = r.u64("driver block")?;
                 let _name = r.u64("name of the root")?;
                 let root = r.u64("address of the root")?;
@@ -80,9 +81,10 @@ impl Superblock {
                 r.skip(9, "version")?;
                 check_sizes(r.u8("size of offsets")?, r.u8("size of lengths")?)?;
                 let _flags = r.u8("flags")?;
-                let _base = r.u64("base address")?;
+                let base = r.u64("base address")?;
                 let _extension = r.u64("extension")?;
-                let end = r.u64("end of file")?;
+                // Counted from the beginning of whatever is in front of the file.
+                let end = r.u64("end of file")?.saturating_sub(base);
                 let root = r.u64("address of the root")?;
                 Ok(Self { version, root, end })
             })?
