@@ -46,7 +46,11 @@ impl Superblock {
             end: limit.saturating_sub(at),
         };
         let mut file = File::new(source, space);
-        let version = file.block(0, 9, "the superblock")?;
+        let cut_off = |error: Error| {
+            let message = "the file ends within its superblock: it is truncated";
+            Error::malformed("hdf5.truncated", message).at(at..limit).because(error)
+        };
+        let version = file.block(0, 9, "the superblock").map_err(cut_off)?;
         let version = version.parse(|r| {
             r.skip(8, "signature")?;
             r.u8("the superblock's version")
@@ -60,7 +64,7 @@ impl Superblock {
                 return Err(Error::unsupported("hdf5.version", message).at(at + 8..at + 9));
             }
         };
-        let block = file.block(0, len, "the superblock")?;
+        let block = file.block(0, len, "the superblock").map_err(cut_off)?;
         let superblock = if version < 2 {
             block.parse(|r| {
                 r.skip(13, "versions")?;
