@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 /// What happens where several archives hold different things under one name.
@@ -218,9 +218,7 @@ fn owners(archives: &[Archive], prefer: Conflicts) -> (LookupMap<&str, usize>, V
 /// A tensor of an archive whose files come behind others.
 fn moved(mut tensor: TensorInfo, sources: u32) -> TensorInfo {
     for part in &mut tensor.parts {
-        if let Payload::Raw { source, .. } | Payload::Encoded { source, .. } = &mut part.payload {
-            source.0 += sources;
-        }
+        part.payload.move_behind(sources);
     }
     tensor.defect = tensor.defect.map(|defect| match defect.range() {
         Some((source, range)) => defect.at_source(SourceId(source.0 + sources), range),

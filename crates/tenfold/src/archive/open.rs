@@ -144,13 +144,38 @@ impl OpenOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
         if path.is_dir() {
-            return self.open_directory(path);
+            return match self.open_as_a_whole(path)? {
+                Some(archive) => Ok(archive),
+                None => self.open_directory(path),
+            };
         }
         let source = crate::io::open_source(path, self.access)?;
         let siblings = crate::io::DirectorySiblings::with(path, self.access);
         let name = path.file_name().map(|name| name.to_string_lossy());
         let archive = self.describe(source, name.as_deref(), Some(&siblings))?;
         Ok(archive.opened_by(path))
+    }
+
+    /// Opens a directory that is of a format as a whole.
+    #[cfg(feature = "std")]
+    fn open_as_a_whole(&self, directory: &Path) -> Result<Option<Archive>> {
+        let siblings = crate::io::DirectorySiblings::with(&directory.join("any"), self.access);
+        let names = siblings.names()?.unwrap_or_default();
+        let wanted = |entry: &&crate::format::Entry| {
+            self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
+        };
+        let mut entries = self.registry.entries().iter().filter(wanted);
+        let found = entries.find_map(|entry| {
+            let file = entry.codec?.directory_file(&names)?;
+            Some((entry.spec.id, file))
+        });
+        let Some((id, file)) = found else {
+            return Ok(None);
+        };
+        let options = self.clone().format(Some(id));
+        let source = siblings.open(file)?;
+        let archive = options.describe(source, Some(file), Some(&siblings))?;
+        Ok(Some(archive.opened_by(directory)))
     }
 
     /// Describes a source. `name` is the file's name, where there is one.

@@ -311,6 +311,12 @@ impl<'a> Context<'a> {
         source_id(self.sources.len() - 1)
     }
 
+    /// Adds a file that is inside of another one and was unpacked into memory.
+    pub fn add(&mut self, name: &str, source: Arc<dyn Source>) -> SourceId {
+        self.sources.push((Some(name.to_owned()), source));
+        source_id(self.sources.len() - 1)
+    }
+
     /// The name of a file that was opened before, if it has one.
     pub fn name_of(&self, id: SourceId) -> Option<&str> {
         let (name, _) = self.sources.get(id.index())?;

@@ -59,6 +59,12 @@ pub trait Format: Sync + 'static {
         false
     }
 
+    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files. `None`,
+    /// unless told otherwise: a directory is as many archives as it has files.
+    fn directory_file(&self, _names: &[String]) -> Option<&'static str> {
+        None
+    }
+
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false

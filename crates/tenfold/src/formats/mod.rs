@@ -3,7 +3,8 @@
 pub mod burnpack;
 pub mod cc4s;
 pub mod gguf;
-pub(crate) mod known;
+pub mod hdf5;
+pub mod keras;
 pub mod mag;
 pub mod npy;
 pub mod npz;
@@ -29,9 +30,10 @@ pub static FORMATS: &[Entry] = &[
     gguf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
-    onnx::ENTRY,
-    known::HDF5,
     pytorch::ENTRY,
+    onnx::ENTRY,
+    hdf5::ENTRY,
+    keras::ENTRY,
 ];
 
 impl Registry {

@@ -45,6 +45,11 @@ impl<'a> Reader<'a> {
         self.pos
     }
 
+    /// Goes to any place of its part, or to the end of that; what was fetched together is kept.
+    pub fn go_to(&mut self, at: u64) {
+        self.pos = at.min(self.end);
+    }
+
     /// Bytes that are left.
     pub fn remaining(&self) -> u64 {
         self.end - self.pos

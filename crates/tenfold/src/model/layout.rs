@@ -67,6 +67,9 @@ pub enum Layout {
     /// Elements of one part, `values`, at equal distances along every dimension: a view of a storage, which may be
     /// larger, be shared with other tensors, and hold elements that the tensor has more than once.
     Strided(Box<Strides>),
+    /// Dense, in a grid of chunks that are stored one by one. One part, `values`, whose payload is
+    /// [`Payload::Chunks`](crate::model::Payload::Chunks).
+    Chunked,
     /// Dense and row-major, made from quantized parts by the tensor's decoder.
     Decoded,
     /// Several parts with a meaning of their own, such as codes and scales; passed on as they are.
@@ -121,6 +124,7 @@ impl Layout {
             Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
             Layout::Strided(_) => "strided",
+            Layout::Chunked => "chunked",
             Layout::Decoded => "decoded",
             Layout::Opaque(scheme) => &scheme.name,
         }

@@ -1,6 +1,7 @@
 //! What files are described in: plain data, no I/O.
 
 mod cast;
+mod chunks;
 mod dtype;
 mod effect;
 mod form;
@@ -27,6 +28,7 @@ mod tensors;
 
 pub use cast::CastCounts;
 pub(crate) use cast::{has_zero, is_ieee};
+pub use chunks::{Chunks, Cuts, Filter, Locate, Located, ReadFile};
 pub use dtype::{BlockSpec, DType, Lanes, OpaqueSpec, Scalar};
 pub use effect::Effect;
 pub use form::{Form, Want};

@@ -5,7 +5,9 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::model::{CastCounts, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry};
+use crate::model::{
+    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry,
+};
 use crate::prelude::*;
 
 /// Which of an archive's files: the one that was opened is [`SourceId::MAIN`].
@@ -343,6 +345,7 @@ impl Part {
             }
             (_, Payload::Raw { .. }) => "raw",
             (_, Payload::Encoded { codec, .. }) => codec.name(),
+            (_, Payload::Chunks(chunks)) => chunks.encoding(),
             _ => "inline",
         }
     }
@@ -400,6 +403,8 @@ pub enum Payload {
         /// How many bytes come out.
         len: u64,
     },
+    /// In pieces of files, each encoded by itself.
+    Chunks(Arc<Chunks>),
     /// In memory: decoded while the file was parsed.
     Inline(Bytes),
     /// In no file: made from what the file says when it is read, because it may be much longer than that.
@@ -432,6 +437,7 @@ impl Payload {
             Payload::Encoded { len, .. } | Payload::Lazy { len, .. } | Payload::Derived { len } => {
                 *len
             }
+            Payload::Chunks(chunks) => chunks.len().unwrap_or(u64::MAX),
             Payload::Inline(bytes) => bytes.len() as u64,
         }
     }
@@ -447,8 +453,28 @@ impl Payload {
             Payload::Raw { source, range } | Payload::Encoded { source, range, .. } => {
                 Some((*source, range.clone()))
             }
-            Payload::Inline(_) | Payload::Lazy { .. } | Payload::Derived { .. } => None,
+            Payload::Chunks(_)
+            | Payload::Inline(_)
+            | Payload::Lazy { .. }
+            | Payload::Derived { .. } => None,
         }
+    }
+
+    /// The same in an archive that has `before` other files in front of this one's.
+    pub(crate) fn move_behind(&mut self, before: u32) {
+        match self {
+            Payload::Raw { source, .. } | Payload::Encoded { source, .. } => source.0 += before,
+            Payload::Chunks(chunks) => {
+                let files = Arc::make_mut(chunks).files.iter_mut();
+                files.for_each(|file| file.0 += before);
+            }
+            Payload::Inline(_) | Payload::Lazy { .. } | Payload::Derived { .. } => {}
+        }
+    }
+
+    /// Whether it takes a codec or a filter to get at the bytes.
+    pub(crate) fn is_encoded(&self) -> bool {
+        matches!(self, Payload::Encoded { .. } | Payload::Chunks(_))
     }
 }
 

@@ -64,7 +64,7 @@ impl<'a> Data<'a> {
                     Err(Error::argument(message))
                 }
             }
-            Payload::Derived { .. } => {
+            Payload::Chunks(_) | Payload::Derived { .. } => {
                 Err(Error::argument("data that is not stored cannot be read"))
             }
         }
@@ -73,7 +73,7 @@ impl<'a> Data<'a> {
     /// The bytes of a payload after decompression, to be entered anywhere: held whole where they are compressed, or come
     /// in order.
     pub(crate) fn random_access(self, payload: &Payload) -> Result<Input<'a>> {
-        if !matches!(payload, Payload::Encoded { .. }) && !self.is_in_order(payload) {
+        if !payload.is_encoded() && !self.is_in_order(payload) {
             return self.input(payload);
         }
         let whole = View::decoded(self, payload)?.collect(self.limits.tensor_memory)?;
@@ -97,8 +97,17 @@ impl<'a> Data<'a> {
                     .filter(|bytes| bytes.len() as u64 == payload.len())
             }
             Payload::Inline(bytes) => Some(bytes.clone()),
-            Payload::Encoded { .. } | Payload::Lazy { .. } | Payload::Derived { .. } => None,
+            Payload::Encoded { .. }
+            | Payload::Chunks(_)
+            | Payload::Lazy { .. }
+            | Payload::Derived { .. } => None,
         }
+    }
+
+    /// Bytes of a file.
+    pub(crate) fn read(self, id: SourceId, range: Range<u64>) -> Result<Bytes> {
+        let read = read_exactly(self.source(id)?, range.clone());
+        read.map_err(|error| place(error, id, &range))
     }
 
     fn source(self, id: SourceId) -> Result<&'a dyn Source> {

@@ -21,6 +21,7 @@ mod cast;
 mod codec;
 mod elements;
 mod endian;
+mod filters;
 mod input;
 mod layouts;
 mod numbers;
@@ -34,7 +35,7 @@ mod view;
 
 pub(crate) use crate::io::as_size;
 pub(crate) use cast::{Tally, is_exact, precision};
-#[cfg(any(feature = "npz", feature = "pytorch"))]
+#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
@@ -85,4 +86,11 @@ pub(crate) fn cast_len(from: DType, to: DType, len: u64) -> Result<u64> {
 /// A size that no file can have.
 fn overflow(what: &str) -> Error {
     Error::malformed("overflow", format!("{what} does not fit 64 bits"))
+}
+
+/// More elements than the few bytes that stand for them are let to make.
+fn too_expanded(len: u64, limit: u64) -> Error {
+    let message =
+        format!("the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}");
+    Error::limit("dense", message).raised_by("dense_bytes", len)
 }

@@ -7,15 +7,23 @@
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod cbor;
+#[cfg(any(feature = "hdf5", feature = "keras"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "hdf5", feature = "keras")),
+    allow(dead_code, unused_imports)
+)]
+pub(crate) mod hdf5;
 #[cfg(any(
     feature = "gguf",
+    feature = "keras",
     feature = "mag",
     feature = "pytorch",
     feature = "safetensors"
 ))]
 // GGUF only writes it.
 #[cfg_attr(
-    not(any(feature = "mag", feature = "safetensors")),
+    not(any(feature = "keras", feature = "mag", feature = "safetensors")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod json;
@@ -26,5 +34,10 @@ pub(crate) mod numpy;
 pub(crate) mod pickle;
 #[cfg(feature = "onnx")]
 pub(crate) mod protobuf;
-#[cfg(any(feature = "npz", feature = "pytorch"))]
+#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+// Keras only reads it.
+#[cfg_attr(
+    not(any(feature = "npz", feature = "pytorch")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod zip;

@@ -17,7 +17,7 @@ use crate::archive::{Archive, Tensor};
 use crate::digest::Hasher;
 use crate::error::{Error, Result};
 use crate::format::{Finding, Severity};
-use crate::model::{Checksum, DType, DigestKind, Over, Part, Payload, Role, SourceId, TensorInfo};
+use crate::model::{Checksum, DType, DigestKind, Over, Part, Role, SourceId, TensorInfo};
 use crate::ops::extents::{ExtentKind, PADDING, claimed, is_padding};
 use crate::ops::shared::unless_canceled;
 use crate::prelude::*;
@@ -256,7 +256,7 @@ fn content_check(info: &TensorInfo, part: &Part) -> impl Fn(&[u8], bool, u64) ->
 fn is_decoded(info: &TensorInfo, part: &Part) -> bool {
     let sum = Sum::new(part.checksum.as_deref(), Over::Decoded);
     let has_content = content_check(info, part)(&[0xff; 4], true, 1).is_some();
-    sum.is_some() || has_content || matches!(part.payload, Payload::Encoded { .. })
+    sum.is_some() || has_content || part.payload.is_encoded()
 }
 
 /// Bytes of a part that are read.

@@ -36,6 +36,18 @@ pub(crate) fn encode_deflate(_: i32, _: &[u8]) -> Result<Vec<u8>> {
     Err(no_deflate())
 }
 
+/// Undoes a stream. This build cannot.
+#[cfg(not(feature = "deflate"))]
+pub(in crate::transform) fn inflate_zlib(_: &[u8], _: u64) -> Result<Vec<u8>> {
+    Err(no_deflate())
+}
+
+/// Makes a stream. This build cannot.
+#[cfg(all(not(feature = "deflate"), feature = "write"))]
+pub(in crate::transform) fn deflate_zlib(_: &[u8], _: i32) -> Result<Vec<u8>> {
+    Err(no_deflate())
+}
+
 /// What this build never writes.
 #[cfg(not(feature = "deflate"))]
 pub(crate) const DEFLATE_END: [u8; 0] = [];

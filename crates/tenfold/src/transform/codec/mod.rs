@@ -6,11 +6,17 @@ mod absent;
 mod deflate;
 mod frames;
 mod sequential;
+#[cfg(feature = "deflate")]
+mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;
 
+#[cfg(all(not(feature = "deflate"), feature = "write"))]
+pub(super) use absent::deflate_zlib;
 #[cfg(not(feature = "zstd-write"))]
 pub(crate) use absent::encode;
+#[cfg(not(feature = "deflate"))]
+pub(super) use absent::inflate_zlib;
 #[cfg(not(feature = "deflate"))]
 pub(crate) use absent::{DEFLATE_END, encode_deflate};
 #[cfg(not(feature = "zstd"))]
@@ -20,6 +26,10 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
+#[cfg(all(feature = "deflate", feature = "write"))]
+pub(super) use zlib::deflate as deflate_zlib;
+#[cfg(feature = "deflate")]
+pub(super) use zlib::inflate as inflate_zlib;
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]

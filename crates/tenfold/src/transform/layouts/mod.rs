@@ -4,6 +4,7 @@
 //! where some of them do, what must hold between the parts. A new layout is a variant of [`Layout`], a file here and a
 //! line in [`of`].
 
+mod chunked;
 mod coo;
 mod csr;
 mod decoded;
@@ -14,6 +15,7 @@ mod packed;
 mod pairs;
 mod strided;
 
+pub(super) use chunked::{Boxes, all as chunked};
 pub(super) use decoded::Decoded;
 pub(crate) use listed::Scatter;
 pub(super) use packed::Exchange;
@@ -118,6 +120,7 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
         Layout::Packed(_) => &packed::Packed,
         Layout::Pairs { .. } => &pairs::Pairs,
         Layout::Strided(_) => &strided::Strided,
+        Layout::Chunked => &chunked::Chunked,
         Layout::Decoded => &decoded::Quantized,
         Layout::Opaque { .. } => &opaque::Opaque,
     }

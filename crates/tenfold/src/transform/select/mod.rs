@@ -12,7 +12,7 @@ pub(super) use lines::Lines;
 use crate::error::Result;
 use crate::model::Endian;
 use crate::prelude::*;
-use crate::transform::layouts::{Exchange, Scatter};
+use crate::transform::layouts::{Boxes, Exchange, Scatter};
 use crate::transform::{as_size, overflow};
 
 /// Units that are gathered at once, at most: what their places take is bounded too. A multiple of 8, so that a batch of
@@ -35,6 +35,8 @@ enum From<'a> {
     Exchanged(Stored<'a>, Box<Exchange>),
     /// What is not 0, by place in the result.
     Listed(Scatter),
+    /// In chunks that are decoded one by one.
+    Boxes(Box<Boxes<'a>>),
 }
 
 impl<'a> Selected<'a> {
@@ -66,9 +68,19 @@ impl<'a> Selected<'a> {
         })
     }
 
+    /// Elements in chunks.
+    pub(super) fn boxes(boxes: Boxes<'a>) -> Result<Self> {
+        Ok(Self {
+            units: counted(boxes.elements())?,
+            bits: boxes.width() as u64 * 8,
+            from: From::Boxes(Box::new(boxes)),
+        })
+    }
+
     /// The byte order of the elements.
     pub(super) fn endian(&self) -> Endian {
         match &self.from {
+            From::Boxes(boxes) => boxes.endian(),
             From::Placed(stored, _) | From::Exchanged(stored, _) => stored.endian(),
             From::Listed(_) => Endian::Little,
         }
@@ -78,12 +90,15 @@ impl<'a> Selected<'a> {
     pub(super) fn is_random(&self) -> bool {
         match &self.from {
             From::Placed(stored, _) | From::Exchanged(stored, _) => !stored.is_stream(),
-            From::Listed(_) => true,
+            From::Listed(_) | From::Boxes(_) => true,
         }
     }
 
     /// Bytes that hold whole elements.
     pub(super) fn step_len(&self) -> u64 {
+        if let From::Boxes(boxes) = &self.from {
+            return boxes.step_len();
+        }
         // Units below a byte fill one together in eights.
         let unit = if self.bits < 8 {
             self.bits
@@ -97,7 +112,7 @@ impl<'a> Selected<'a> {
     pub(super) fn reader(&self) -> Reader<'_, 'a> {
         let gather = match &self.from {
             From::Placed(stored, _) | From::Exchanged(stored, _) => Some(Gather::new(stored)),
-            From::Listed(_) => None,
+            From::Listed(_) | From::Boxes(_) => None,
         };
         Reader {
             selected: self,
@@ -127,9 +142,13 @@ impl Reader<'_, '_> {
     /// The bytes from `at` on, which is at a multiple of [`step_len`](Selected::step_len); `out` comes filled with zeros.
     pub(super) fn read_into(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
         let Selected { from, units, bits } = self.selected;
-        if let From::Listed(scatter) = from {
-            scatter.read_into(at, out);
-            return Ok(());
+        match from {
+            From::Listed(scatter) => {
+                scatter.read_into(at, out);
+                return Ok(());
+            }
+            From::Boxes(boxes) => return boxes.read_into(at, out),
+            From::Placed(..) | From::Exchanged(..) => {}
         }
         // Eight units are as many bytes as a unit has bits.
         let mut first = if *bits < 8 {
@@ -168,7 +187,7 @@ impl Reader<'_, '_> {
             From::Exchanged(_, exchange) => {
                 exchange.runs(batch, &mut self.runs, &mut self.exchanged)?;
             }
-            From::Listed(_) => {}
+            From::Listed(_) | From::Boxes(_) => {}
         }
         gather.fill_into(&mut self.runs, out)?;
         if let From::Exchanged(stored, exchange) = &self.selected.from {

@@ -10,7 +10,7 @@ use crate::transform::elements::ElementMap;
 use crate::transform::input::{Data, Input};
 use crate::transform::layouts::{self, Opening, Whole};
 use crate::transform::symmetric::{Pack, Triangle};
-use crate::transform::{codec, overflow};
+use crate::transform::{codec, overflow, too_expanded};
 
 impl<'a> View<'a> {
     /// What [`Want`] asks for.
@@ -47,10 +47,7 @@ impl<'a> View<'a> {
         let layout = layouts::of(&tensor.layout);
         let limit = data.limits.dense_bytes;
         if len > limit && layout.expands(tensor) {
-            let message = format!(
-                "the dense tensor would take {len} bytes, the limit (dense_bytes) is {limit}"
-            );
-            return Err(Error::limit("dense", message).raised_by("dense_bytes", len));
+            return Err(too_expanded(len, limit));
         }
         let made = match layout.whole(&Opening { data, tensor }, form.order)? {
             Whole::Part(part) => {
@@ -277,16 +274,20 @@ impl<'a> View<'a> {
 
     /// The bytes of a part after decompression, as they are.
     pub(crate) fn decoded(data: Data<'a>, payload: &Payload) -> Result<Self> {
-        let input = data.input(payload)?;
         let body = match payload {
-            Payload::Encoded { codec, len, .. } => codec::open(input, *codec, *len)?,
-            _ => Body::of(input),
+            Payload::Encoded { codec, len, .. } => codec::open(data.input(payload)?, *codec, *len)?,
+            Payload::Chunks(chunks) => layouts::chunked(data, chunks)?,
+            _ => Body::of(data.input(payload)?),
         };
         Ok(Self::plain(data, body, payload.len()))
     }
 
     /// The bytes of a part as they are stored, compressed or not.
     pub(crate) fn stored(data: Data<'a>, part: &Part) -> Result<Self> {
+        // What is in no one place has no other bytes.
+        if part.payload.stored().is_none() {
+            return Self::decoded(data, &part.payload);
+        }
         let input = data.input(&part.payload)?;
         let len = input.len();
         Ok(Self::plain(data, Body::of(input), len))

@@ -1,0 +1,48 @@
+//! HDF5: a tree of groups, datasets and attributes, as h5py, Keras and netCDF-4 write it.
+//!
+//! | part          | notes                                                                                            |
+//! |---------------|--------------------------------------------------------------------------------------------------|
+//! | superblock    | `\x89HDF\r\n\x1a\n`, at byte 0 or at a power of two from 512 on; leads to the root group            |
+//! | object header | messages: a type, a shape, a layout, filters, links, attributes                                  |
+//! | groups        | old: a B-tree of lists and a heap of names; new: messages, or a heap with a B-tree               |
+//! | data          | in the header, in one piece, or in chunks that five kinds of indexes find                        |
+//!
+//! A tensor's name is its path without the first slash; tensors are listed in the order of the bytes of their names, group
+//! by group. The attributes of the root are the file's metadata, those of a dataset the tensor's, and those of another
+//! group a map under its path with the first slash. What is no numbers is skipped with a note. Read are superblocks 0 to 3, the filters
+//! deflate, shuffle, Fletcher-32 and LZF. Written are version 2 superblocks with data in one piece, or in deflated chunks
+//! (the option `chunk`). Data in other files is never opened. The rules are listed in `docs/formats/hdf5.md`. Source: the
+//! HDF5 File Format Specification, and the behaviour of h5py 3.16 with HDF5 2.0.
+
+#[cfg(feature = "hdf5")]
+mod codec;
+
+#[cfg(feature = "hdf5")]
+use codec::Hdf5;
+
+use crate::format::{Entry, Spec};
+
+/// The row of the table of formats.
+pub(super) const ENTRY: Entry = Entry {
+    spec: &SPEC,
+    #[cfg(feature = "hdf5")]
+    codec: Some(&Hdf5),
+    #[cfg(not(feature = "hdf5"))]
+    codec: None,
+};
+
+/// What is known of the format without its codec.
+pub static SPEC: Spec = Spec {
+    reads: &[
+        "superblock 0",
+        "superblock 1",
+        "superblock 2",
+        "superblock 3",
+    ],
+    ..Spec::known(
+        "hdf5",
+        "HDF5",
+        &["h5", "hdf5"],
+        &[(0, b"\x89HDF\r\n\x1a\n")],
+    )
+};

@@ -1,0 +1,322 @@
+//! Between the members of a model and the model of tensors.
+
+use core::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::{CONFIG, METADATA, SPEC, WEIGHTS, shards};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{Confidence, Context, Format, Head, Spec};
+use crate::io::Source;
+use crate::model::{
+    Checksum, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId, TensorInfo,
+};
+use crate::prelude::*;
+use crate::transform::{Inflate, Input};
+use crate::wire::hdf5::{self, Content, Remark, RemarkKind};
+use crate::wire::json::{Json, Rules};
+use crate::wire::zip::{self, Directory, Member, Zip};
+
+/// Reads Keras models.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keras;
+
+/// Bytes of `metadata.json`, at most.
+const MOST_METADATA: u64 = 1 << 20;
+/// A deflated member is held in memory: as many times its stored bytes, or so many bytes.
+const MOST_RATIO: u64 = 12;
+const FREE: u64 = 8 << 20;
+
+pub(super) const RULES: Rules = Rules {
+    syntax: "keras.json",
+    text: "keras.utf8",
+    depth: "keras.depth",
+};
+pub(super) const MOST_DEPTH: usize = 64;
+
+impl Format for Keras {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        let is_named = |ending: &str| head.name().is_some_and(|name| name.ends_with(ending));
+        if shards::is_index_name(head.name().unwrap_or_default()) && !head.first().is_empty() {
+            return Ok(Confidence::Certain);
+        }
+        if !head.first().starts_with(b"PK\x03\x04") {
+            return Ok(Confidence::No);
+        }
+        let by_name = if is_named(".keras") {
+            Confidence::Likely
+        } else {
+            Confidence::No
+        };
+        Ok(if is_model(head)? {
+            Confidence::Certain
+        } else {
+            by_name
+        })
+    }
+
+    fn is_index(&self, name: &str) -> bool {
+        shards::is_index_name(name)
+    }
+
+    fn directory_file(&self, names: &[String]) -> Option<&'static str> {
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        (has(WEIGHTS) && has(CONFIG)).then_some(CONFIG)
+    }
+
+    fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        let first = cx.source().read(0..cx.source().len().min(4))?;
+        if first == b"PK\x03\x04"[..] {
+            archive(cx)
+        } else if cx.name() == Some(CONFIG) {
+            directory(cx)
+        } else {
+            shards::describe(cx)
+        }
+    }
+}
+
+/// Whether a zip archive has the members that make it a model.
+fn is_model(source: &dyn Source) -> Result<bool> {
+    let (mut weights, mut config) = (false, false);
+    let scanned = Directory::scan(source, &mut |name, _| {
+        weights |= name == WEIGHTS;
+        config |= name == CONFIG;
+        if weights && config {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    match scanned {
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(_) => Ok(false),
+        Ok(()) => Ok(weights && config),
+    }
+}
+
+/// A model in a zip archive.
+fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
+    let source = cx.source();
+    let Some(zip) = Zip::open(source, cx.limits().header_bytes)? else {
+        return Err(zip::no_end(source));
+    };
+    for (rule, at, message) in zip.remarks {
+        cx.warn(rule, at, message)?;
+    }
+    let mut manifest = Manifest::new("zip");
+    let mut weights = None;
+    for member in &zip.members {
+        manifest.region(member.header.clone(), "member's header");
+        if let Some(range) = &member.descriptor {
+            manifest.region(range.clone(), "member's descriptor");
+        }
+        match member.name.as_str() {
+            WEIGHTS => weights = Some(member),
+            METADATA => {
+                manifest.region(member.data.clone(), "metadata");
+                let text = unpacked(cx, member, MOST_METADATA)?;
+                manifest.metadata = metadata(&text, member.data.start)?;
+            }
+            _ => {
+                manifest.region(member.data.clone(), "other member");
+                let range = member.data.clone();
+                let kept = Kept::new(SPEC.id, &member.name, SourceId::MAIN, range);
+                manifest.kept.push(kept);
+            }
+        }
+        if !member.is_deflated {
+            manifest.sealed.push(seal(member));
+        }
+    }
+    manifest.region(zip.tail, "directory");
+    let weights = weights.ok_or_else(|| no_weights(&zip.members))?;
+    let content = if weights.is_deflated {
+        manifest.region(weights.data.clone(), "deflated weights");
+        let most = (weights.data.end - weights.data.start)
+            .saturating_mul(MOST_RATIO)
+            .saturating_add(FREE);
+        let bytes = unpacked(cx, weights, most)?;
+        let len = bytes.len() as u64;
+        let id = cx.add(WEIGHTS, Arc::new(bytes.clone()));
+        hdf5::read(&bytes, id, 0..len).map_err(|error| error.in_file(id, WEIGHTS))?
+    } else {
+        let content = hdf5::read(source, SourceId::MAIN, weights.data.clone())?;
+        for range in content.others() {
+            manifest.region(range, "structures");
+        }
+        content
+    };
+    add(cx, &mut manifest, content)?;
+    Ok(manifest)
+}
+
+/// The error for an archive without weights.
+fn no_weights(members: &[Member]) -> Error {
+    let npz = members
+        .iter()
+        .find(|member| member.name == "model.weights.npz");
+    match npz {
+        Some(npz) => {
+            let message = "the weights are pickled objects in model.weights.npz, which Keras itself cannot load; only model.weights.h5 is read";
+            Error::unsupported("keras.weights", message).at(npz.header.clone())
+        }
+        None => {
+            let message =
+                format!("there is no member {WEIGHTS:?}: no Keras model, or one without weights");
+            Error::malformed("keras.weights", message)
+        }
+    }
+}
+
+fn seal(member: &Member) -> SealedRange {
+    let value = Bytes::copy_from_slice(&member.crc32.to_be_bytes());
+    let checksum = Checksum::new(DigestKind::Crc32, Over::Stored, value);
+    let what = format!("member {:?}", member.name);
+    SealedRange::new(SourceId::MAIN, member.data.clone(), checksum, what)
+}
+
+/// The bytes of a member, of which there may be `most`.
+fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
+    let at = member.data.clone();
+    if member.size > most {
+        let message = format!(
+            "member {:?} has {} bytes unpacked, {most} are read at most",
+            member.name, member.size
+        );
+        return Err(Error::limit("keras.member-size", message).at(at));
+    }
+    if !member.is_deflated {
+        return cx.source().read(at);
+    }
+    let mut inflate = Inflate::new(Input::Source {
+        id: SourceId::MAIN,
+        source: cx.source(),
+        range: at.clone(),
+        control: None,
+    });
+    let mut bytes = crate::io::zeros(member.size)?;
+    let is_whole = inflate
+        .fill(&mut bytes)
+        .map_err(|error| error.at(at.clone()))?;
+    let is_end = inflate
+        .read(&mut [0])
+        .map_err(|error| error.at(at.clone()))?
+        == 0;
+    if !is_whole || !is_end {
+        let message = format!(
+            "member {:?} unpacks to another length than {} bytes",
+            member.name, member.size
+        );
+        return Err(Error::malformed("keras.member-size", message).at(at));
+    }
+    let found = crc32fast::hash(&bytes);
+    if found != member.crc32 {
+        let message = format!(
+            "the CRC-32 of member {:?} is {found:08x}, {:08x} is stored",
+            member.name, member.crc32
+        );
+        return Err(Error::mismatch("keras.checksum", message).at(at));
+    }
+    Ok(bytes.into())
+}
+
+/// A model in a directory, opened through its `config.json`.
+fn directory(cx: &mut Context<'_>) -> Result<Manifest> {
+    let mut manifest = Manifest::new("directory");
+    let len = cx.source().len();
+    manifest.region(0..len, "architecture");
+    manifest
+        .kept
+        .push(Kept::new(SPEC.id, CONFIG, SourceId::MAIN, 0..len));
+    let names = cx.siblings()?;
+    if names.iter().any(|name| name == METADATA) {
+        let id = cx.sibling(METADATA)?;
+        if let Some(source) = cx.open(id) {
+            if source.len() > MOST_METADATA {
+                let message = format!("{METADATA} has {} bytes", source.len());
+                return Err(Error::limit("keras.member-size", message));
+            }
+            let text = source.read(0..source.len())?;
+            manifest.metadata = metadata(&text, 0).map_err(|error| error.in_file(id, METADATA))?;
+        }
+    }
+    let id = cx.sibling(WEIGHTS).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => {
+            let message = format!("there is no {WEIGHTS} beside {CONFIG}");
+            Error::new(ErrorKind::NotFound, "keras.weights", message).because(cause)
+        }
+        _ => cause,
+    })?;
+    let source = cx
+        .open(id)
+        .ok_or_else(|| Error::argument("a file that was not opened"))?;
+    let content = hdf5::read(&*source, id, 0..source.len());
+    let content = content.map_err(|error| error.in_file(id, WEIGHTS))?;
+    add(cx, &mut manifest, content)?;
+    Ok(manifest)
+}
+
+/// What `metadata.json` says.
+fn metadata(text: &[u8], at: u64) -> Result<Metadata> {
+    let mut json = Json::new(text, at, MOST_DEPTH, &RULES)?;
+    let mut again = |key: &str, at: u64| {
+        let message = format!("metadata.json has {key:?} twice");
+        Err(Error::malformed("keras.duplicate", message).at(at..at + 1))
+    };
+    let mut packer = Packer::map();
+    let mut places = Vec::new();
+    json.object("metadata.json")?;
+    while let Some(key) = json.key()? {
+        places.push(json.key_at());
+        packer.key(&key);
+        json.pack(&mut packer, &mut again)?;
+    }
+    json.end()?;
+    packer
+        .last_wins(&mut |key, place| again(key, places.get(place).copied().unwrap_or_default()))?;
+    Ok(Metadata::from(&packer.into_map()))
+}
+
+/// Adds the tensors of an HDF5 file, with the names that their layers have.
+pub(super) fn add(cx: &mut Context<'_>, manifest: &mut Manifest, content: Content) -> Result<()> {
+    report(cx, &content)?;
+    let named: Vec<Option<String>> = content
+        .tensors
+        .iter()
+        .map(|tensor| layer(&content, tensor))
+        .collect();
+    for (mut tensor, layer) in content.tensors.into_iter().zip(named) {
+        if let Some(layer) = layer {
+            tensor.metadata.push_fact("layer", layer.into());
+        }
+        push_tight(&mut manifest.tensors, tensor);
+    }
+    Ok(())
+}
+
+/// The name that a variable's layer has in the model: an attribute of the group with its variables.
+fn layer(content: &Content, tensor: &TensorInfo) -> Option<String> {
+    let (group, _) = tensor.name.rsplit_once('/')?;
+    let name = content.group(group, "name")?.as_str()?;
+    Some(name.to_owned())
+}
+
+/// Says what is no tensor of its own. Weights that are links into other files are none that could be read.
+fn report(cx: &mut Context<'_>, content: &Content) -> Result<()> {
+    for Remark { kind, path, why } in &content.remarks {
+        let message = format!("{path:?}: {why}");
+        match kind {
+            RemarkKind::External => return Err(Error::unsupported("hdf5.external", message)),
+            RemarkKind::Alias => cx.note("hdf5.alias", content.range.clone(), message),
+            RemarkKind::Attribute => cx.note("hdf5.attribute", content.range.clone(), message),
+            RemarkKind::Named => cx.note("hdf5.named", content.range.clone(), message),
+            RemarkKind::Skipped => cx.note("hdf5.skipped", content.range.clone(), message),
+        }
+    }
+    Ok(())
+}

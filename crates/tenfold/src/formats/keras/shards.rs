@@ -1,0 +1,179 @@
+//! Weights in several files, opened through the index that names them.
+
+use super::codec::{MOST_DEPTH, RULES, add};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::Context;
+use crate::model::{Manifest, SourceId};
+use crate::prelude::*;
+use crate::wire::hdf5::{self, Content};
+use crate::wire::json::Json;
+
+/// What the names of indexes end in.
+const INDEX: &str = ".weights.json";
+/// Files that an index can name, at most: they all lie in one directory.
+const MOST_FILES: usize = 1 << 14;
+
+/// Whether this is how an index is called.
+pub(super) fn is_index_name(name: &str) -> bool {
+    name.len() > INDEX.len() && name.ends_with(INDEX)
+}
+
+/// Describes the files that an index names, in the order of the tensors' names.
+pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
+    let index = Index::read(cx)?;
+    let mut manifest = Manifest::new("shards");
+    manifest.region(0..cx.source().len(), "index");
+    let names: Vec<&str> = index.files.iter().map(|(name, _)| name.as_str()).collect();
+    cx.expect_siblings(&names);
+    let mut found = vec![false; index.groups.len()];
+    for (number, (name, at)) in index.files.iter().enumerate() {
+        let (id, content) = open(cx, name, *at)?;
+        for (place, (group, files, _)) in index.groups.iter().enumerate() {
+            if files.contains(&number)
+                && has_group(&content, group)
+                && let Some(found) = found.get_mut(place)
+            {
+                *found = true;
+            }
+        }
+        add(cx, &mut manifest, content).map_err(|error| error.in_file(id, name))?;
+    }
+    if let Some(((group, _, at), _)) = index.groups.iter().zip(&found).find(|(_, found)| !**found) {
+        let message = format!("the index names group {group:?}, which none of its files has");
+        return Err(Error::malformed("keras.group-missing", message).at(*at..*at + 1));
+    }
+    let order = |name: &str| name.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+    manifest
+        .tensors
+        .sort_by_cached_key(|tensor| order(&tensor.name));
+    let mut neighbours = manifest.tensors.iter().zip(manifest.tensors.iter().skip(1));
+    if let Some((tensor, _)) = neighbours.find(|(a, b)| a.name == b.name) {
+        let message = "two of the files have it";
+        return Err(Error::malformed("keras.duplicate", message).in_tensor(&tensor.name));
+    }
+    Ok(manifest)
+}
+
+/// Whether a file has a group, with variables or without.
+fn has_group(content: &Content, path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let is_inside = |name: &str| {
+        let rest = name.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    content.tensors.iter().any(|tensor| is_inside(&tensor.name))
+        || content.groups.iter().any(|(group, _)| is_inside(group))
+}
+
+/// Opens a file and describes it.
+fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, Content)> {
+    let id = cx.sibling(name).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => {
+            let message = format!("the index names {name:?}, which is not there");
+            Error::new(ErrorKind::NotFound, "keras.shard-missing", message)
+                .at(at..at + 1)
+                .because(cause)
+        }
+        _ => cause,
+    })?;
+    let source = cx.open(id).filter(|_| id != SourceId::MAIN);
+    let source = source.ok_or_else(|| {
+        let message = "the index names itself as a file of weights";
+        Error::malformed("keras.shard-name", message).at(at..at + 1)
+    })?;
+    let content = hdf5::read(&*source, id, 0..source.len());
+    Ok((id, content.map_err(|error| error.in_file(id, name))?))
+}
+
+/// An index, as it is on disk.
+struct Index {
+    /// The names of the files, each once, and where that is said.
+    files: Vec<(String, u64)>,
+    /// Groups, which of the files they are in, and where that is said.
+    groups: Vec<(String, Vec<usize>, u64)>,
+}
+
+impl Index {
+    fn read(cx: &Context<'_>) -> Result<Self> {
+        let (source, limit) = (cx.source(), cx.limits().header_bytes);
+        let len = source.len();
+        if len > limit {
+            let message = format!("the index has {len} bytes, the limit is {limit}");
+            return Err(Error::limit("keras.limit", message).raised_by("header_bytes", len));
+        }
+        Self::parse(&source.read(0..len)?)
+    }
+
+    fn parse(text: &[u8]) -> Result<Self> {
+        let mut json = Json::new(text, 0, MOST_DEPTH, &RULES)?;
+        let mut index = None;
+        json.object("the index")?;
+        while let Some(key) = json.key()? {
+            if key == "weight_map" {
+                if index.is_some() {
+                    return Err(twice("weight_map", json.key_at()));
+                }
+                index = Some(Self::parse_map(&mut json)?);
+            } else {
+                json.skip()?;
+            }
+        }
+        json.end()?;
+        index.ok_or_else(|| {
+            let message = "JSON text without a weight_map: no index of Keras weights";
+            Error::malformed("keras.index", message).at(0..1)
+        })
+    }
+
+    fn parse_map(json: &mut Json<'_>) -> Result<Self> {
+        let mut index = Self {
+            files: Vec::new(),
+            groups: Vec::new(),
+        };
+        let mut known: LookupMap<String, usize> = LookupMap::new();
+        let mut groups: LookupMap<String, ()> = LookupMap::new();
+        json.object("weight_map")?;
+        while let Some(group) = json.key()? {
+            let at = json.key_at();
+            if groups.insert(group.to_string(), ()).is_some() {
+                return Err(twice(&group, at));
+            }
+            let mut files = Vec::new();
+            json.list("the files of a group")?;
+            while json.item()? {
+                let name = json.string("the file of a group")?;
+                let place = match known.get(&*name) {
+                    Some(place) => *place,
+                    None => {
+                        check_name(&name, at)?;
+                        if index.files.len() == MOST_FILES {
+                            let message = format!("weights in more than {MOST_FILES} files");
+                            return Err(Error::limit("keras.limit", message).at(at..at + 1));
+                        }
+                        index.files.push((name.to_string(), at));
+                        known.insert(name.into_owned(), index.files.len() - 1);
+                        index.files.len() - 1
+                    }
+                };
+                push_tight(&mut files, place);
+            }
+            push_tight(&mut index.groups, (group.into_owned(), files, at));
+        }
+        Ok(index)
+    }
+}
+
+fn twice(what: &str, at: u64) -> Error {
+    let message = format!("the index has {what:?} twice");
+    Error::malformed("keras.duplicate", message).at(at..at + 1)
+}
+
+/// Files lie beside the index.
+fn check_name(name: &str, at: u64) -> Result<()> {
+    let elsewhere = name.contains(['/', '\\', '\0', ':']);
+    if !elsewhere && !matches!(name, "" | "." | "..") {
+        return Ok(());
+    }
+    let message = format!("{name:?} is not the plain name of a file beside the index");
+    Err(Error::malformed("keras.shard-name", message).at(at..at + 1))
+}

@@ -1,0 +1,244 @@
+//! Elements in a grid of chunks, each of which is stored by itself.
+
+use core::fmt;
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::model::{Payload, Shape, SourceId};
+use crate::prelude::*;
+
+/// How the elements of a [`Layout::Chunked`](crate::model::Layout::Chunked) tensor are cut into chunks, and how a chunk
+/// is found and decoded.
+///
+/// ```
+/// use tenfold::model::{Chunks, Cuts};
+/// let mut chunks = Chunks::new([5, 7], 4);
+/// chunks.grid = vec![Cuts::Every(2), Cuts::Every(3)];
+/// assert_eq!(chunks.counts(), [3, 3]);
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Chunks {
+    /// The tensor's dimensions.
+    pub shape: Shape,
+    /// Where each dimension is cut.
+    pub grid: Vec<Cuts>,
+    /// Whether a chunk at the edge is stored as long as any other; else it is cut where the tensor ends.
+    pub padded: bool,
+    /// Bytes of an element.
+    pub width: usize,
+    /// What the elements of a chunk went through, in the order in which they did.
+    pub filters: Vec<Filter>,
+    /// An element of the chunks that are not stored; zeros where it is empty.
+    pub fill: Bytes,
+    /// Finds chunks; `None` where none is stored.
+    pub index: Option<Arc<dyn Locate>>,
+    /// The files that the index speaks of: its first one, its second one, and so on.
+    pub files: Vec<SourceId>,
+    /// All bytes that chunks can be stored in: those of the files.
+    pub room: u64,
+}
+
+impl Chunks {
+    /// One chunk that is not stored: to be changed.
+    pub fn new(shape: impl Into<Shape>, width: usize) -> Self {
+        let shape = shape.into();
+        Self {
+            grid: shape.iter().map(|dim| Cuts::Every((*dim).max(1))).collect(),
+            shape,
+            padded: true,
+            width,
+            filters: Vec::new(),
+            fill: Bytes::new(),
+            index: None,
+            files: Vec::new(),
+            room: 0,
+        }
+    }
+
+    /// How many chunks there are along every dimension.
+    pub fn counts(&self) -> Vec<u64> {
+        (self.shape.iter().zip(&self.grid))
+            .map(|(dim, cuts)| cuts.count(*dim))
+            .collect()
+    }
+
+    /// Bytes of all elements; `None` where 64 bits cannot count them.
+    pub fn len(&self) -> Option<u64> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let width = u64::try_from(self.width).ok()?;
+        self.shape.iter().copied().try_fold(width, u64::checked_mul)
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// How the chunks are stored, in words: `"shuffle+deflate"`.
+    pub fn encoding(&self) -> &'static str {
+        // What files have in practice; anything else is told by its last filter.
+        match self.filters.as_slice() {
+            [] => "raw",
+            [Filter::Shuffle { .. }, Filter::Deflate { .. }] => "shuffle+deflate",
+            [Filter::Shuffle { .. }, Filter::Lzf] => "shuffle+lzf",
+            [.., last] => last.name(),
+        }
+    }
+}
+
+/// Where a dimension is cut.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Cuts {
+    /// Behind every so many elements.
+    Every(u64),
+    /// Where each chunk but the first begins, rising.
+    At(Vec<u64>),
+}
+
+impl Cuts {
+    /// How many chunks a dimension of this length has.
+    pub fn count(&self, dim: u64) -> u64 {
+        match self {
+            Cuts::Every(side) => dim.div_ceil((*side).max(1)),
+            Cuts::At(_) if dim == 0 => 0,
+            Cuts::At(places) => places.partition_point(|place| *place < dim) as u64 + 1,
+        }
+    }
+
+    /// The chunk that an index is in, and its first index and the one behind it, as if the dimension had no end.
+    pub(crate) fn around(&self, index: u64) -> (u64, Range<u64>) {
+        match self {
+            Cuts::Every(side) => {
+                let side = (*side).max(1);
+                let number = index / side;
+                let start = number * side;
+                (number, start..start.saturating_add(side))
+            }
+            Cuts::At(places) => {
+                let number = places.partition_point(|place| *place <= index);
+                let before = number.checked_sub(1).and_then(|n| places.get(n));
+                let start = before.copied().unwrap_or(0);
+                let end = places.get(number).copied().unwrap_or(u64::MAX);
+                (number as u64, start..end)
+            }
+        }
+    }
+
+    /// The longest side of a chunk of a dimension of this length.
+    pub(crate) fn longest(&self, dim: u64) -> u64 {
+        match self {
+            Cuts::Every(side) => (*side).max(1),
+            Cuts::At(places) => {
+                let starts = [0].into_iter().chain(places.iter().copied());
+                let ends = places.iter().copied().chain([dim]);
+                let sides = starts
+                    .zip(ends)
+                    .map(|(start, end)| end.saturating_sub(start));
+                sides.max().unwrap_or(dim).max(1)
+            }
+        }
+    }
+}
+
+/// What is done to the bytes of a chunk before they are stored.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Filter {
+    /// Bytes of equal significance are put together: the first ones of all elements, then the second ones, and so on.
+    Shuffle {
+        /// Bytes of what is taken apart.
+        width: u32,
+    },
+    /// One deflate stream with the frame of zlib. The level matters for writing only.
+    Deflate {
+        /// The level to write with.
+        level: i32,
+    },
+    /// LZF, as h5py has it.
+    Lzf,
+    /// A Fletcher-32 checksum behind the bytes.
+    Fletcher32,
+}
+
+impl Filter {
+    /// The name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Filter::Shuffle { .. } => "shuffle",
+            Filter::Deflate { .. } => "deflate",
+            Filter::Lzf => "lzf",
+            Filter::Fletcher32 => "fletcher32",
+        }
+    }
+}
+
+/// Reads bytes of a file, for [`Locate`].
+pub type ReadFile<'r> = dyn Fn(SourceId, Range<u64>) -> Result<Bytes> + 'r;
+
+/// Finds the chunks of a tensor.
+pub trait Locate: fmt::Debug + Send + Sync {
+    /// Where a chunk is, by its number along every dimension; `None` where it is not stored. Reads what it needs of an
+    /// index to find this one. Files are numbered as [`Chunks::files`] lists them.
+    fn locate(&self, read: &ReadFile<'_>, chunk: &[u64]) -> Result<Option<Located>>;
+}
+
+impl PartialEq for dyn Locate {
+    /// The very same, not only one that finds the same.
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::addr_eq(self, other)
+    }
+}
+
+impl Eq for dyn Locate {}
+
+/// A chunk that is stored.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Located {
+    /// Its bytes, behind the filters.
+    pub payload: Payload,
+    /// The filters that were left out for this chunk: bit 0 is the first.
+    pub skipped: u32,
+}
+
+impl Located {
+    /// A chunk that went through all filters.
+    pub fn new(payload: Payload) -> Self {
+        Self {
+            payload,
+            skipped: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_is_in_the_chunk_that_begins_before_it() {
+        let cuts = Cuts::At(vec![3, 4, 9]);
+        assert_eq!((cuts.count(12), cuts.count(9), cuts.count(0)), (4, 3, 0));
+        assert_eq!(cuts.longest(12), 5);
+        let around: Vec<_> = [0, 2, 3, 4, 8, 9, 11]
+            .map(|index| cuts.around(index))
+            .into();
+        let expected = [
+            (0, 0..3),
+            (0, 0..3),
+            (1, 3..4),
+            (2, 4..9),
+            (2, 4..9),
+            (3, 9..u64::MAX),
+            (3, 9..u64::MAX),
+        ];
+        assert_eq!(around, expected);
+        assert_eq!(Cuts::Every(4).around(11), (2, 8..12));
+        assert_eq!(Cuts::Every(4).count(9), 3);
+    }
+}

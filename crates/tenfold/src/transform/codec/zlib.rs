@@ -1,0 +1,49 @@
+//! Deflate in the frame of zlib: a whole stream at once, as chunks have it.
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
+
+use super::DEFLATE_MAX_RATIO;
+use crate::error::{Error, Result};
+use crate::prelude::*;
+use crate::transform::as_size;
+
+/// The bytes of a stream, of which there may be `most`.
+pub(in crate::transform) fn inflate(stream: &[u8], most: u64) -> Result<Vec<u8>> {
+    // No more is made than the stream can give, whatever the file says.
+    let room = (stream.len() as u64).saturating_mul(DEFLATE_MAX_RATIO);
+    let mut out = crate::io::zeros(most.min(room))?;
+    let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
+        | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
+        | inflate_flags::TINFL_FLAG_COMPUTE_ADLER32;
+    let mut decoder = Box::<DecompressorOxide>::default();
+    let (status, used, made) = decompress(&mut decoder, stream, &mut out, 0, flags);
+    match status {
+        TINFLStatus::Done if used == stream.len() => {}
+        TINFLStatus::Done => {
+            let left = stream.len() - used;
+            return Err(broken(format_args!("{left} bytes are left behind its end")));
+        }
+        TINFLStatus::HasMoreOutput => {
+            return Err(broken(format_args!("it gives more than {most} bytes")));
+        }
+        TINFLStatus::Adler32Mismatch => return Err(broken("its checksum is another")),
+        TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
+            return Err(broken("it ends in the middle"));
+        }
+        _ => return Err(broken("it has a block that makes no sense")),
+    }
+    out.truncate(as_size(made as u64)?);
+    Ok(out)
+}
+
+fn broken(what: impl core::fmt::Display) -> Error {
+    Error::malformed("deflate", format!("the deflated data is damaged: {what}"))
+}
+
+/// A stream of these bytes.
+#[cfg(feature = "write")]
+pub(in crate::transform) fn deflate(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
+    let level = u8::try_from(level.clamp(0, 9)).map_err(|_| Error::argument("a level"))?;
+    Ok(miniz_oxide::deflate::compress_to_vec_zlib(bytes, level))
+}

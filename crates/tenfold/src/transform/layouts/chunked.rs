@@ -1,0 +1,543 @@
+//! A grid of chunks, each stored by itself through a pipeline of filters.
+//!
+//! Wanted elements are a box of the result, or a few of them. The box falls into as many smaller ones as it touches
+//! chunks; a chunk is found, undone and copied from, and nothing of any other is read.
+
+use bytes::Bytes;
+
+use super::{Arrangement, Opening, Whole};
+use crate::error::{Error, Result};
+use crate::model::{Axis, Chunks, Endian, Order, Payload, Selection, SourceId, TensorInfo};
+use crate::prelude::*;
+use crate::transform::select::Selected;
+use crate::transform::{Body, Data, as_size, filters, overflow};
+
+/// Bytes of a row of chunks that is made at once, unless a single chunk has more.
+const BAND: u64 = 64 << 20;
+/// Chunks that are looked for in a file that has no room for as many.
+const MOST_MISSING: u64 = 1 << 20;
+/// Bytes that an index takes for a chunk, at least.
+const INDEX_ENTRY: u64 = 8;
+/// Chunks that are not stored, and compression, may stand for so many times the bytes of the files without a limit, or
+/// for so many bytes.
+const EXPANSION: u64 = 64;
+const EXPANDED: u64 = 1 << 30;
+
+pub(super) struct Chunked;
+
+impl Arrangement for Chunked {
+    fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
+        let (chunks, endian) = chunks(tensor)?;
+        let selection = Selection::whole(&chunks.shape);
+        let boxes = Boxes::new(tensor.data, chunks, selection, order, endian)?;
+        let body = Body::Selected(Box::new(Selected::boxes(boxes)?));
+        Ok(Whole::Made(body, tensor.values()?.dtype, endian))
+    }
+
+    fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
+        let (chunks, endian) = chunks(tensor)?;
+        let order = Order::RowMajor;
+        Selected::boxes(Boxes::new(tensor.data, chunks, selection, order, endian)?)
+    }
+
+    fn expands(&self, tensor: &TensorInfo) -> bool {
+        let expands = |payload: &Payload| match payload {
+            Payload::Chunks(chunks) => expands(chunks),
+            _ => false,
+        };
+        tensor.parts.iter().any(|part| expands(&part.payload))
+    }
+}
+
+/// Whether there are many more elements than the files have bytes.
+fn expands(chunks: &Chunks) -> bool {
+    let free = chunks.room.saturating_mul(EXPANSION).max(EXPANDED);
+    chunks.len().is_none_or(|len| len > free)
+}
+
+/// All elements in row-major order, as they are stored.
+pub(in crate::transform) fn all<'a>(data: Data<'a>, chunks: &Arc<Chunks>) -> Result<Body<'a>> {
+    let (len, limit) = (chunks.len().unwrap_or(u64::MAX), data.limits.dense_bytes);
+    if len > limit && expands(chunks) {
+        return Err(crate::transform::too_expanded(len, limit));
+    }
+    let selection = Selection::whole(&chunks.shape);
+    let boxes = Boxes::new(data, chunks, selection, Order::RowMajor, Endian::Little)?;
+    Ok(Body::Selected(Box::new(Selected::boxes(boxes)?)))
+}
+
+/// The chunks of a tensor, and its byte order.
+fn chunks<'t>(tensor: &Opening<'_, 't>) -> Result<(&'t Arc<Chunks>, Endian)> {
+    let values = tensor.values()?;
+    let Payload::Chunks(chunks) = &values.payload else {
+        return Err(Error::argument("a chunked tensor without chunks"));
+    };
+    if chunks.shape != tensor.tensor.shape || Some(chunks.width) != values.dtype.width() {
+        let message = format!(
+            "chunks of a tensor {:?} with elements of {} bytes, for {} {:?}",
+            chunks.shape, chunks.width, values.dtype, tensor.tensor.shape
+        );
+        return Err(Error::malformed("chunks", message));
+    }
+    Ok((chunks, values.endian))
+}
+
+/// Elements of a chunked tensor, in the order of a selection.
+pub(in crate::transform) struct Boxes<'a> {
+    data: Data<'a>,
+    chunks: Arc<Chunks>,
+    /// What is wanted along each dimension, the one that runs slowest first.
+    axes: Vec<Axis>,
+    /// How many there are along each of them.
+    counts: Vec<u64>,
+    /// Whether the dimensions are in the reversed order of the tensor's.
+    reversed: bool,
+    endian: Endian,
+    step: u64,
+}
+
+/// Neighbouring places of a result along a dimension that are in the same chunk.
+#[derive(Clone, Debug)]
+struct Span {
+    /// The number of the chunk, and the indices that it has.
+    number: u64,
+    chunk: Range<u64>,
+    /// The first index within the chunk, and how far the next one is.
+    first: u64,
+    step: i64,
+    count: u64,
+    /// The place in the box.
+    out: u64,
+}
+
+impl Span {
+    /// The least and the greatest index within the chunk.
+    fn bounds(&self) -> (u64, u64) {
+        let last = self.index(self.count.saturating_sub(1));
+        (self.first.min(last), self.first.max(last))
+    }
+
+    fn index(&self, n: u64) -> u64 {
+        self.first
+            .wrapping_add_signed(self.step.wrapping_mul(n.cast_signed()))
+    }
+}
+
+/// What a chunk holds.
+enum Content {
+    /// The element that stands for all that are not stored.
+    Fill,
+    /// Its bytes from an element on.
+    Stored { bytes: Bytes, from: u64 },
+}
+
+impl<'a> Boxes<'a> {
+    fn new(
+        data: Data<'a>,
+        chunks: &Arc<Chunks>,
+        selection: Selection,
+        order: Order,
+        endian: Endian,
+    ) -> Result<Self> {
+        let rank = chunks.shape.len();
+        if chunks.grid.len() != rank || selection.axes.len() != rank || chunks.width == 0 {
+            let message = format!("a grid of {} dimensions for {rank}", chunks.grid.len());
+            return Err(Error::malformed("chunks", message));
+        }
+        if !chunks.fill.is_empty() && chunks.fill.len() != chunks.width {
+            let message = format!(
+                "a fill value of {} bytes for elements of {}",
+                chunks.fill.len(),
+                chunks.width
+            );
+            return Err(Error::malformed("chunks", message));
+        }
+        check_count(chunks)?;
+        let mut axes = selection.axes;
+        let reversed = order == Order::ColumnMajor;
+        if reversed {
+            axes.reverse();
+        }
+        let counts = axes.iter().map(Axis::count).collect();
+        let mut boxes = Self {
+            data,
+            chunks: chunks.clone(),
+            axes,
+            counts,
+            reversed,
+            endian,
+            step: 0,
+        };
+        boxes.step = boxes.band()?.saturating_mul(chunks.width as u64);
+        Ok(boxes)
+    }
+
+    pub(in crate::transform) fn elements(&self) -> Option<u64> {
+        Selection::count(&self.axes)
+    }
+
+    pub(in crate::transform) fn width(&self) -> usize {
+        self.chunks.width
+    }
+
+    pub(in crate::transform) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Bytes of the result that are best made together.
+    pub(in crate::transform) fn step_len(&self) -> u64 {
+        self.step
+    }
+
+    /// The dimension of the tensor that an axis of the result is.
+    fn dimension(&self, axis: usize) -> usize {
+        if self.reversed {
+            self.axes.len() - 1 - axis
+        } else {
+            axis
+        }
+    }
+
+    /// Elements that come from the same chunks: a row of chunks, or several lines of one that is very long.
+    fn band(&self) -> Result<u64> {
+        /// Where chunks make no difference.
+        const ANY: u64 = 128;
+        if self.chunks.index.is_none() {
+            return Ok(ANY);
+        }
+        let sides: Vec<u64> = (self.chunks.shape.iter().zip(&self.chunks.grid))
+            .map(|(dim, cuts)| cuts.longest(*dim))
+            .collect();
+        let width = self.chunks.width as u64;
+        let chunk = sides.iter().copied().fold(width, u64::saturating_mul);
+        let limit = self.data.limits.tensor_memory;
+        if chunk > limit && !self.chunks.filters.is_empty() {
+            let message = format!(
+                "a chunk has {chunk} bytes, which are needed at once; the limit (tensor_memory) is {limit}"
+            );
+            return Err(Error::limit("memory", message).raised_by("tensor_memory", chunk));
+        }
+        let most = BAND.max(chunk) / width;
+        let mut is_single = true;
+        for (axis, count) in self.counts.iter().enumerate() {
+            let line = self.counts.iter().skip(axis + 1).copied();
+            let line = line.fold(1, u64::saturating_mul).max(1);
+            let side = sides[self.dimension(axis)];
+            let step = self.axes[axis].steps.first();
+            let step = step.map_or(1, |steps| steps.step.unsigned_abs()).max(1);
+            let lines = (side / step).clamp(1, (*count).max(1));
+            if lines > 1 && line <= most {
+                let whole = if is_single || count.is_multiple_of(lines) {
+                    lines
+                } else {
+                    // Rows of chunks do not end where lines of the result do: all of them together.
+                    *count
+                };
+                let whole = if whole * line <= most { whole } else { lines };
+                return Ok(line * whole.min(most / line).max(1));
+            }
+            is_single &= *count == 1;
+        }
+        Ok(ANY)
+    }
+
+    /// The bytes from `at` on, which is at an element; `out` comes filled with zeros.
+    pub(in crate::transform) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let width = self.chunks.width as u64;
+        let first = at / width;
+        let elements = first..first + out.len() as u64 / width;
+        if self.chunks.index.is_none() {
+            fill(&self.chunks.fill, out);
+            return Ok(());
+        }
+        let mut rest = out;
+        self.boxes(elements, &mut Vec::new(), &mut |place| {
+            let count: u64 = place.iter().map(|range| range.end - range.start).product();
+            let (now, later) = core::mem::take(&mut rest).split_at_mut(as_size(count * width)?);
+            rest = later;
+            self.read_box(place, now)
+        })
+    }
+
+    /// Cuts neighbouring elements of the result into boxes, in their order.
+    fn boxes(
+        &self,
+        elements: Range<u64>,
+        place: &mut Vec<Range<u64>>,
+        visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+    ) -> Result<()> {
+        let level = place.len();
+        if elements.is_empty() {
+            return Ok(());
+        }
+        if level == self.counts.len() {
+            return visit(place);
+        }
+        let line: u64 = self.counts.iter().skip(level + 1).product();
+        let (first, last) = (elements.start / line, elements.end / line);
+        let (head, tail) = (elements.start % line, elements.end % line);
+        let mut part = |rows: Range<u64>, within: Range<u64>| {
+            if rows.is_empty() {
+                return Ok(());
+            }
+            place.push(rows);
+            let done = self.boxes(within, place, visit);
+            place.pop();
+            done
+        };
+        if first == last {
+            return part(first..first + 1, head..tail);
+        }
+        let whole = if head == 0 {
+            first
+        } else {
+            part(first..first + 1, head..line)?;
+            first + 1
+        };
+        part(whole..last, 0..line)?;
+        if tail > 0 {
+            part(last..last + 1, 0..tail)?;
+        }
+        Ok(())
+    }
+
+    /// A box of the result.
+    fn read_box(&self, place: &[Range<u64>], out: &mut [u8]) -> Result<()> {
+        let spans: Vec<Vec<Span>> = (place.iter().enumerate())
+            .map(|(axis, range)| self.spans(axis, range))
+            .collect();
+        let lens: Vec<u64> = place.iter().map(|range| range.end - range.start).collect();
+        let mut chosen = vec![0; spans.len()];
+        loop {
+            let combination: Vec<&Span> = (spans.iter().zip(&chosen))
+                .filter_map(|(spans, &n)| spans.get(n))
+                .collect();
+            if combination.len() == spans.len() {
+                self.copy_chunk(&combination, &lens, out)?;
+            }
+            // The next combination, the last axis running fastest.
+            let is_next = (chosen.iter_mut().zip(&spans))
+                .rev()
+                .any(|(chosen, spans)| {
+                    *chosen += 1;
+                    if *chosen == spans.len() {
+                        *chosen = 0;
+                    }
+                    *chosen > 0
+                });
+            if !is_next {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The chunks along an axis that places of the result are in.
+    fn spans(&self, axis: usize, range: &Range<u64>) -> Vec<Span> {
+        let dimension = self.dimension(axis);
+        let (cuts, dim) = (&self.chunks.grid[dimension], self.chunks.shape[dimension]);
+        let mut spans = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let (index, rest) = self.axes[axis].at(at);
+            let (number, mut chunk) = cuts.around(index);
+            if !self.chunks.padded || chunk.end == u64::MAX {
+                chunk.end = chunk.end.min(dim);
+            }
+            let room = if rest.step > 0 {
+                chunk.end.saturating_sub(index + 1)
+            } else {
+                index - chunk.start
+            };
+            let together = room / rest.step.unsigned_abs().max(1) + 1;
+            let count = together.min(rest.count).min(range.end - at).max(1);
+            spans.push(Span {
+                number,
+                first: index - chunk.start,
+                chunk,
+                step: rest.step,
+                count,
+                out: at - range.start,
+            });
+            at += count;
+        }
+        spans
+    }
+
+    /// Copies what a box of the result has of one chunk.
+    fn copy_chunk(&self, spans: &[&Span], lens: &[u64], out: &mut [u8]) -> Result<()> {
+        let mut in_order: Vec<&Span> = spans.to_vec();
+        if self.reversed {
+            in_order.reverse();
+        }
+        let content = self.content(&in_order)?;
+        let mut stride = 1u64;
+        let mut strides: Vec<u64> = (in_order.iter().rev())
+            .map(|span| {
+                let here = stride;
+                stride = stride.saturating_mul(span.chunk.end - span.chunk.start);
+                here
+            })
+            .collect();
+        // Now the innermost dimension of the tensor comes first.
+        if !self.reversed {
+            strides.reverse();
+        }
+        let copy = Copy {
+            content: &content,
+            fill: &self.chunks.fill,
+            width: self.chunks.width,
+            spans,
+            strides: &strides,
+            lens,
+        };
+        copy.run(0, 0, 0, out)
+    }
+
+    /// What the index calls a file.
+    fn file(&self, file: SourceId) -> Result<SourceId> {
+        let id = self.chunks.files.get(file.index()).copied();
+        id.ok_or_else(|| Error::argument(format!("an index of chunks in file {}", file.0)))
+    }
+
+    /// What is wanted of a chunk, given by its spans in the order of the tensor's dimensions.
+    fn content(&self, spans: &[&Span]) -> Result<Content> {
+        let Some(index) = &self.chunks.index else {
+            return Ok(Content::Fill);
+        };
+        if let Some(control) = self.data.control {
+            control.check()?;
+        }
+        let number: Vec<u64> = spans.iter().map(|span| span.number).collect();
+        let read = |file, range| self.data.read(self.file(file)?, range);
+        let named = |error: Error| error.adding(&format!(" (chunk {number:?})"));
+        let Some(mut located) = index.locate(&read, &number).map_err(named)? else {
+            return Ok(Content::Fill);
+        };
+        if let Payload::Raw { source, .. } | Payload::Encoded { source, .. } = &mut located.payload
+        {
+            *source = self.file(*source)?;
+        }
+        let sides = spans.iter().map(|span| span.chunk.end - span.chunk.start);
+        let elements = sides.clone().try_fold(1, u64::checked_mul);
+        let width = self.chunks.width as u64;
+        let len = elements.and_then(|elements| elements.checked_mul(width));
+        let len = len.ok_or_else(|| overflow("the size of a chunk"))?;
+        let input = self.data.input(&located.payload)?;
+        let placed = |error: Error| {
+            let error = match input.place() {
+                Some((source, range)) if error.range().is_none() => error.at_source(source, range),
+                _ => error,
+            };
+            named(error)
+        };
+        if filters::are_all_skipped(&self.chunks.filters, located.skipped) {
+            if input.len() != len {
+                return Err(placed(filters::wrong_size(input.len(), len)));
+            }
+            // Nothing but what is wanted has to be read.
+            let (mut least, mut most, mut stride) = (0, 0, 1);
+            for span in spans.iter().rev() {
+                let (a, b) = span.bounds();
+                (least, most) = (least + a * stride, most + b * stride);
+                stride *= span.chunk.end - span.chunk.start;
+            }
+            let bytes = input.read(least * width, (most + 1 - least) * width)?;
+            return Ok(Content::Stored { bytes, from: least });
+        }
+        let stored = input.read(0, input.len())?;
+        let bytes = filters::undo(&self.chunks.filters, located.skipped, stored, len);
+        let bytes = bytes.map_err(placed)?;
+        Ok(Content::Stored { bytes, from: 0 })
+    }
+}
+
+/// Refuses to look for more chunks than a file could have an index of.
+fn check_count(chunks: &Chunks) -> Result<()> {
+    if chunks.index.is_none() {
+        return Ok(());
+    }
+    let counts = chunks.counts();
+    let count = if counts.contains(&0) {
+        Some(0)
+    } else {
+        counts.iter().copied().try_fold(1, u64::checked_mul)
+    };
+    let most = (chunks.room / INDEX_ENTRY).max(MOST_MISSING);
+    match count {
+        Some(count) if count <= most => Ok(()),
+        _ => {
+            let message = format!(
+                "a grid of {counts:?} chunks, the file has room for {most} at most: nearly all of them would be missing"
+            );
+            Err(Error::limit("chunks", message))
+        }
+    }
+}
+
+/// Fills memory, which is all zeros, with an element.
+fn fill(element: &[u8], out: &mut [u8]) {
+    if element.iter().any(|byte| *byte != 0) {
+        for place in out.chunks_exact_mut(element.len()) {
+            place.copy_from_slice(element);
+        }
+    }
+}
+
+/// From a chunk into a box of the result.
+struct Copy<'c> {
+    content: &'c Content,
+    fill: &'c [u8],
+    width: usize,
+    /// In the order of the result, as all lists here.
+    spans: &'c [&'c Span],
+    /// How far a step along an axis goes in the chunk.
+    strides: &'c [u64],
+    lens: &'c [u64],
+}
+
+impl Copy<'_> {
+    /// Copies what is behind an axis, from an element of the chunk to one of the box.
+    fn run(&self, axis: usize, from: u64, to: u64, out: &mut [u8]) -> Result<()> {
+        let Some(span) = self.spans.get(axis) else {
+            return self.elements(from, 1, 1, to, out);
+        };
+        let line: u64 = self.lens.iter().skip(axis + 1).product();
+        let stride = self.strides[axis];
+        if axis + 1 == self.spans.len() {
+            let first = from + span.first * stride;
+            let step = span.step.wrapping_mul(stride.cast_signed());
+            return self.elements(first, step, span.count, to + span.out, out);
+        }
+        for n in 0..span.count {
+            let from = from + span.index(n) * stride;
+            self.run(axis + 1, from, to + (span.out + n) * line, out)?;
+        }
+        Ok(())
+    }
+
+    /// Copies elements that are equally far apart in the chunk and neighbours in the box.
+    fn elements(&self, first: u64, step: i64, count: u64, to: u64, out: &mut [u8]) -> Result<()> {
+        let width = self.width;
+        let (to, count) = (as_size(to)?, as_size(count)?);
+        let out = &mut out[to * width..(to + count) * width];
+        let Content::Stored { bytes, from } = self.content else {
+            fill(self.fill, out);
+            return Ok(());
+        };
+        let first = as_size(first - from)?;
+        if step == 1 {
+            out.copy_from_slice(&bytes[first * width..(first + count) * width]);
+            return Ok(());
+        }
+        let mut at = first as u64;
+        for place in out.chunks_exact_mut(width) {
+            let from = as_size(at)? * width;
+            place.copy_from_slice(&bytes[from..from + width]);
+            at = at.wrapping_add_signed(step);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The superblock: what a file begins with.
+
+use super::block::{Block, Fetch as _, File, Space};
+use crate::error::{Error, Result};
+use crate::io::Source;
+use crate::prelude::*;
+
+/// How every file begins, behind what may be in front of it.
+pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+/// How far in front of a file something else may reach.
+const FARTHEST: u64 = 1 << 20;
+/// Where it is looked for, if not at the beginning.
+const FIRST: u64 = 512;
+
+/// Where a file begins in `range` of a source: at its start, or at a power of two from 512 on.
+pub(crate) fn find(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
+    let mut offset = 0;
+    while offset <= FARTHEST {
+        let at = range.start.saturating_add(offset);
+        let end = at.saturating_add(SIGNATURE.len() as u64);
+        if end > range.end.min(source.len()) {
+            return Ok(None);
+        }
+        if source.read(at..end)? == SIGNATURE[..] {
+            return Ok(Some(at));
+        }
+        offset = if offset == 0 { FIRST } else { offset * 2 };
+    }
+    Ok(None)
+}
+
+/// What it says.
+pub(super) struct Superblock {
+    pub(super) version: u8,
+    /// The address of the root group's header.
+    pub(super) root: u64,
+    /// The address behind the last byte.
+    pub(super) end: u64,
+}
+
+impl Superblock {
+    /// Reads the superblock of a file that begins at `at` and can have bytes up to `limit`.
+    pub(super) fn read(source: &dyn Source, at: u64, limit: u64) -> Result<Self> {
+        let space = Space {
+            base: at,
+            end: limit.saturating_sub(at),
+        };
+        let mut file = File::new(source, space);
+        let cut_off = |error: Error| {
+            let message = "the file ends within its superblock: it is truncated";
+            Error::malformed("hdf5.truncated", message)
+                .at(at..limit)
+                .because(error)
+        };
+        let version = file.block(0, 9, "the superblock").map_err(cut_off)?;
+        let version = version.parse(|r| {
+            r.skip(8, "signature")?;
+            r.u8("the superblock's version")
+        })?;
+        let len = match version {
+            0 => 96,
+            1 => 100,
+            2 | 3 => 48,
+            _ => {
+                let message = format!("superblock of version {version}, 0 to 3 are known");
+                return Err(Error::unsupported("hdf5.version", message).at(at + 8..at + 9));
+            }
+        };
+        let block = file.block(0, len, "the superblock").map_err(cut_off)?;
+        let superblock = if version < 2 {
+            block.parse(|r| {
+                r.skip(13, "versions")?;
+                check_sizes(r.u8("size of offsets")?, r.u8("size of lengths")?)?;
+                r.skip(if version == 0 { 9 } else { 13 }, "sizes of groups")?;
+                let base = r.u64("base address")?;
+                let _free = r.u64("free space")?;
+                // Counted from the beginning of whatever is in front of the file.
+                let end = r.u64("end of file")?.saturating_sub(base);
+                let _driver = r.u64("driver block")?;
+                let _name = r.u64("name of the root")?;
+                let root = r.u64("address of the root")?;
+                Ok(Self { version, root, end })
+            })?
+        } else {
+            let sealed = block.sealed("the superblock")?;
+            sealed.parse(|r| {
+                r.skip(9, "version")?;
+                check_sizes(r.u8("size of offsets")?, r.u8("size of lengths")?)?;
+                let _flags = r.u8("flags")?;
+                let base = r.u64("base address")?;
+                let _extension = r.u64("extension")?;
+                // Counted from the beginning of whatever is in front of the file.
+                let end = r.u64("end of file")?.saturating_sub(base);
+                let root = r.u64("address of the root")?;
+                Ok(Self { version, root, end })
+            })?
+        };
+        superblock.check_end(&block, space.end)?;
+        Ok(superblock)
+    }
+
+    fn check_end(&self, block: &Block, len: u64) -> Result<()> {
+        if self.end <= len {
+            return Ok(());
+        }
+        let message = format!(
+            "the file should have {} bytes and has {len}: it is truncated",
+            self.end
+        );
+        Err(block.wrong("hdf5.truncated", message))
+    }
+}
+
+fn check_sizes(offsets: u8, lengths: u8) -> Result<()> {
+    if (offsets, lengths) == (8, 8) {
+        return Ok(());
+    }
+    let message =
+        format!("addresses of {offsets} and lengths of {lengths} bytes, 8 and 8 are read");
+    Err(Error::unsupported("hdf5.version", message))
+}
