@@ -1,14 +1,13 @@
 //! One error type for the whole library: who must act, which rule was broken, where, and why.
 
 mod hint;
-mod lists;
+pub(crate) mod lists;
 
 use alloc::borrow::Cow;
 use core::error::Error as StdError;
 use core::fmt;
 
 pub use hint::Hint;
-pub(crate) use lists::{first_of, quoted};
 
 use crate::model::SourceId;
 use crate::prelude::*;

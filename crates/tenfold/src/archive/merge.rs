@@ -1,7 +1,8 @@
 //! Several archives as one.
 
 use crate::archive::Archive;
-use crate::error::{Error, Result, first_of};
+use crate::error::lists::first_of;
+use crate::error::{Error, Result};
 use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 

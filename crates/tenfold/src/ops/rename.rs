@@ -1,7 +1,8 @@
 //! Other names for tensors.
 
 use crate::archive::Archive;
-use crate::error::{Error, Result, first_of};
+use crate::error::lists::first_of;
+use crate::error::{Error, Result};
 use crate::prelude::*;
 
 /// The same tensors under other names: `to` says which, and `None` leaves one as it is. Two tensors with one name are an

@@ -1,6 +1,7 @@
 //! A file that ends before its tensors do: which of them are whole, and what becomes of the others.
 
-use crate::error::{Error, Result, quoted};
+use crate::error::lists::quoted;
+use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::{Payload, SourceId, TensorInfo};
 use crate::prelude::*;

@@ -2,7 +2,8 @@
 
 use super::ZIP;
 use super::codec::{Contained, array_name, refuse_ambiguous};
-use crate::error::{Error, Result, quoted};
+use crate::error::lists::quoted;
+use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::Manifest;
 use crate::prelude::*;

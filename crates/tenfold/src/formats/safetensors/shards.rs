@@ -3,7 +3,8 @@
 use super::codec::{File, describe_file};
 use super::index::{self, Index, TotalSize};
 use super::{INDEX, raw};
-use crate::error::{Error, ErrorKind, Result, quoted};
+use crate::error::lists::quoted;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Context, ShardName, diagnose};
 use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
 use crate::prelude::*;
