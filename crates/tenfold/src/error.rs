@@ -1,6 +1,7 @@
 //! One error type for the whole library: who must act, which rule was broken, where, and why.
 
 mod hint;
+pub(crate) mod lists;
 
 use alloc::borrow::Cow;
 use core::error::Error as StdError;

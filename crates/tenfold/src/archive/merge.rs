@@ -1,6 +1,7 @@
 //! Several archives as one.
 
 use crate::archive::Archive;
+use crate::error::lists::first_of;
 use crate::error::{Error, Result};
 use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
 use crate::prelude::*;
@@ -87,7 +88,6 @@ fn refuse(
     conflicts: &[Conflict],
     counts: impl Fn(&Conflict) -> bool,
 ) -> Result<()> {
-    const SHOWN: usize = 3;
     let wrong: Vec<_> = conflicts
         .iter()
         .filter(|conflict| counts(conflict))
@@ -95,13 +95,8 @@ fn refuse(
     if wrong.is_empty() {
         return Ok(());
     }
-    let mut shown: Vec<_> = (wrong.iter().take(SHOWN))
-        .map(|conflict| describe(archives, conflict))
-        .collect();
-    if wrong.len() > SHOWN {
-        shown.push(format!("and {} more", wrong.len() - SHOWN));
-    }
-    Err(Error::argument(shown.join("; ")))
+    let sentences = wrong.iter().map(|conflict| describe(archives, conflict));
+    Err(Error::argument(first_of(sentences)))
 }
 
 fn describe(archives: &[Archive], conflict: &Conflict) -> String {

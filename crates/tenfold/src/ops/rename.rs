@@ -1,11 +1,9 @@
 //! Other names for tensors.
 
 use crate::archive::Archive;
+use crate::error::lists::first_of;
 use crate::error::{Error, Result};
 use crate::prelude::*;
-
-/// Names of a message; more are counted.
-const SHOWN: usize = 3;
 
 /// The same tensors under other names: `to` says which, and `None` leaves one as it is. Two tensors with one name are an
 /// error that names them.
@@ -52,11 +50,7 @@ fn refuse_collisions<'n>(archive: &Archive, names: impl Iterator<Item = &'n str>
     if collisions.is_empty() {
         return Ok(());
     }
-    let mut shown: Vec<_> = (collisions.iter().take(SHOWN))
-        .map(|(name, first, second)| format!("{first:?} and {second:?} would both be {name:?}"))
-        .collect();
-    if collisions.len() > SHOWN {
-        shown.push(format!("and {} more", collisions.len() - SHOWN));
-    }
-    Err(Error::argument(shown.join("; ")))
+    let sentences = (collisions.iter())
+        .map(|(name, first, second)| format!("{first:?} and {second:?} would both be {name:?}"));
+    Err(Error::argument(first_of(sentences)))
 }

@@ -1,7 +1,7 @@
 //! Small reads that lie together.
 
 use super::SMALL;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::prelude::*;
 use crate::transform::{Input, PIECE, as_size};
 
@@ -43,7 +43,9 @@ impl ReadAhead {
             self.at = range.start;
         }
         let from = as_size(range.start - self.at)?;
-        out.extend_from_slice(self.bytes.get(from..from + len).unwrap_or_default());
+        let wanted = self.bytes.get(from..from + len);
+        let wanted = wanted.ok_or_else(|| Error::argument("it was not read ahead"))?;
+        out.extend_from_slice(wanted);
         Ok(())
     }
 }

@@ -1,12 +1,10 @@
 //! A file that ends before its tensors do: which of them are whole, and what becomes of the others.
 
+use crate::error::lists::quoted;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::{Payload, SourceId, TensorInfo};
 use crate::prelude::*;
-
-/// Names of whole tensors that a message lists; more are counted.
-const SHOWN: usize = 3;
 
 /// A file that ends before its tensors do.
 pub(crate) struct CutOff {
@@ -78,12 +76,9 @@ impl CutOff {
             .filter(|tensor| self.missing(tensor).is_none());
         let count = whole.clone().count();
         let mut message = format!("; {count} of {} tensors are complete", tensors.len());
-        for (place, tensor) in whole.take(SHOWN).enumerate() {
-            message += if place == 0 { ": " } else { ", " };
-            message += &format!("{:?}", tensor.name);
-        }
-        if count > SHOWN {
-            message += ", …";
+        if count > 0 {
+            let names = whole.map(|tensor| tensor.name.as_str());
+            message += &format!(": {}", quoted(names));
         }
         (count, message)
     }

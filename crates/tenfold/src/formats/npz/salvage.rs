@@ -2,14 +2,12 @@
 
 use super::ZIP;
 use super::codec::{Contained, array_name, refuse_ambiguous};
+use crate::error::lists::quoted;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::Manifest;
 use crate::prelude::*;
 use crate::wire::zip::{Front, Member};
-
-/// Names that are listed in a message.
-const SHOWN: usize = 3;
 
 /// Where it is wanted, describes the arrays of an archive without an end, with a warning; else the `error` that says so,
 /// and which arrays are whole.
@@ -64,13 +62,7 @@ fn summary(arrays: &[&str], at_directory: bool) -> String {
         1 => "; 1 array is complete".to_owned(),
         n => format!("; {n} arrays are complete"),
     };
-    for (place, name) in arrays.iter().take(SHOWN).enumerate() {
-        message += if place == 0 { ": " } else { ", " };
-        message += &format!("{name:?}");
-    }
-    if arrays.len() > SHOWN {
-        message += ", …";
-    }
+    message += &format!(": {}", quoted(arrays.iter().copied()));
     message += if at_directory {
         "; none is missing"
     } else {

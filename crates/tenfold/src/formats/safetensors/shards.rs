@@ -3,13 +3,11 @@
 use super::codec::{File, describe_file};
 use super::index::{self, Index, TotalSize};
 use super::{INDEX, raw};
+use crate::error::lists::quoted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Context, ShardName, diagnose};
 use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
 use crate::prelude::*;
-
-/// Names that are listed in a message; more are counted.
-const SHOWN: usize = 3;
 
 /// Describes the shards that an index names, in the order of their names.
 pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
@@ -178,17 +176,13 @@ fn warn_unnamed(cx: &mut Context<'_>, id: SourceId, file: &str, unnamed: &[Strin
     if unnamed.is_empty() {
         return Ok(());
     }
-    let shown: Vec<_> = (unnamed.iter().take(SHOWN))
-        .map(|name| format!("{name:?}"))
-        .collect();
-    let more = if unnamed.len() > SHOWN { ", …" } else { "" };
     let message = format!(
-        "{file} has {} that the index does not name: {}{more}",
+        "{file} has {} that the index does not name: {}",
         match unnamed.len() {
             1 => "a tensor".to_owned(),
             n => format!("{n} tensors"),
         },
-        shown.join(", ")
+        quoted(unnamed.iter().map(String::as_str))
     );
     cx.warn_in(id, "safetensors.not-in-index", 0..raw::PREFIX, message)
 }
