@@ -101,12 +101,11 @@ fn target(format: &str, version: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::CommandFactory;
     use tenfold::format::Effect;
     use tenfold::model::DType;
 
     use super::*;
-    use crate::args::Cli;
+    use crate::args;
 
     /// One of each.
     fn all() -> Vec<Hint> {
@@ -146,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_hint_has_words_and_names_options_that_exist() {
-        let command = Cli::command();
+        let command = args::command();
         let commands = command.get_subcommands().chain([&command]);
         let known: BTreeSet<_> = commands
             .flat_map(|command| command.get_arguments())

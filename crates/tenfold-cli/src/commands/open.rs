@@ -59,6 +59,11 @@ impl<'a> Session<'a> {
         open_with(path, &self.options(opening))
     }
 
+    /// Opens a file without any option.
+    pub(crate) fn open_plainly(&self, path: &Path) -> tenfold::Result<Archive> {
+        open_with(path, &OpenOptions::new().limits(self.limits))
+    }
+
     /// Opens a file whose checksums count.
     pub(crate) fn open_verified(&self, path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
         open_with(path, &self.reading(reading))

@@ -43,7 +43,10 @@ impl Shown<'_> {
         let info = self.tensor.info();
         let elements = self.sliced.elements();
         let whole = self.sliced.shape();
-        let is_long = elements.is_none_or(|elements| elements > THRESHOLD) && !self.args.full;
+        let is_long = elements.is_none_or(|elements| elements > THRESHOLD)
+            && !self.args.full
+            // A file is for keeping.
+            && self.args.output.is_none();
         let sliced = if is_long {
             self.sliced.clone().edges(EDGE)
         } else {

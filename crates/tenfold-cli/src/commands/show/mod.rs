@@ -31,11 +31,7 @@ pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         }
         _ => about(error),
     })?;
-    let format = if args.json {
-        ShowFormat::Json
-    } else {
-        args.format
-    };
+    let format = args.shown_format();
     let shown = Shown {
         args,
         tensor,
