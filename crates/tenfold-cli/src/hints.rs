@@ -55,18 +55,18 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
-        Hint::Assume(None) => "if they are numbers, say which with --assume DTYPE".into(),
+        Hint::Assume(None) => "if they are numbers, --assume DTYPE says which".into(),
         Hint::Assume(Some(dtype)) => {
-            format!("say which numbers they are with --assume, such as --assume {dtype}")
+            format!("--assume says which numbers they are, such as --assume {dtype}")
         }
         Hint::Cast(None) => "convert --cast writes another type".into(),
         Hint::Cast(Some(dtype)) => format!("convert --cast {dtype} writes another type"),
-        Hint::ChooseFormat(_) => "say which with --from".into(),
+        Hint::ChooseFormat(_) => "--from says which".into(),
         Hint::Dequantize => "convert --dequantize writes plain numbers".into(),
         Hint::EnableFeature(id) => format!("enable feature `{id}`"),
-        Hint::Exclude => "leave it out with --exclude".into(),
+        Hint::Exclude => "--exclude leaves it out".into(),
         Hint::FilePerTensor(id) => {
-            format!("OUT/ --to {id} writes a directory with a file for each")
+            format!("OUT/ --to {id} writes a file for each into a directory")
         }
         Hint::FormatOption { key, value, does } => format!("-O {key}={value} {does}"),
         Hint::KeepSparse => "convert --keep-sparse keeps it sparse".into(),
@@ -75,11 +75,11 @@ fn word(hint: &Hint) -> Option<String> {
             None => format!("--limit {name}=N raises it"),
         },
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
-        Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
+        Hint::Rename => "`tenfold rename` gives it another name".into(),
         Hint::Replace => "pass --force to replace it".into(),
-        Hint::Salvage => "convert --salvage writes what is complete".into(),
+        Hint::Salvage => "convert --salvage rescues what is intact".into(),
         Hint::Shard => "--shard-size SIZE writes several files".into(),
-        Hint::SkipChecksums => "--no-verify reads it as it is".into(),
+        Hint::SkipChecksums => "--no-verify reads it anyway".into(),
         _ => return None,
     })
 }

@@ -37,7 +37,7 @@ pub trait Interrupts {
     /// by it, they leave nothing behind. The others may be ended at any time.
     fn watch(&self, control: Arc<Control>) -> io::Result<()>;
 
-    /// The number of the signal that came; the exit code is 128 more. [`INTERRUPT`] unless told otherwise.
+    /// The number of the signal that came; the exit code is 128 more. [`INTERRUPT`] by default.
     fn caught(&self) -> Option<u8> {
         None
     }

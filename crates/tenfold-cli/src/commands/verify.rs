@@ -84,8 +84,8 @@ impl Checked {
                     let numbers = ops::check_numbers(&archive, &options).map_err(about)?;
                     findings.extend(numbers.findings);
                     let what = match numbers.checked.tensors {
-                        1 => "the numbers of 1 tensor were looked at".to_owned(),
-                        n => format!("the numbers of {n} tensors were looked at"),
+                        1 => "the numbers of 1 tensor were checked".to_owned(),
+                        n => format!("the numbers of {n} tensors were checked"),
                     };
                     findings.push(note(&archive, "numbers", &what));
                 }
@@ -98,8 +98,8 @@ impl Checked {
                     let different = ops::compare_digests(&archive, &digests, expected);
                     if different.is_empty() {
                         let what = match expected.tensors.len() {
-                            1 => "1 tensor is as listed".to_owned(),
-                            n => format!("{n} tensors are as listed"),
+                            1 => "1 tensor matches the list".to_owned(),
+                            n => format!("{n} tensors match the list"),
                         };
                         findings.push(note(&archive, "digest", &what));
                     }

@@ -237,7 +237,7 @@ pub struct PlanOptions {
     pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
     /// Checksums of tensors.
     pub checksums: Checksums,
-    /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
+    /// Seconds since 1970, for formats that record a time. 0 by default: the same input, the same bytes.
     pub timestamp: u64,
     /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
     /// [write shards](crate::format::Format::writes_shards).
@@ -276,7 +276,7 @@ impl PlanOptions {
             .map(|value| {
                 value
                     .parse()
-                    .map_err(|cause| self.wrong(key, "a whole number is expected").because(cause))
+                    .map_err(|cause| self.wrong(key, "expected a whole number").because(cause))
             })
             .transpose()
     }
@@ -286,7 +286,7 @@ impl PlanOptions {
         match self.option(key) {
             None | Some("false" | "no" | "off" | "0") => Ok(false),
             Some("true" | "yes" | "on" | "1" | "") => Ok(true),
-            Some(_) => Err(self.wrong(key, "true or false is expected")),
+            Some(_) => Err(self.wrong(key, "expected true or false")),
         }
     }
 

@@ -53,7 +53,7 @@ fn refuse_collisions<'n>(archive: &Archive, names: impl Iterator<Item = &'n str>
         return Ok(());
     }
     let mut shown: Vec<_> = (collisions.iter().take(SHOWN))
-        .map(|(name, first, second)| format!("{first:?} and {second:?} would both be {name:?}"))
+        .map(|(name, first, second)| format!("{first:?} and {second:?} would both become {name:?}"))
         .collect();
     if collisions.len() > SHOWN {
         shown.push(format!("and {} more", collisions.len() - SHOWN));

@@ -267,7 +267,7 @@ impl Shown<'_> {
 
     fn no_numbers(&self) -> Failure {
         let message = format!(
-            "{}: tensor {:?} is {}, and how to turn that into numbers is not known here",
+            "{}: tensor {:?} is {}, which cannot be turned into numbers here",
             show_path(&self.args.file),
             self.tensor.name(),
             self.tensor.info().dtype

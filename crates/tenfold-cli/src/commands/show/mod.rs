@@ -61,7 +61,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn write_file(&self, path: &Path) -> Result<()> {
         if same_file::is_same_file(path, &self.args.file).unwrap_or(false) {
-            let message = format!("{} is the file that is read", show_path(path));
+            let message = format!("{} is the input", show_path(path));
             return Err(Failure::Message(message));
         }
         write_file(path, self.args.force, |file| {

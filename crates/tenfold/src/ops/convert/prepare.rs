@@ -256,7 +256,7 @@ pub(super) fn adapt_to(
         let why = if kept.format == spec.id {
             "no place in the target"
         } else {
-            "what is not understood is kept where the same format has a place for it"
+            "only its own format can hold it"
         };
         Loss::new(None, what, why, Effect::Dropped)
     }));
@@ -349,7 +349,7 @@ fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
         parts.filter_map(move |part| Some((info, part.unknown.as_ref()?.checksum.as_ref()?)))
     });
     let losses = texts.map(|(info, text)| {
-        let why = "it cannot be verified here, and is not carried over";
+        let why = "cannot be verified here, so it is left out";
         let what = Lost::Checksum(text.clone());
         Loss::new(Some(info.name.clone()), what, why, effect)
     });
