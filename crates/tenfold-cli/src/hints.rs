@@ -55,18 +55,18 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
-        Hint::Assume(None) => "if they are numbers, say which with --assume DTYPE".into(),
+        Hint::Assume(None) => "if they are numbers, --assume DTYPE says which".into(),
         Hint::Assume(Some(dtype)) => {
-            format!("say which numbers they are with --assume, such as --assume {dtype}")
+            format!("--assume says which numbers they are, such as --assume {dtype}")
         }
         Hint::Cast(None) => "convert --cast writes another type".into(),
         Hint::Cast(Some(dtype)) => format!("convert --cast {dtype} writes another type"),
-        Hint::ChooseFormat(_) => "say which with --from".into(),
+        Hint::ChooseFormat(_) => "--from says which".into(),
         Hint::Dequantize => "convert --dequantize writes plain numbers".into(),
         Hint::EnableFeature(id) => format!("enable feature `{id}`"),
-        Hint::Exclude => "leave it out with --exclude".into(),
+        Hint::Exclude => "--exclude leaves it out".into(),
         Hint::FilePerTensor(id) => {
-            format!("OUT/ --to {id} writes a directory with a file for each")
+            format!("OUT/ --to {id} writes a file for each into a directory")
         }
         Hint::FormatOption { key, value, does } => format!("-O {key}={value} {does}"),
         Hint::KeepSparse => "convert --keep-sparse keeps it sparse".into(),
@@ -77,11 +77,11 @@ fn word(hint: &Hint) -> Option<String> {
         Hint::NameFile => "name one of the files instead of the directory".into(),
         Hint::Opaque => "--opaque reads what is known of it; nothing is run".into(),
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
-        Hint::Rename => "rename the tensor first (`tenfold rename`)".into(),
+        Hint::Rename => "`tenfold rename` gives it another name".into(),
         Hint::Replace => "pass --force to replace it".into(),
-        Hint::Salvage => "convert --salvage writes what is complete".into(),
+        Hint::Salvage => "convert --salvage rescues what is intact".into(),
         Hint::Shard => "--shard-size SIZE writes several files".into(),
-        Hint::SkipChecksums => "--no-verify reads it as it is".into(),
+        Hint::SkipChecksums => "--no-verify reads it anyway".into(),
         _ => return None,
     })
 }
@@ -103,12 +103,11 @@ fn target(format: &str, version: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::CommandFactory;
     use tenfold::format::Effect;
     use tenfold::model::DType;
 
     use super::*;
-    use crate::args::Cli;
+    use crate::args;
 
     /// One of each.
     fn all() -> Vec<Hint> {
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_hint_has_words_and_names_options_that_exist() {
-        let command = Cli::command();
+        let command = args::command();
         let commands = command.get_subcommands().chain([&command]);
         let known: BTreeSet<_> = commands
             .flat_map(|command| command.get_arguments())

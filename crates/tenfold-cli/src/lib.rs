@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use tenfold::Control;
 
 use args::{Cli, Color, Command};
@@ -37,7 +37,7 @@ pub trait Interrupts {
     /// by it, they leave nothing behind. The others may be ended at any time.
     fn watch(&self, control: Arc<Control>) -> io::Result<()>;
 
-    /// The number of the signal that came; the exit code is 128 more. [`INTERRUPT`] unless told otherwise.
+    /// The number of the signal that came; the exit code is 128 more. [`INTERRUPT`] by default.
     fn caught(&self) -> Option<u8> {
         None
     }
@@ -60,7 +60,7 @@ impl Interrupts for () {
 /// ```
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString>>, interrupts: &dyn Interrupts) -> u8 {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let mut command = Cli::command();
+    let mut command = args::command();
     if is_color_forced() {
         command = command.color(clap::ColorChoice::Always);
     }
@@ -94,7 +94,7 @@ fn elsewhere(usage: &clap::Error) -> Option<String> {
         _ => return None,
     };
     let option = given.split('=').next()?.strip_prefix("--")?;
-    let command = Cli::command();
+    let command = args::command();
     let has_it = |command: &&clap::Command| {
         let mut options = command.get_arguments().filter_map(clap::Arg::get_long);
         options.any(|known| known == option)
@@ -182,6 +182,7 @@ fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result
         Command::Show(args) => commands::show::run(args, session, out),
         Command::Completions(args) => commands::generate::completions(args, out),
         Command::Man(args) => commands::generate::man(args, out),
+        Command::Names(args) => commands::generate::names(args, session, out),
     }
 }
 

@@ -76,7 +76,7 @@ impl<T: Element> Typed<T> {
             }),
             Err(_) if !bytes.len().is_multiple_of(size_of::<T>()) => Err(Error::mismatch(
                 "size",
-                format!("{} bytes are no whole number of elements", bytes.len()),
+                format!("{} bytes are not a whole number of elements", bytes.len()),
             )),
             Err(_) => {
                 let elements = bytes.chunks_exact(size_of::<T>());

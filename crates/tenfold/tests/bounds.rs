@@ -310,7 +310,7 @@ fn shared() {
     assert_eq!(sharing, 1);
 }
 
-/// A safetensors file with this header and `data` bytes behind it.
+/// A safetensors file with this header and `data` bytes after it.
 fn safetensors(header: &str, data: usize) -> Bytes {
     let mut header = header.to_owned();
     while !header.len().is_multiple_of(8) {

@@ -68,7 +68,7 @@ fn the_hint_is_given_only_where_it_helps() {
         if error.hints().contains(&Hint::Salvage) {
             assert!(salvaged.is_ok(), "{}: {error}", case.title());
         } else if case.name == "spec_cut_and_duplicate_key" {
-            let message = salvaged.map(|_| ()).expect_err("the key is there twice");
+            let message = salvaged.map(|_| ()).expect_err("the key appears twice");
             assert_eq!(message.rule(), "mag.duplicate");
             assert!(!error.message().contains("complete"), "{error}");
             without += 1;

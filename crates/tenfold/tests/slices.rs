@@ -123,7 +123,7 @@ fn wrong_slices_name_the_tensor_and_what_is_wrong() {
         let error = archive.tensor("t").unwrap().slice(&slices).err().unwrap();
         error.to_string()
     };
-    assert!(error("2").contains("tensor \"t\": index 2 is outside of dimension 0"));
+    assert!(error("2").contains("tensor \"t\": index 2 is outside dimension 0"));
     assert!(error("0, 0").contains("2 slices, the tensor has 1 dimensions"));
 }
 

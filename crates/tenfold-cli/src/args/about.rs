@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::parse::format;
+use super::parse::{format, formats};
+use super::suggest::suggest;
 
 pub(super) const FORMATS_EXAMPLES: &str = "\
 Examples:
   tenfold formats                                  every format
-  tenfold formats mag                              what each version of one format can hold
+  tenfold formats safetensors                      what one format can hold, and its options
 ";
 
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\
@@ -26,8 +27,8 @@ Examples:
 
 #[derive(Args, Debug)]
 pub(crate) struct FormatsArgs {
-    /// Details of this format
-    #[arg(value_name = "NAME", value_parser = format)]
+    /// Show the details of this format
+    #[arg(value_name = "NAME", value_parser = suggest(format, formats), hide_possible_values = true)]
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -36,7 +37,7 @@ pub(crate) struct FormatsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -52,11 +53,17 @@ pub(crate) enum Shell {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct NamesArgs {
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Print the page of this command instead of that of tenfold itself
+    /// Print the page of this command
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     pub(crate) command: Option<String>,
-    /// Write all pages into this directory, which is made if it is not there
+    /// Write all pages to this directory, which is created if needed
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }

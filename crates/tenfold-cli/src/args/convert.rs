@@ -10,16 +10,16 @@ use crate::failure::{Failure, Result};
 
 pub(super) const CONVERT_EXAMPLES: &str = "\
 Examples:
-  tenfold convert model.mag model.zt               the format follows from the output's name
+  tenfold convert model.safetensors model.zt       the extension of the output names the format
+  tenfold convert model.gguf model.safetensors --dequantize
+  tenfold convert llama/ half.safetensors --cast bf16
+  tenfold convert llama/ parts/ --to safetensors --shard-size 5GB
+  tenfold convert model-0000*.safetensors -o whole.safetensors
+  tenfold convert model.safetensors model.npz --dry-run      what would be lost? writes nothing
+  tenfold convert cut.safetensors part.safetensors --salvage   rescue an unfinished download
+  tenfold convert model.safetensors part.zt --include 'encoder.*' --zstd '19:*.embedding'
+  tenfold convert model.mag model.zt --checksum crc32c -O align=4096
   tenfold convert model.zt model.mag --version snapshot-0.3.0
-  tenfold convert model.mag model.zt --zstd 3 --checksum crc32c
-  tenfold convert model.zt model.zt2 --to ztensor --version 2 -O align=4096
-  tenfold convert model.zt model.primitiv --cast f32   primitiv has no other type
-  tenfold convert cut.safetensors part.safetensors --salvage   what is whole of a download that did not finish
-  tenfold convert model.zt part.zt --include 'encoder.*' --zstd '19:*.embedding'
-  tenfold convert model.zt model.safetensors --shard-size 5GB
-  tenfold convert model-0000*.safetensors whole.safetensors
-  tenfold convert model.zt model.mag --dry-run     what would be lost, and nothing written
 ";
 
 pub(super) const CONVERT_USAGE: &str = "\
@@ -28,31 +28,31 @@ tenfold convert [OPTIONS] <IN>... <OUT>
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertArgs {
-    /// The file to read, or a directory of files as one archive; several are read as one. The last is the file to write, unless -o names it
+    /// What to read: a file, a model directory, or several files that belong together. Without -o, the last one is the output
     #[arg(value_name = "FILE", required = true)]
     pub(super) files: Vec<PathBuf>,
-    /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    /// The file to write, or with a trailing / a new directory: of shards, or of one file per tensor
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
     pub(crate) types: Types,
-    /// Write the tensors that are whole in a file that was cut off or damaged: safetensors, GGUF, mag, Burnpack, npz and primitiv
+    /// Read what is intact of a truncated or damaged file: safetensors, GGUF, mag, Burnpack, npz, primitiv
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Write sparse tensors sparsely where the target can, instead of filling in zeros
+    /// Keep sparse tensors sparse where the target can, instead of filling in the zeros
     #[arg(long)]
     pub(crate) keep_sparse: bool,
-    /// Write all tensors sparsely: elements whose bits are all 0 are left out
+    /// Write every tensor as sparse: elements whose bits are all 0 are left out
     #[arg(long, conflicts_with = "keep_sparse")]
     pub(crate) sparse: bool,
-    /// The largest size of a sparse tensor that is written with its zeros, such as 500MB or 64GiB
+    /// Largest size to which a sparse tensor is filled with zeros, such as 500MB or 64GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_dense: Option<u64>,
-    /// Write several files of at most this size and an index of them: 5GB, 500MB, 2GiB
+    /// Write shards of at most this size, with an index: 5GB, 500MB, 2GiB
     #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) shard_size: Option<u64>,
     #[command(flatten)]

@@ -12,33 +12,34 @@ use crate::failure::{Failure, Result};
 
 pub(super) const EXTRACT_EXAMPLES: &str = "\
 Examples:
-  tenfold extract model.gguf -t token_embd.weight -o embedding.safetensors
-  tenfold extract model.safetensors --include 'layers.3.*' -o layer3.safetensors
-  tenfold extract model.safetensors -o tensors/ --to npy    each into its own file
+  tenfold extract model.safetensors -t lm_head.weight -o head.safetensors
+  tenfold extract model.gguf -t token_embd.weight -o embedding.npy
+  tenfold extract llama/ --include 'model.layers.3.*' -o layer3.safetensors
+  tenfold extract model.safetensors -o tensors/ --to npy    each tensor into its own file
 ";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
 Examples:
   tenfold merge model-0000*.safetensors -o model.safetensors
-  tenfold merge base.safetensors adapter.gguf -o both.zt
-  tenfold merge old.zt new.zt -o updated.zt --prefer last   what both have is taken from new.zt
+  tenfold merge base.gguf adapter.safetensors -o both.zt
+  tenfold merge llama/ patch.safetensors -o new.safetensors --prefer last   patch.safetensors wins
 ";
 
 pub(super) const SPLIT_EXAMPLES: &str = "\
 Examples:
-  tenfold split model.safetensors -o parts/ --max-size 5GB   shards and their index
+  tenfold split model.safetensors -o parts/ --max-size 5GB   shards with an index
   tenfold split model.gguf -o parts/ --parts 4
-  tenfold split model.zt -o layers/ --by-layer               a file for every layer
+  tenfold split llama/ -o layers/ --by-layer                 a file for each layer
 ";
 
 /// What `--output` is there.
 const SPLIT_OUTPUT: &str =
-    "The directory to write to; a name with the extension of a format makes the names of the files";
+    "The directory to write to, or a file name from which the names of the parts are made";
 
 pub(super) const RENAME_EXAMPLES: &str = r"Examples:
-  tenfold rename in.safetensors -o out.safetensors --rule 's/^model\.//'
-  tenfold rename in.zt -o out.zt --rule 's/^h\.(\d+)/layers.\1/' --rule 's/gamma$/weight/'
-  tenfold rename in.zt -o out.zt --map map.json --dry-run    what would be renamed
+  tenfold rename in.safetensors -o out.safetensors --strip-prefix model.
+  tenfold rename in.gguf -o out.gguf --rule 's/^h\.(\d+)/blk.\1/' --rule 's/gamma$/weight/'
+  tenfold rename llama/ -o renamed.safetensors --map map.json --dry-run   what would change
   tenfold rename model.gguf --rule 's/^model\.//' --in-place   in the file itself, without a copy
 ";
 
@@ -50,10 +51,10 @@ pub(super) const IN_PLACE: [&str; 8] = [
 /// What is read and written.
 #[derive(Args, Debug)]
 pub(crate) struct Files {
-    /// The files to read, each a file, a directory of files or an index; several are read as one
+    /// What to read: a file, a model directory or an index; several are read as one
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
+    /// The file to write, or with a trailing / a new directory: of shards, or of one file per tensor
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -90,7 +91,7 @@ pub(crate) fn no_output(command: &str) -> Failure {
 /// Several files instead of one.
 #[derive(Args, Debug)]
 pub(crate) struct Sharding {
-    /// Write several files of at most this size, with an index where the format has one: 5GB, 500MB, 2GiB
+    /// Write shards of at most this size, with an index where the format has one: 5GB, 500MB, 2GiB
     #[arg(long, alias = "max-size", value_name = "SIZE", value_parser = bytes)]
     shard_size: Option<u64>,
 }
@@ -105,7 +106,7 @@ impl Sharding {
 pub(crate) struct ExtractArgs {
     #[command(flatten)]
     pub(crate) files: Files,
-    /// The tensor with exactly this name; may be given several times
+    /// The tensor with exactly this name; repeatable
     #[arg(long = "tensor", short = 't', value_name = "NAME")]
     pub(crate) tensors: Vec<String>,
     #[command(flatten)]
@@ -126,7 +127,7 @@ pub(crate) struct MergeArgs {
     pub(crate) files: Files,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Whose tensor or metadata counts where two files have one of the same name; refused unless told
+    /// Which file wins where two have the same name or key; without it, that is refused
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) prefer: Option<PreferArg>,
     #[command(flatten)]
@@ -139,9 +140,9 @@ pub(crate) struct MergeArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PreferArg {
-    /// The file that was named first
+    /// The first file
     First,
-    /// The file that was named last
+    /// The last file
     Last,
 }
 
@@ -151,13 +152,13 @@ pub(crate) enum PreferArg {
 pub(crate) struct SplitArgs {
     #[command(flatten)]
     pub(crate) files: Files,
-    /// Files with at most this many bytes of tensors, unless one tensor has more: 5GB, 500MB, 2GiB
+    /// Write files with at most this much data each, more only for a single tensor: 5GB, 500MB, 2GiB
     #[arg(long, alias = "shard-size", value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_size: Option<u64>,
-    /// As many files as this, of about the same size
+    /// Write this many files of about the same size
     #[arg(long, value_name = "N")]
     pub(crate) parts: Option<NonZeroUsize>,
-    /// A file for every layer (names up to their first number), and one for the rest
+    /// Write a file for each layer (names up to their first number) and one for the rest
     #[arg(long)]
     pub(crate) by_layer: bool,
     #[command(flatten)]
@@ -175,24 +176,24 @@ pub(crate) struct SplitArgs {
 pub(crate) struct RenameArgs {
     #[command(flatten)]
     pub(crate) files: Files,
-    /// Replace what a regular expression matches, as sed does: s/PATTERN/REPLACEMENT/ with \1 for a group; the first
-    /// match, or all with g behind it; i ignores case. Several are applied one after the other
+    /// Replace what a regular expression matches, as sed does: s/PATTERN/REPLACEMENT/, with \1 for a group, and the flags
+    /// g (all matches) and i (ignore case). Repeatable; applied in order
     #[arg(long = "rule", short = 'r', value_name = "RULE")]
     pub(crate) rules: Vec<String>,
-    /// A JSON file {"old name": "new name"}; applied before the rules
+    /// A JSON file of {"old name": "new name"}, applied first
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
-    /// Remove this from the beginning of names, before the rules
+    /// Remove this prefix from names, before the rules
     #[arg(long, value_name = "PREFIX")]
     pub(crate) strip_prefix: Option<String>,
-    /// Put this in front of every name, after the rules
+    /// Add this prefix to every name, after the rules
     #[arg(long, value_name = "PREFIX")]
     pub(crate) add_prefix: Option<String>,
     /// Change the names in the file itself, where they fit: safetensors, GGUF and zTensor. Other programs that read it at that
     /// moment may see a torn header
     #[arg(long, conflicts_with_all = IN_PLACE)]
     pub(crate) in_place: bool,
-    /// Go on where a rule, a prefix or a name of the map matches nothing, with a message
+    /// Only report rules, prefixes and map entries that match nothing, instead of failing
     #[arg(long)]
     pub(crate) allow_unmatched: bool,
     #[command(flatten)]

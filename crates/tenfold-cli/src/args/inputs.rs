@@ -6,15 +6,16 @@ use clap::Args;
 use tenfold::format::{Registry, Spec};
 use tenfold::model::DType;
 
-use super::parse::{dtype, format, key_value};
+use super::parse::{dtype, dtypes, format, formats, key_value};
+use super::suggest::suggest;
 
 /// What every reading command takes.
 #[derive(Args, Debug)]
 pub(crate) struct Inputs {
-    /// The files to read; a directory is read as one archive
+    /// Files or model directories to read
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print JSON: one object, or an array when there are several files
+    /// Print JSON: an object, or an array for several files
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -22,13 +23,13 @@ pub(crate) struct Inputs {
 /// How files are read.
 #[derive(Args, Debug)]
 pub(crate) struct Reading {
-    /// Read as this format, whatever the content looks like
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    /// Read as this format instead of detecting it
+    #[arg(long, value_name = "FORMAT", value_parser = suggest(format, formats), hide_possible_values = true)]
     pub(crate) from: Option<String>,
-    /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
-    #[arg(long, value_name = "DTYPE", value_parser = dtype)]
+    /// Read elements without a type (NumPy's V1, V2) as this one
+    #[arg(long, value_name = "DTYPE", value_parser = suggest(dtype, dtypes), hide_possible_values = true)]
     pub(crate) assume: Option<DType>,
-    /// An option of the format that is read or written, see `tenfold formats NAME`; may be given several times
+    /// An option of the format read or written, see `tenfold formats NAME`; repeatable
     #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) options: Vec<(String, String)>,
 }
@@ -63,7 +64,7 @@ fn is_reading(registry: &Registry, key: &str) -> bool {
 pub(crate) struct Opening {
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Do not compare checksums: what does not match them is read as it is, with a warning where it is a header
+    /// Do not verify checksums; a header that does not match gets a warning
     #[arg(long)]
     pub(crate) no_verify: bool,
 }
@@ -71,13 +72,13 @@ pub(crate) struct Opening {
 /// Which tensors.
 #[derive(Args, Debug)]
 pub(crate) struct Filter {
-    /// Only tensors whose name matches (`*` crosses dots); may be given several times
+    /// Only tensors whose names match; * also matches dots; repeatable
     #[arg(long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
-    /// Not the tensors whose name matches; may be given several times
+    /// All but tensors whose names match; repeatable
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Also tensors in whose name this regular expression is found, as --include with a glob; may be given several times
+    /// Like --include, with a regular expression found anywhere in the name; repeatable
     #[arg(long, value_name = "REGEX")]
     pub(crate) regex: Vec<String>,
 }
@@ -85,7 +86,7 @@ pub(crate) struct Filter {
 /// How much is done at once.
 #[derive(Args, Debug)]
 pub(crate) struct Threads {
-    /// How many threads; as many as processors unless told otherwise
+    /// Number of threads [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 }

@@ -10,13 +10,13 @@ use super::{Along, Checking, Opening, Writing};
 
 pub(super) const META_EXAMPLES: &str = "\
 Examples:
-  tenfold meta get model.gguf                                everything, with its types
+  tenfold meta get model.safetensors                         everything, with types
   tenfold meta get model.gguf general.name                   one value
   tenfold meta set model.gguf general.name=Tiny -o named.gguf
   tenfold meta set model.gguf tuned.rank=u32:16 -o model.gguf --force
   tenfold meta set model.safetensors license=mit --in-place  in the file itself, without a copy
   tenfold meta unset model.safetensors notes -o clean.safetensors
-  tenfold meta export a.gguf -o meta.json                    with types, to be edited
+  tenfold meta export a.gguf -o meta.json                    with types, ready to edit
   tenfold meta import b.gguf meta.json -o c.gguf
 ";
 
@@ -28,15 +28,15 @@ pub(crate) struct MetaArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MetaCommand {
-    /// Show metadata: one value, or all with their types
+    /// Show metadata: some values, or all with their types
     Get(MetaGet),
-    /// Write a file with other values: KEY=VALUE or KEY=TYPE:VALUE
+    /// Set values: KEY=VALUE or KEY=TYPE:VALUE
     Set(Box<MetaSet>),
-    /// Write a file without some keys
+    /// Remove keys
     Unset(Box<MetaUnset>),
-    /// Write a file with the keys and values of a JSON file
+    /// Set all keys of a JSON file
     Import(Box<MetaImport>),
-    /// Write metadata as JSON that says the types, for import
+    /// Write metadata as JSON with types, for import
     Export(MetaExport),
 }
 
@@ -55,21 +55,21 @@ impl MetaCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct MetaGet {
-    /// The file, directory or index to read
+    /// The file, model directory or index to read
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The keys to show, all unless told otherwise; the exit code is 1 where one is not there
+    /// The keys to show [default: all]; the exit code is 1 if one is missing
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<String>,
-    /// The metadata of this tensor instead of the file's
+    /// Metadata of this tensor instead of the file
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
     pub(crate) opening: Opening,
-    /// Text as it is, with line breaks and control characters, and nothing behind it
+    /// Print text unescaped, without a line break at the end
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
-    /// Print JSON: long lists in full
+    /// Print JSON, with long lists in full
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -77,15 +77,15 @@ pub(crate) struct MetaGet {
 /// What every editing command of `meta` takes.
 #[derive(Args, Debug)]
 pub(crate) struct MetaEdit {
-    /// The file to write; with --force it may be the file that is read, which is replaced whole or not at all;
-    /// with a / at the end, a new directory with the shards of the input, or with a file for every tensor
+    /// The file to write, or with a trailing / a new directory. With --force it may be the input, which is replaced
+    /// completely or not at all
     #[arg(long, short, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     /// Change the file itself, where the new header fits: safetensors, GGUF and zTensor. Other programs that read it at that
     /// moment may see a torn header
     #[arg(long, conflicts_with_all = IN_PLACE)]
     pub(crate) in_place: bool,
-    /// The metadata of this tensor instead of the file's
+    /// Metadata of this tensor instead of the file
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
@@ -100,14 +100,14 @@ pub(crate) struct MetaEdit {
 
 #[derive(Args, Debug)]
 pub(crate) struct MetaSet {
-    /// The file, directory or index to read
+    /// The file, model directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
-    /// A value keeps the type it had; TYPE is bool, u8 to u64, i8 to i64, f32, f64, string, bytes, json, null, or a list
-    /// such as u32[]:[1,2]
+    /// What to set. A value keeps its type unless you name one: bool, u8 to u64, i8 to i64, f32, f64, string, bytes, json,
+    /// null, or a list such as u32[]:[1,2]
     #[arg(value_name = "KEY=[TYPE:]VALUE", required = true, value_parser = key_value)]
     pub(crate) values: Vec<(String, String)>,
-    /// The type of all values that name none
+    /// The type of values that name none
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) struct MetaSet {
 
 #[derive(Args, Debug)]
 pub(crate) struct MetaUnset {
-    /// The file, directory or index to read
+    /// The file, model directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
     /// The keys to remove
@@ -128,13 +128,13 @@ pub(crate) struct MetaUnset {
 
 #[derive(Args, Debug)]
 pub(crate) struct MetaImport {
-    /// The file, directory or index to read
+    /// The file, model directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
-    /// A JSON object of keys and values, as export writes it or plain; - is standard input
+    /// A JSON object of keys and values, plain or as written by export; - is standard input
     #[arg(value_name = "JSON")]
     pub(crate) document: PathBuf,
-    /// Remove the keys that the JSON file does not have
+    /// Remove keys that are not in the JSON file
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]
@@ -143,18 +143,18 @@ pub(crate) struct MetaImport {
 
 #[derive(Args, Debug)]
 pub(crate) struct MetaExport {
-    /// The file, directory or index to read
+    /// The file, model directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
-    /// The JSON file to write; standard output unless told otherwise
+    /// The JSON file to write [default: standard output]
     #[arg(long, short, value_name = "JSON")]
     pub(crate) output: Option<PathBuf>,
-    /// The metadata of this tensor instead of the file's
+    /// Metadata of this tensor instead of the file
     #[arg(long, short = 't', value_name = "NAME")]
     pub(crate) tensor: Option<String>,
     #[command(flatten)]
     pub(crate) opening: Opening,
-    /// Replace an output that exists
+    /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,
 }

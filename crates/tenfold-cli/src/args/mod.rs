@@ -4,17 +4,19 @@ mod about;
 mod convert;
 mod diff;
 mod edit;
+mod headings;
 mod inputs;
 mod meta;
 mod parse;
 mod read;
+mod suggest;
 mod writing;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, Shell};
+pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, NamesArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs, no_output};
@@ -29,84 +31,93 @@ pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
 Examples:
-  tenfold inspect model.zt                         what is in a file
-  tenfold show model.zt layers.0.bias              the values of a tensor
-  tenfold verify model.mag                         is it sound? checks every checksum it carries
-  tenfold convert model.mag model.zt               another format, by the name of the output
-  tenfold convert model.zt small.zt --zstd 9       the same format, compressed
-  tenfold digest a.mag b.zt                        equal content, equal digest, in any format
-  tenfold diff old.zt new.safetensors              what is different, tensor by tensor
-  tenfold stats model.zt                           extremes, mean, spread, NaN and infinities
+  tenfold inspect model.safetensors                what is in a file
+  tenfold inspect model.gguf --tree                the same as a tree, with counts and sizes
+  tenfold inspect llama/                           a Hugging Face directory is one model
+  tenfold show model.safetensors lm_head.weight    the values of a tensor
+  tenfold verify model.gguf                        is it sound?
+  tenfold convert model.safetensors model.zt       another format, by the name of the output
+  tenfold convert llama/ half.safetensors --cast f16
+  tenfold diff old.safetensors new.safetensors     what is different, tensor by tensor
+  tenfold digest a.gguf b.zt                       equal content, equal digest, in any format
+  tenfold stats model.safetensors                  minimum, maximum, mean, NaN and infinities
   tenfold formats                                  what is read and written
 ";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted, 143 terminated.";
+Exit codes: 0 success; 1 findings (verify), differences (diff) or unreadable tensors (digest, stats); 2 an error or wrong usage; 130 interrupted; 143 terminated.";
 
-/// Lists, shows, verifies, compares, edits and converts tensor files: weights of models and scientific tensors.
+/// Inspect, verify, compare, edit and convert tensor files: model weights and scientific data
 #[derive(Debug, Parser)]
 #[command(name = "tenfold", version, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// When to use colour; NO_COLOR turns it off, FORCE_COLOR on
+    /// When to use colour; NO_COLOR and FORCE_COLOR are honoured
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// How much a file may ask for: header_bytes, rank, depth, tensor_memory, dense_bytes; may be given several times
+    /// Raise a limit on what a file may ask for: header_bytes, rank, depth, tensor_memory or dense_bytes; repeatable
     #[arg(long, global = true, value_name = "NAME=N", value_parser = parse::limit)]
     pub(crate) limit: Vec<(String, u64)>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the tensors and the metadata of files
+    /// List the tensors and metadata of files
     #[command(visible_aliases = ["ls", "info"], before_help = read::INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
-    /// Check that files are sound: structure, checksums, content
+    /// Check that files are sound: structure, checksums and, with --content, the numbers
     #[command(visible_alias = "check", before_help = read::VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Hash the tensors of files, whatever their format, order and encoding
+    /// Hash the content of files, regardless of format, order and compression
     #[command(visible_aliases = ["hash", "id"], before_help = read::DIGEST_EXAMPLES)]
     Digest(DigestArgs),
     /// Show the values of a tensor
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// Write a file in another format, version or encoding
+    /// Convert to another format, version, type or compression
     #[command(before_help = convert::CONVERT_EXAMPLES, override_usage = convert::CONVERT_USAGE)]
     Convert(Box<ConvertArgs>),
-    /// Say what is different between two files, in any formats
+    /// Compare two files or models, in any formats
     #[command(before_help = diff::DIFF_EXAMPLES, after_help = diff::DIFF_NOTES)]
     Diff(DiffArgs),
-    /// Figures of the numbers in files: extremes, mean, spread, zeros, NaN, infinities
+    /// Summarize the numbers: minimum, maximum, mean, deviation, zeros, NaN, infinities
     #[command(before_help = read::STATS_EXAMPLES, after_help = read::STATS_NOTES)]
     Stats(StatsArgs),
-    /// Write some of the tensors to a new file, or each to a file of its own
+    /// Write some tensors to a new file, or each to its own
     #[command(before_help = edit::EXTRACT_EXAMPLES)]
     Extract(Box<ExtractArgs>),
-    /// Write the tensors of several files to one
+    /// Combine several files into one
     #[command(visible_alias = "cat", before_help = edit::MERGE_EXAMPLES)]
     Merge(Box<MergeArgs>),
-    /// Write the tensors of a file to several
+    /// Split a file or model into several files
     #[command(before_help = edit::SPLIT_EXAMPLES)]
     Split(Box<SplitArgs>),
-    /// Give tensors other names
+    /// Rename tensors
     ///
-    /// With --include, --exclude or --regex, only those tensors get other names. The others are written with the names that
-    /// they have.
+    /// With --include, --exclude or --regex, only the tensors that match are renamed; the others keep their names.
     #[command(before_help = edit::RENAME_EXAMPLES)]
     Rename(Box<RenameArgs>),
-    /// Show and change what files say about themselves
+    /// Read and edit metadata
     #[command(before_help = meta::META_EXAMPLES)]
     Meta(MetaArgs),
-    /// Show which formats are read and written, and what they can hold
+    /// List the formats, or show what one of them can hold
     #[command(before_help = about::FORMATS_EXAMPLES)]
     Formats(FormatsArgs),
-    /// Print what makes a shell complete this command's words
+    /// Print a completion script for a shell
     #[command(before_help = about::COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
     /// Write manual pages
     #[command(before_help = about::MAN_EXAMPLES)]
     Man(ManArgs),
+    /// The names of the tensors of a file, for completions
+    #[command(name = "__names", hide = true)]
+    Names(NamesArgs),
+}
+
+/// The definitions, with headings in the help of commands that write.
+pub(crate) fn command() -> clap::Command {
+    headings::add(Cli::command())
 }
 
 impl Command {
@@ -125,6 +136,7 @@ impl Command {
             Command::Split(args) => first(&args.files.inputs),
             Command::Rename(args) => first(&args.files.inputs),
             Command::Meta(args) => Some(args.command.file()),
+            Command::Names(args) => Some(&args.file),
             Command::Formats(_) | Command::Completions(_) | Command::Man(_) => None,
         }
     }
@@ -135,7 +147,7 @@ impl Command {
             Command::Inspect(args) => args.inputs.json,
             Command::Verify(args) => args.inputs.json && !args.quiet,
             Command::Digest(args) => args.inputs.json,
-            Command::Show(args) => args.json || args.format == ShowFormat::Json,
+            Command::Show(args) => args.output.is_none() && args.shown_format() == ShowFormat::Json,
             Command::Convert(args) => args.writing.json,
             Command::Diff(args) => args.json && !args.quiet,
             Command::Stats(args) => args.inputs.json,
@@ -151,7 +163,7 @@ impl Command {
                 MetaCommand::Export(_) => false,
             },
             Command::Formats(args) => args.json,
-            Command::Completions(_) | Command::Man(_) => false,
+            Command::Completions(_) | Command::Man(_) | Command::Names(_) => false,
         }
     }
 }
@@ -169,10 +181,8 @@ pub(crate) enum Color {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     #[test]
     fn the_definitions_agree_with_each_other() {
-        super::Cli::command().debug_assert();
+        super::command().debug_assert();
     }
 }

@@ -1,6 +1,6 @@
 //! What the text of an argument means.
 
-use tenfold::format::Registry;
+use tenfold::format::{Entry, Registry};
 use tenfold::model::{BlockSpec, DType, Lanes, Slice};
 
 use super::Slices;
@@ -9,8 +9,8 @@ use crate::near::did_you_mean;
 pub(super) fn limit(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text
         .split_once('=')
-        .ok_or("NAME=N is expected, such as header_bytes=2GiB")?;
-    let value = bytes(value).map_err(|_| "a number is expected, such as 100 or 2GiB")?;
+        .ok_or("expected NAME=N, such as header_bytes=2GiB")?;
+    let value = bytes(value).map_err(|_| "expected a number, such as 100 or 2GiB")?;
     Ok((name.to_owned(), value))
 }
 
@@ -24,9 +24,41 @@ pub(super) fn slices(text: &str) -> Result<Slices, String> {
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
-        .ok_or("KEY=VALUE is expected, such as align=4096")?;
+        .ok_or("expected KEY=VALUE, such as align=4096")?;
     Ok((key.to_owned(), value.to_owned()))
 }
+
+/// The ids of formats, for shells to offer.
+pub(super) fn formats() -> Vec<&'static str> {
+    let registry = Registry::standard();
+    let read = |entry: &&Entry| !entry.spec.reads.is_empty();
+    let entries = registry.entries().iter().filter(read);
+    entries.map(|entry| entry.spec.id).collect()
+}
+
+/// The ids of formats that are written, for shells to offer.
+pub(super) fn written_formats() -> Vec<&'static str> {
+    let registry = Registry::standard();
+    let written = |entry: &&Entry| !entry.spec.writes.is_empty();
+    let entries = registry.entries().iter().filter(written);
+    entries.map(|entry| entry.spec.id).collect()
+}
+
+/// The types that numbers are cast to most, for shells to offer.
+pub(super) fn dtypes() -> Vec<&'static str> {
+    vec![
+        "f32", "f16", "bf16", "f64", "f8_e4m3", "f8_e5m2", "i8", "i16", "i32", "i64", "u8", "u16",
+        "u32", "u64", "bool",
+    ]
+}
+
+/// The types that are quantized to, for shells to offer.
+pub(super) fn block_types() -> Vec<&'static str> {
+    QUANTIZED.to_vec()
+}
+
+/// What `--quantize` writes.
+const QUANTIZED: [&str; 2] = ["Q8_0", "Q4_0"];
 
 /// The id of a format, by that or by an extension that only its files have.
 pub(super) fn format(text: &str) -> Result<String, String> {
@@ -44,8 +76,7 @@ pub(super) fn format(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn dtype(text: &str) -> Result<DType, String> {
-    named_dtype(text)
-        .ok_or_else(|| wrong_dtype(text, "a type is expected, such as bf16 or f8_e4m3"))
+    named_dtype(text).ok_or_else(|| wrong_dtype(text, "expected a type, such as bf16 or f8_e4m3"))
 }
 
 /// What is said of a name that no type has.
@@ -78,7 +109,7 @@ pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
         Some(dtype) => Ok((dtype, glob)),
         None => Err(wrong_dtype(
             name,
-            "a type is expected, such as f32, f16, i8 or bf16:*.weight",
+            "expected a type, such as f32, f16, i8 or bf16:*.weight",
         )),
     }
 }
@@ -88,9 +119,9 @@ pub(super) fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<St
     match BlockSpec::from_name(name) {
         Some(spec) => Ok((spec, glob)),
         None => Err(with_hint(
-            ["Q8_0", "Q4_0"].into_iter(),
+            QUANTIZED.into_iter(),
             name,
-            "a type is expected, such as Q8_0 or Q4_0:*.weight",
+            "expected a type, such as Q8_0 or Q4_0:*.weight",
         )),
     }
 }
@@ -99,7 +130,7 @@ pub(super) fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {
     let (level, glob) = with_glob(text);
     match level.parse() {
         Ok(level @ -7..=22) => Ok((level, glob)),
-        _ => Err("a level from -7 to 22 is expected, such as 3 or 19:*.weight".into()),
+        _ => Err("expected a level from -7 to 22, such as 3 or 19:*.weight".into()),
     }
 }
 
@@ -137,7 +168,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let number: Option<u64> = digits.parse().ok();
     match unit.and_then(|(_, unit)| number?.checked_mul(*unit)) {
         Some(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err("a number of bytes is expected, such as 5GB, 500MB or 2GiB".into()),
+        _ => Err("expected a number of bytes, such as 5GB, 500MB or 2GiB".into()),
     }
 }
 
@@ -145,7 +176,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 pub(super) fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.0..f64::INFINITY).contains(&value) => Ok(value),
-        _ => Err("a number of 0 or more is expected, such as 1e-5".into()),
+        _ => Err("expected a number of 0 or more, such as 1e-5".into()),
     }
 }
 

@@ -11,47 +11,51 @@ use super::{Filter, Inputs, Opening, Reading, Threads};
 pub(super) const INSPECT_EXAMPLES: &str = "\
 Examples:
   tenfold inspect model.safetensors                      a table of the tensors
-  tenfold inspect llama/ --summary                       a model directory in two lines
+  tenfold inspect model.gguf --tree                      grouped by the parts of names
+  tenfold inspect llama/ --summary                       a Hugging Face directory in two lines
   tenfold inspect -r runs/                               a line for each checkpoint below
-  tenfold inspect model.gguf --tree                      by the parts of names
-  tenfold inspect model.zt --include 'layers.3.*'        some of them
+  tenfold inspect model.gguf --include 'blk.3.*'         some of the tensors
   tenfold inspect model.zt --sort size                   the largest first
   tenfold inspect --json model.safetensors | jq .metadata
 ";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
 Examples:
-  tenfold verify model.zt                          every finding on a line, and what was checked
-  tenfold verify -q --strict *.mag                 for scripts: the exit code alone, warnings count
-  tenfold digest model.gguf > sums.txt             a list for later, where a file has no checksums,
-  tenfold verify model.gguf --against sums.txt     and whether the tensors are still the same
+  tenfold verify model.safetensors                 every finding, and what was checked
+  tenfold verify model.gguf --content              also look for NaN and infinities
+  tenfold verify llama/                            a Hugging Face directory, with its index
+  tenfold digest model.gguf > sums.txt             keep digests of a file without checksums,
+  tenfold verify model.gguf --against sums.txt     and see later whether it is still the same
+  tenfold verify -q --strict *.mag                 for scripts: only the exit code; warnings fail too
 ";
 
 pub(super) const DIGEST_EXAMPLES: &str = "\
 Examples:
-  tenfold digest model.zt                          SHA-256 of every tensor and of the whole content
-  tenfold digest --json model.zt | jq -r .content  the content digest alone
+  tenfold digest model.safetensors                 SHA-256 of every tensor and of the whole content
+  tenfold digest model.gguf llama/                 the same content gives the same digest
+  tenfold digest --json model.zt | jq -r .content  only the digest of the content
 ";
 
 pub(super) const STATS_EXAMPLES: &str = "\
 Examples:
-  tenfold stats model.zt                           a line for every tensor, and one for all
-  tenfold stats model.zt --include '*.weight' --hist
-  tenfold stats --json model.zt | jq .total.nan    for programs
+  tenfold stats model.safetensors                  a line for each tensor, and a total
+  tenfold stats model.gguf --sort abs-max          the largest values first
+  tenfold stats llama/ --include '*.weight' --hist
+  tenfold stats --json model.zt | jq .total.nan    for scripts
 ";
 
 pub(super) const SHOW_EXAMPLES: &str = "\
 Examples:
-  tenfold show model.zt layers.0.bias                        as NumPy shows it, the middle left out where it is long
-  tenfold show model.zt layers.0.weight --slice '0:4, -1'    some elements: nothing else is read
-  tenfold show model.zt layers.0.bias --full                 all of them
-  tenfold show model.zt layers.0.bias --format csv -o bias.csv
+  tenfold show model.safetensors lm_head.weight              as NumPy prints it
+  tenfold show model.gguf token_embd.weight --slice '0:4, -1'   some elements; reads nothing else
+  tenfold show llama/ model.norm.weight -o norm.csv          to a file: .csv, .npy, .json or text
+  tenfold show model.zt layers.0.bias --full                 every element
 ";
 
 pub(super) const STATS_NOTES: &str = "\
-min, max, mean, std (of the population) and abs max are of the finite numbers. An element of several numbers, such as a \
-complex one, counts as its components. Quantized tensors count as the numbers that they stand for, sparse ones with their \
-zeros. Integers of more than 53 bits and f128 are rounded to f64 for mean and std, f128 for min and max too.";
+min, max, mean, std (of the population) and abs max cover the finite numbers. Complex numbers count as their components, \
+quantized tensors as the numbers they stand for, sparse tensors with their zeros. For mean and std, integers of more than 53 \
+bits and f128 are rounded to f64; f128 also for min and max.";
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
@@ -61,36 +65,36 @@ pub(crate) struct InspectArgs {
     pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// The order [default: as in the file]
+    /// Order of the tensors [default: as in the file]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
-    /// Only the first lines: how many parameters of which types, how large
+    /// Print only how many parameters of which types, and how large
     #[arg(long, conflicts_with_all = ["tree", "all", "full"])]
     pub(crate) summary: bool,
-    /// A line for each directory at or below those given that holds tensor files
+    /// Print a line for each directory at or below those given that holds tensor files
     #[arg(long, short, conflicts_with_all = ["tree", "all", "full"])]
     pub(crate) recursive: bool,
-    /// A tree of the parts of names, with counts and sizes
+    /// Print a tree of the parts of names, with counts and sizes
     #[arg(long, conflicts_with_all = ["all", "full", "sort", "json"])]
     pub(crate) tree: bool,
-    /// A line for each tensor, even where a terminal would show groups of alike ones
+    /// Print a line for each tensor instead of grouping repeated layers
     #[arg(long)]
     pub(crate) all: bool,
-    /// Exact sizes in bytes
+    /// Print exact sizes in bytes
     #[arg(long)]
     pub(crate) bytes: bool,
-    /// Long metadata in full, and the metadata of every tensor
+    /// Print long metadata in full, and the metadata of every tensor
     #[arg(long)]
     pub(crate) full: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Sort {
-    /// By the bytes of the name
+    /// By name
     Name,
     /// The largest first
     Size,
-    /// By name, numbers in it by their value: layer 2 before layer 10
+    /// By name, with layer 2 before layer 10
     Natural,
     /// By type
     Dtype,
@@ -102,16 +106,16 @@ pub(crate) struct VerifyArgs {
     pub(crate) inputs: Inputs,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Warnings count as errors
+    /// Treat warnings as errors
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Also compare the tensors with a list that `tenfold digest` printed, as text or as JSON
+    /// Compare the tensors with a list printed by `tenfold digest`, as text or JSON
     #[arg(long, value_name = "LIST")]
     pub(crate) against: Option<PathBuf>,
-    /// Look at the numbers too, and warn of NaN, infinities and tensors of nothing but zeros
+    /// Also look at the numbers: warn of NaN, infinities and all-zero tensors
     #[arg(long)]
     pub(crate) content: bool,
-    /// Print nothing; the exit code says it
+    /// Print nothing; only set the exit code
     #[arg(long, short)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -136,10 +140,10 @@ pub(crate) struct StatsArgs {
     pub(crate) opening: Opening,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// The order of the table [default: as in the file]
+    /// Order of the table [default: as in the file]
     #[arg(long, value_enum, value_name = "ORDER", conflicts_with = "json")]
     pub(crate) sort: Option<StatsSort>,
-    /// Draw histograms, of 20 bins unless told otherwise; reads the data a second time
+    /// Draw histograms, of 20 bins by default; reads the data twice
     #[arg(long, value_name = "BINS", num_args = 0..=1, require_equals = true, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) hist: Option<u32>,
     /// No progress bar
@@ -151,21 +155,21 @@ pub(crate) struct StatsArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum StatsSort {
-    /// By name, numbers in it by their value
+    /// By name, with layer 2 before layer 10
     Name,
     /// By type
     Dtype,
     /// The largest tensors first
     Size,
-    /// The least minimum first
+    /// The lowest minimum first
     Min,
-    /// The greatest maximum first
+    /// The highest maximum first
     Max,
-    /// The greatest mean first
+    /// The highest mean first
     Mean,
-    /// The widest spread first
+    /// The highest deviation first
     Std,
-    /// The greatest absolute value first
+    /// The highest absolute value first
     AbsMax,
     /// Most zeros first
     Zeros,
@@ -175,32 +179,45 @@ pub(crate) enum StatsSort {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// The file to read; a directory is read as one archive
+    /// The file or model directory to read
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The name of the tensor; may be left out where there is only one
+    /// The name of the tensor; optional if there is only one
     #[arg(value_name = "TENSOR")]
     pub(crate) tensor: Option<String>,
-    /// Only some elements, by indices and ranges as NumPy has them: '0:4, ..., -1'
+    /// Only some elements, by NumPy's indices and ranges: '0:4, ..., -1'
     #[arg(long, short, value_name = "SLICE", value_parser = slices, allow_hyphen_values = true)]
     pub(crate) slice: Option<Slices>,
-    /// All elements; of more than 1000, text shows the first and last ones unless told otherwise
+    /// Print every element; otherwise text shows only the first and last of more than 1000
     #[arg(long)]
     pub(crate) full: bool,
-    /// In which form; all but text hold all elements
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ShowFormat::Text)]
-    pub(crate) format: ShowFormat,
+    /// The form of the output [default: by its extension, else text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<ShowFormat>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
-    /// Write to this file instead of standard output
+    /// Write all of it to this file: .csv, .npy, .json or text
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Replace an output that exists
+    /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) opening: Opening,
+}
+
+impl ShowArgs {
+    /// The form that was asked for, else the one of the output's extension, else text.
+    pub(crate) fn shown_format(&self) -> ShowFormat {
+        if self.json {
+            return ShowFormat::Json;
+        }
+        let extension = self.output.as_ref().and_then(|output| output.extension());
+        let extension = extension.and_then(|extension| extension.to_str());
+        let by_name = extension.and_then(|extension| ShowFormat::from_str(extension, true).ok());
+        self.format.or(by_name).unwrap_or(ShowFormat::Text)
+    }
 }
 
 /// What is taken along each dimension.
@@ -208,11 +225,11 @@ pub(crate) type Slices = std::sync::Arc<[Slice]>;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum ShowFormat {
-    /// For people: aligned, and shortened where it is long
+    /// Aligned, and shortened if it is long
     Text,
-    /// One object with the values as nested arrays
+    /// An object with the values as nested arrays
     Json,
-    /// A line for every row
+    /// A line for each row
     Csv,
     /// The file that numpy.load reads
     Npy,

@@ -4,7 +4,10 @@ use clap::{Args, ValueEnum};
 use tenfold::model::{BlockSpec, DType};
 
 use super::Threads;
-use super::parse::{cast_rule, format, quantize_rule, zstd_rule};
+use super::parse::{
+    block_types, cast_rule, dtypes, format, quantize_rule, written_formats, zstd_rule,
+};
+use super::suggest::suggest;
 
 /// Other types for tensors.
 #[derive(Args, Debug)]
@@ -12,42 +15,42 @@ pub(crate) struct Types {
     /// Write quantized tensors as the numbers they stand for
     #[arg(long)]
     pub(crate) dequantize: bool,
-    /// Write numbers as this type, all tensors or those that match, to the nearest and counting what is out of range; the last match counts
-    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = cast_rule)]
+    /// Convert numbers to this type, rounding to the nearest and counting overflows: all tensors, or those that match; repeatable, the last match wins
+    #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = suggest(cast_rule, dtypes), hide_possible_values = true)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
-    /// Quantize to Q8_0 or Q4_0: every matrix of floats whose rows are whole blocks, or the tensors that match; the last match counts. What is not quantized can be cast
-    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = quantize_rule)]
+    /// Quantize to Q8_0 or Q4_0: every floating-point matrix whose rows are whole blocks, or the tensors that match; repeatable, the last match wins
+    #[arg(long, value_name = "TYPE[:GLOB]", value_parser = suggest(quantize_rule, block_types), hide_possible_values = true)]
     pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
 }
 
 /// How files are written.
 #[derive(Args, Debug)]
 pub(crate) struct Writing {
-    /// Write this format; that of the output's extension unless told otherwise
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    /// The format to write [default: by the extension of the output]
+    #[arg(long, value_name = "FORMAT", value_parser = suggest(format, written_formats), hide_possible_values = true)]
     pub(crate) to: Option<String>,
-    /// Write this version of the format; one that holds everything unless told otherwise
+    /// The version to write [default: the first that holds everything]
     #[arg(long, value_name = "V")]
     pub(crate) version: Option<String>,
-    /// Compress with zstd, all tensors or those that match; the last match counts
+    /// Compress with zstd: all tensors, or those that match; repeatable, the last match wins
     #[arg(long, value_name = "LEVEL[:GLOB]", value_parser = zstd_rule, allow_hyphen_values = true)]
     pub(crate) zstd: Vec<(i32, Option<String>)>,
-    /// Do not compress, except what --zstd says
+    /// Store tensors uncompressed, except where --zstd applies
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Which checksums the tensors get
+    /// Checksums to write
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,
-    /// Which losses of metadata to accept; `dropped` includes `changed`
+    /// Accept losses of metadata up to this; without it, they are refused
     #[arg(long, value_enum, value_name = "LOSS")]
     pub(crate) allow: Option<Allow>,
-    /// Say what would be done, and write nothing
+    /// Say what would be done, but write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Replace an output that exists
+    /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,
-    /// Do not wait until the data is on the disk
+    /// Do not wait until the data is on disk
     #[arg(long)]
     pub(crate) no_sync: bool,
     /// No progress bar
@@ -55,7 +58,7 @@ pub(crate) struct Writing {
     pub(crate) no_progress: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Print errors only
+    /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Print what was done as JSON
@@ -74,10 +77,10 @@ pub(crate) struct Along {
 /// Whether contents are compared.
 #[derive(Args, Debug)]
 pub(crate) struct Checking {
-    /// Compare the digests of all tensors before the output gets its name; merge and split do unless told otherwise
+    /// Compare the digests of all tensors before the output appears; the default of merge and split
     #[arg(long, overrides_with = "no_check")]
     check: bool,
-    /// Do not compare them; of both, what comes last counts
+    /// Do not compare digests
     #[arg(long, overrides_with = "check")]
     no_check: bool,
 }
@@ -93,7 +96,7 @@ impl Checking {
 pub(crate) enum Checksum {
     /// None
     None,
-    /// Those of the input, where the target can hold them
+    /// Those of the input, where the target has room for them
     Keep,
     Crc32c,
     Sha256,
@@ -102,8 +105,8 @@ pub(crate) enum Checksum {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Allow {
-    /// Metadata in another form
+    /// Metadata may change its form, such as numbers to text
     Changed,
-    /// Metadata that is not carried
+    /// Metadata may be lost; includes `changed`
     Dropped,
 }

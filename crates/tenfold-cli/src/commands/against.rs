@@ -127,7 +127,7 @@ fn parse_json(text: &str) -> std::result::Result<Vec<(String, Expected)>, String
     let mut files = Vec::new();
     for document in documents.iter() {
         let Value::Map(document) = document else {
-            return Err("an object is expected for every file".into());
+            return Err("expected an object for every file".into());
         };
         match document.get("schema") {
             Some(Value::Str(schema)) if schema == "tenfold.digest/1" => {}
@@ -163,7 +163,7 @@ fn tensors_of(document: &Map) -> std::result::Result<Tensors, String> {
             Some(Value::Str(name)) => Ok((name, sum_of(&tensor, "sha256")?)),
             _ => Err("a tensor has no name".into()),
         },
-        _ => Err("an object is expected for every tensor".into()),
+        _ => Err("expected an object for every tensor".into()),
     });
     tensors.collect()
 }

@@ -28,7 +28,9 @@ pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -
         };
         if let Err(error) = &compared {
             let what = explain(path, error);
-            say(format_args!("{what}; the digests are of what is there now"));
+            say(format_args!(
+                "{what}; the digests are of the data as it is now"
+            ));
         }
         let digests = ops::digest(&archive, &DigestOptions::new().work(work))
             .map_err(|error| Failure::about(path, &error))?;

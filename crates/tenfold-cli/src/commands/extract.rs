@@ -70,7 +70,7 @@ fn say_left(losses: &[Loss]) {
     if !words.is_empty() {
         let words = words.join(", ");
         say(format_args!(
-            "left out, because it is of the file and not of a tensor: {words}"
+            "left out, since it belongs to the file and not to a tensor: {words}"
         ));
     }
 }

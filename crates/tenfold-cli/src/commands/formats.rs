@@ -230,7 +230,7 @@ fn metadata(fit: fn(&str, &Value) -> Fit) -> Vec<String> {
     examples
         .iter()
         .filter_map(|example| match fit("any key", example) {
-            Fit::Exact => Some(example.type_name().to_owned()),
+            Fit::Exact | Fit::Typed => Some(example.type_name().to_owned()),
             Fit::As(other) if other.type_name() == example.type_name() => {
                 Some(example.type_name().to_owned())
             }

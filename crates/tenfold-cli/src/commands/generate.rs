@@ -3,23 +3,29 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_complete::{generate, shells};
 use clap_mangen::Man;
 use tenfold::io::{AtomicOutput, Output};
 
-use crate::args::{Cli, CompletionsArgs, ManArgs, Shell};
+use crate::args::{self, CompletionsArgs, ManArgs, NamesArgs, Shell};
+use crate::commands::Session;
 use crate::failure::{Exit, Failure, Result};
 use crate::near::did_you_mean;
 use crate::output::{Out, count, show_path};
 
 pub(crate) fn completions(args: &CompletionsArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let command = &mut Cli::command();
+    let command = &mut args::command();
     // Into memory first: the generators panic where standard output is closed.
     let mut script = Vec::new();
     match args.shell {
-        Shell::Bash => generate(shells::Bash, command, "tenfold", &mut script),
-        Shell::Fish => generate(shells::Fish, command, "tenfold", &mut script),
+        Shell::Bash => {
+            generate(shells::Bash, command, "tenfold", &mut script);
+            script.extend_from_slice(BASH_NAMES.as_bytes());
+        }
+        Shell::Fish => {
+            generate(shells::Fish, command, "tenfold", &mut script);
+            script.extend_from_slice(FISH_NAMES.as_bytes());
+        }
         Shell::PowerShell => generate(shells::PowerShell, command, "tenfold", &mut script),
         Shell::Zsh => generate(shells::Zsh, command, "tenfold", &mut script),
     }
@@ -27,8 +33,62 @@ pub(crate) fn completions(args: &CompletionsArgs, out: &mut Out<'_>) -> Result<E
     Ok(Exit::Done)
 }
 
+/// The names of tensors, where one is expected: of the first file on the line.
+const BASH_NAMES: &str = r#"
+_tenfold_tensors() {
+    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" file="" at
+    for ((at = 2; at < COMP_CWORD; at++)); do
+        if [[ "${COMP_WORDS[at]}" != -* ]]; then
+            file="${COMP_WORDS[at]}"
+            break
+        fi
+    done
+    case "${COMP_WORDS[1]}" in
+        show) [[ "$before" == -* || "$word" == -* ]] && file="" ;;
+        extract) [[ "$before" == -t || "$before" == --tensor ]] || file="" ;;
+        *) file="" ;;
+    esac
+    if [[ -n "$file" && -e "$file" ]]; then
+        local IFS=$'\n'
+        COMPREPLY=($(compgen -W "$(tenfold __names "$file" 2> /dev/null)" -- "$word"))
+        return
+    fi
+    _tenfold "$@"
+}
+complete -F _tenfold_tensors -o nosort -o bashdefault -o default tenfold
+"#;
+
+/// The same for fish.
+const FISH_NAMES: &str = r#"
+function __tenfold_tensors
+    for word in (commandline -opc)[3..]
+        if not string match -q -- '-*' $word; and test -e $word
+            tenfold __names $word 2> /dev/null
+            return
+        end
+    end
+end
+complete -c tenfold -n "__fish_seen_subcommand_from show" -f -a "(__tenfold_tensors)"
+complete -c tenfold -n "__fish_seen_subcommand_from extract" -s t -l tensor -x -a "(__tenfold_tensors)"
+"#;
+
+/// The names of the tensors of a file, one on each line. Names that no line can hold are left out.
+pub(crate) fn names(args: &NamesArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
+    let archive = session.open_plainly(&args.file);
+    let archive = archive.map_err(|error| Failure::about(&args.file, &error))?;
+    let is_plain = |name: &&str| !name.is_empty() && !name.contains(char::is_control);
+    for name in archive
+        .tensors()
+        .map(|tensor| tensor.name())
+        .filter(is_plain)
+    {
+        writeln!(out, "{name}")?;
+    }
+    Ok(Exit::Done)
+}
+
 pub(crate) fn man(args: &ManArgs, out: &mut Out<'_>) -> Result<Exit> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = args::command().disable_help_subcommand(true);
     command.build();
     if let Some(directory) = &args.output {
         return write_pages(&command, directory, out);
@@ -74,7 +134,7 @@ fn write_pages(command: &clap::Command, directory: &Path, out: &mut Out<'_>) -> 
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {
         let inner = command.get_subcommands();
-        commands.extend(inner.filter(|inner| inner.get_name() != "help"));
+        commands.extend(inner.filter(|inner| inner.get_name() != "help" && !inner.is_hide_set()));
         let name = match command.get_display_name() {
             Some(name) => name,
             None => command.get_name(),

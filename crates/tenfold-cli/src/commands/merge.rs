@@ -83,7 +83,7 @@ fn say_conflicts(inputs: &[PathBuf], conflicts: &[Conflict]) {
         let what = what(conflict);
         let (kept, left_out) = (path(conflict.kept), path(conflict.left_out));
         let name = &conflict.name;
-        format!("{what} {name:?} is that of {kept}, not that of {left_out}")
+        format!("{what} {name:?} is taken from {kept}, not from {left_out}")
     }));
 }
 

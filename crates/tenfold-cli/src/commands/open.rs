@@ -30,7 +30,7 @@ fn limited(limits: Limits, name: &str, value: u64) -> Result<Limits> {
         "dense_bytes" => limits.dense_bytes(value),
         _ => {
             let known = "header_bytes, rank, depth, tensor_memory, dense_bytes";
-            let message = format!("there is no limit {name:?}; there are {known}");
+            let message = format!("there is no limit {name:?}; the limits are {known}");
             return Err(Error::argument(message).into());
         }
     })
@@ -58,6 +58,11 @@ impl<'a> Session<'a> {
     /// Opens a file as its options say.
     pub(crate) fn open_silently(&self, path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
         open_with(path, &self.options(opening))
+    }
+
+    /// Opens a file without any option.
+    pub(crate) fn open_plainly(&self, path: &Path) -> tenfold::Result<Archive> {
+        open_with(path, &OpenOptions::new().limits(self.limits))
     }
 
     /// Opens a file whose checksums count.
@@ -152,9 +157,7 @@ pub(crate) fn refuse_no_file(path: &Path) -> tenfold::Result<()> {
         .split_once("://")
         .is_some_and(|(scheme, _)| is_scheme(scheme))
     {
-        let message = format!(
-            "{shown} is an address, and only files are read and written: download it first"
-        );
+        let message = format!("{shown} is a URL, and tenfold reads only files; download it first");
         return Err(Error::argument(message));
     }
     Ok(())
@@ -167,7 +170,7 @@ fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
         return Ok(());
     }
     let message = format!(
-        "there is no file {shown}: a pattern is replaced by the shell, where files match it and it is not in quotes"
+        "there is no file {shown}; the shell expands a pattern only outside quotes, and where files match"
     );
     Err(Error::new(ErrorKind::NotFound, "io", message))
 }

@@ -53,7 +53,7 @@ struct Checked {
     /// How much was checked.
     checked: String,
     /// There was nothing to compare the data with.
-    is_unchecked: bool,
+    has_no_checksums: bool,
 }
 
 impl Checked {
@@ -75,7 +75,7 @@ impl Checked {
                 let mut findings = verified.findings;
                 let checked = sentence(&verified.checked);
                 findings.push(note(&archive, "checked", &checked));
-                let is_unchecked = verified.checked.checksums.is_empty()
+                let has_no_checksums = verified.checked.checksums.is_empty()
                     && verified.checked.without_checksum > 0
                     && lists.is_none();
                 let missing = missing.iter().filter(|(file, _)| file == path);
@@ -84,8 +84,8 @@ impl Checked {
                     let numbers = ops::check_numbers(&archive, &options).map_err(about)?;
                     findings.extend(numbers.findings);
                     let what = match numbers.checked.tensors {
-                        1 => "the numbers of 1 tensor were looked at".to_owned(),
-                        n => format!("the numbers of {n} tensors were looked at"),
+                        1 => "the numbers of 1 tensor were checked".to_owned(),
+                        n => format!("the numbers of {n} tensors were checked"),
                     };
                     findings.push(note(&archive, "numbers", &what));
                 }
@@ -98,8 +98,8 @@ impl Checked {
                     let different = ops::compare_digests(&archive, &digests, expected);
                     if different.is_empty() {
                         let what = match expected.tensors.len() {
-                            1 => "1 tensor is as listed".to_owned(),
-                            n => format!("{n} tensors are as listed"),
+                            1 => "1 tensor matches the list".to_owned(),
+                            n => format!("{n} tensors match the list"),
                         };
                         findings.push(note(&archive, "digest", &what));
                     }
@@ -111,7 +111,7 @@ impl Checked {
                     archive: Some(archive),
                     unsupported: false,
                     checked,
-                    is_unchecked,
+                    has_no_checksums,
                 })
             }
             Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
@@ -125,7 +125,7 @@ impl Checked {
                     format: error.format(),
                     findings: vec![finding],
                     checked: String::new(),
-                    is_unchecked: false,
+                    has_no_checksums: false,
                 })
             }
         }
@@ -164,6 +164,11 @@ impl Checked {
         } else {
             Exit::Done
         }
+    }
+
+    /// Whether nothing is wrong, and the data was compared with nothing.
+    fn is_unchecked(&self, strict: bool) -> bool {
+        self.has_no_checksums && self.exit(strict) == Exit::Done
     }
 
     /// The file that a finding is about.
@@ -247,7 +252,7 @@ impl Checked {
     /// The line that says how it ended and what was checked.
     fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
         let verdict = match (self.exit(strict), &self.archive) {
-            (Exit::Done, _) if self.is_unchecked => out.paint(GREEN, "structure is sound"),
+            _ if self.is_unchecked(strict) => out.paint(GREEN, "structure is sound"),
             (Exit::Done, _) => out.paint(GREEN, "sound"),
             (_, None) if self.format.is_none() => out.paint(RED, "not recognized"),
             (_, None) if self.unsupported => out.paint(RED, "not read by this build"),
@@ -261,7 +266,7 @@ impl Checked {
             }
         }
         if let Some(archive) = &self.archive {
-            if self.is_unchecked {
+            if self.is_unchecked(strict) {
                 let within = if can_have_checksums(archive) {
                     "file"
                 } else {
@@ -269,7 +274,7 @@ impl Checked {
                 };
                 write!(
                     out,
-                    "; no checksums in this {within}: content was not compared (`digest`, `--against`)"
+                    "; no checksums of tensors in this {within}: content was not compared (`digest`, `--against`)"
                 )?;
             }
             let tensors = count(archive.manifest().tensors.len(), "tensor");
@@ -281,7 +286,7 @@ impl Checked {
             )?;
         }
         let mut notes = self.distinct_notes();
-        if self.is_unchecked {
+        if self.is_unchecked(strict) {
             // That nothing had a checksum is said already.
             notes.retain(|(note, _)| *note != self.checked);
         }

@@ -103,7 +103,7 @@ impl<'t> Deserialize<'t> for Entries<'t> {
                 let mut known = HashSet::new();
                 while let Some((key, value)) = map.next_entry::<String, _>()? {
                     if !known.insert(key.clone()) {
-                        let message = format!("the key {key:?} is there twice");
+                        let message = format!("the key {key:?} appears twice");
                         return Err(de::Error::custom(message));
                     }
                     entries.push((key, value));

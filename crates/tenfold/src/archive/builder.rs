@@ -69,7 +69,7 @@ impl ArchiveBuilder {
         })
     }
 
-    /// Adds a dense row-major tensor. Its bytes, which are little-endian unless told otherwise
+    /// Adds a dense row-major tensor. Its bytes, which are little-endian by default
     /// ([`Pushed::big_endian`]), are read when they are needed.
     pub fn push(
         &mut self,
@@ -178,7 +178,7 @@ impl ArchiveBuilder {
         for (source, range) in tensor.parts.iter().filter_map(|part| part.payload.stored()) {
             let data = self.sources.get(source.index());
             if data.is_none_or(|data| range.start > range.end || range.end > data.len()) {
-                let message = format!("bytes {range:?} of data {} are not there", source.0);
+                let message = format!("bytes {range:?} of data {} do not exist", source.0);
                 return Err(Error::argument(message).in_tensor(&tensor.name));
             }
         }

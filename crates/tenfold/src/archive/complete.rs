@@ -63,7 +63,7 @@ impl fmt::Display for MissingFiles {
         }
         write!(
             f,
-            " {verb} not there, and the names of the others count {} files",
+            " {verb} missing: the names of the others count {} files",
             self.count
         )
     }
@@ -173,14 +173,14 @@ mod tests {
         assert!(shown(&["m-00001-of-00001", "m-00000-of-00000.zt"]).is_empty());
         assert_eq!(
             shown(&["m-00001-of-00002.zt"]),
-            ["m-00002-of-00002.zt is not there, and the names of the others count 2 files"]
+            ["m-00002-of-00002.zt is missing: the names of the others count 2 files"]
         );
         // One of each of two.
         assert_eq!(
             shown(&["m-00001-of-00002.zt", "m-00002-of-00003.zt"]),
             [
-                "m-00002-of-00002.zt is not there, and the names of the others count 2 files",
-                "m-00001-of-00003.zt, m-00003-of-00003.zt are not there, and the names of the others count 3 files"
+                "m-00002-of-00002.zt is missing: the names of the others count 2 files",
+                "m-00001-of-00003.zt, m-00003-of-00003.zt are missing: the names of the others count 3 files"
             ]
         );
         // A number beyond the count is of no use.

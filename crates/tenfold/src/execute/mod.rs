@@ -168,7 +168,7 @@ fn keep_promises(promised: &[Written], written: &[Written]) -> Result<()> {
     } else {
         Err(Error::mismatch(
             "changed",
-            "the input has changed while it was read, and what was written contradicts itself: try again",
+            "the input changed while it was being read, so the output contradicts itself; try again",
         ))
     }
 }

@@ -172,7 +172,7 @@ fn kernel_copy(
         Ok(0) => match from_file.metadata() {
             Ok(now) if now.len() > range.start + from => Ok(None),
             _ => {
-                let message = "the file became shorter while it was read";
+                let message = "the file shrank while it was being read";
                 Err(Error::mismatch("changed", message).at_source(*id, range.clone()))
             }
         },

@@ -77,6 +77,8 @@ impl Default for Capabilities {
 pub enum Fit {
     /// It is held as it is.
     Exact,
+    /// It is held as text, and comes back as it is.
+    Typed,
     /// It is held in another form.
     As(Value),
     /// There is no place for it.
@@ -200,15 +202,15 @@ impl fmt::Display for Lost {
             Lost::Checksum(text) => write!(f, "checksum {text:?}"),
             Lost::Checksums(kind) => write!(f, "a {kind} checksum"),
             Lost::Compression => f.write_str("compression with zstd"),
-            Lost::Data => f.write_str("its data"),
+            Lost::Data => f.write_str("data"),
             Lost::DType(dtype) => write!(f, "dtype {dtype}"),
             Lost::Kept { format, name } => write!(f, "{format} {name:?}"),
             Lost::Layout(name) => write!(f, "layout {name}"),
             Lost::Metadata(key) => write!(f, "metadata {key:?}"),
             Lost::MissingFile => f.write_str("what a missing file holds"),
-            Lost::Name => f.write_str("its name"),
+            Lost::Name => f.write_str("name"),
             Lost::NoTensors => f.write_str("a file without tensors"),
-            Lost::Place => f.write_str("its place"),
+            Lost::Place => f.write_str("place"),
             Lost::Rank(rank) => write!(f, "{rank} dimensions"),
             Lost::Shape(shape) => write!(f, "shape {shape:?}"),
             Lost::Size(len) => write!(f, "{len} bytes"),
@@ -266,7 +268,7 @@ fn adapt_metadata(
 ) -> Metadata {
     metadata.filter_map(|key, value| {
         let (kept, why, effect) = match fit(key, value) {
-            Fit::Exact => return Some(value.clone()),
+            Fit::Exact | Fit::Typed => return Some(value.clone()),
             Fit::As(form) => {
                 let why = match &form {
                     // All that become text have the same reason, which is said once.
@@ -376,7 +378,7 @@ fn adapt_tensor<'t>(
         let what = Lost::Shape(tensor.shape.clone());
         lose(what, why, Effect::Impossible);
     }
-    let fits = |(key, value)| matches!((can.tensor_value)(key, value), Fit::Exact);
+    let fits = |(key, value)| matches!((can.tensor_value)(key, value), Fit::Exact | Fit::Typed);
     if !tensor.metadata.iter().all(fits) {
         adapted.to_mut().metadata =
             adapt_metadata(&tensor.metadata, can.tensor_value, Some(tensor), losses);

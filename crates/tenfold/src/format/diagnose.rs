@@ -16,7 +16,7 @@ const TORCH_MEMBER: &[u8] = b"/data.pkl";
 /// Bytes that are shown; a file of any format has more.
 const SHOWN: usize = 8;
 
-const PICKLE: &str = "a Python pickle, which could run anything and is never loaded here; save its tensors as safetensors or .npz";
+const PICKLE: &str = "a Python pickle, which could run any code and is never loaded; save its tensors as safetensors or .npz";
 const OLD_GGML: &str = "a GGML file, from before GGUF; convert it with the llama.cpp of its time";
 
 /// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
@@ -111,19 +111,19 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
     let expected = expected.map(|entry| entry.spec.name);
     let message = match (head.len() < SHOWN, expected) {
         (true, expected) => format!(
-            "the file has {} only ({shown}), too few for {}: a download or a copy that did not finish?",
+            "the file has only {} ({shown}), too few for {}: an unfinished download or copy?",
             match head.len() {
                 1 => "1 byte".to_owned(),
                 n => format!("{n} bytes"),
             },
-            expected.unwrap_or("any format known here")
+            expected.unwrap_or("any known format")
         ),
         (false, Some(expected)) => format!(
-            "begins with {shown}, which is the beginning of no format known here; by its name it should be {expected}, which \
-             begins otherwise"
+            "begins with {shown}, like no known format; by its name it should be {expected}, which begins \
+             differently"
         ),
         (false, None) => {
-            format!("begins with {shown}, which is the beginning of no format known here")
+            format!("begins with {shown}, like no known format")
         }
     };
     refuse(
@@ -162,7 +162,7 @@ fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
     let what = match (ends, is_torch) {
         (true, _) => "a zip archive; unpack it first (unzip)",
         (false, true) => {
-            "the beginning of a PyTorch checkpoint, whose end is missing: a download or a copy that did not finish?"
+            "the beginning of a PyTorch checkpoint, whose end is missing: an unfinished download or copy?"
         }
         (false, false) => {
             "the beginning of a zip archive, as .npz files and PyTorch checkpoints are, and its end is missing: a download or \
@@ -174,7 +174,7 @@ fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
 
 fn something_else(head: &[u8]) -> Option<Error> {
     if head.is_empty() {
-        let message = "the file is empty: a download or a copy that did not finish?";
+        let message = "the file is empty: an unfinished download or copy?";
         return Some(refuse("file.empty", message, 0..0));
     }
     if let Some(error) = lfs_pointer(head) {
@@ -193,7 +193,7 @@ fn something_else(head: &[u8]) -> Option<Error> {
     }
     head.iter().all(|&byte| byte == 0).then(|| {
         let message = format!(
-            "the first {} bytes are all zero: a download that reserved its space and did not finish?",
+            "the first {} bytes are all zero: a download that reserved its space and never finished?",
             head.len()
         );
         refuse("file.zeros", message, 0..head.len() as u64)
@@ -273,14 +273,14 @@ fn text_page(head: &[u8]) -> Option<Error> {
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
         return Some(refuse(
             "file.html",
-            "this is an HTML page, not a tensor file: the download gave an error or a log-in page; download it again",
+            "this is an HTML page, not a tensor file, often an error or a login page; download the file again",
             at,
         ));
     }
     if lower.starts_with("<?xml") {
         return Some(refuse(
             "file.xml",
-            "this is an XML document, often a storage server's error; download it again",
+            "this is an XML document, often a storage server's error; download the file again",
             at,
         ));
     }

@@ -45,7 +45,7 @@ pub trait Format: Sync + 'static {
     /// Its names, its magic and what it can hold.
     fn spec(&self) -> &'static Spec;
 
-    /// How sure it is that a file is of this format. Looks for the magic unless told otherwise.
+    /// How sure it is that a file is of this format. By default, looks for the magic.
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
         self.spec().match_magic(head)
     }
@@ -79,7 +79,7 @@ pub trait Format: Sync + 'static {
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest>;
 
     /// Arranges what is to be written as the format's own options say and as the file will have it: the selection, the
-    /// order, and what only shows when everything is seen together. `None`, unless told otherwise: as it is.
+    /// order, and what only shows when everything is seen together. By default `None`: as it is.
     ///
     /// Comes before [`adapt`], so that whatever it takes away is a loss that it reports itself.
     fn arrange(&self, what: &Manifest, options: &PlanOptions) -> Result<Option<Arranged>> {
@@ -99,7 +99,7 @@ pub trait Format: Sync + 'static {
         Belongs::ToContent
     }
 
-    /// What must be known of the content before [`plan`](Self::plan) is called. Nothing, unless told otherwise.
+    /// What must be known of the content before [`plan`](Self::plan) is called. Nothing by default.
     fn survey(&self, _options: &PlanOptions) -> Result<Survey> {
         Ok(Survey::default())
     }

@@ -18,7 +18,7 @@ pub(super) fn flag(options: &[(String, String)], key: &str) -> Result<bool> {
     match find(options, key) {
         None | Some("false" | "no" | "off" | "0") => Ok(false),
         Some("true" | "yes" | "on" | "1" | "") => Ok(true),
-        Some(_) => Err(wrong(options, key, "true or false is expected")),
+        Some(_) => Err(wrong(options, key, "expected true or false")),
     }
 }
 

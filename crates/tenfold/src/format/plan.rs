@@ -253,7 +253,7 @@ pub struct PlanOptions {
     pub compression: Arc<dyn Fn(&TensorInfo) -> Compression + Send + Sync>,
     /// Checksums of tensors.
     pub checksums: Checksums,
-    /// Seconds since 1970, for formats that record a time. 0 unless told otherwise: the same input, the same bytes.
+    /// Seconds since 1970, for formats that record a time. 0 by default: the same input, the same bytes.
     pub timestamp: u64,
     /// Several files and an index of them: the places of the tensors that each has. Set only for formats that
     /// [write shards](crate::format::Format::writes_shards).
@@ -292,7 +292,7 @@ impl PlanOptions {
             .map(|value| {
                 value
                     .parse()
-                    .map_err(|cause| self.wrong(key, "a whole number is expected").because(cause))
+                    .map_err(|cause| self.wrong(key, "expected a whole number").because(cause))
             })
             .transpose()
     }

@@ -109,7 +109,7 @@ impl Registry {
             _ => {
                 let known: Vec<_> = self.entries.iter().map(|entry| entry.spec.id).collect();
                 Err(Error::argument(format!(
-                    "there is no format {id:?}; known are {}",
+                    "there is no format {id:?}; the formats are {}",
                     known.join(", ")
                 )))
             }

@@ -78,7 +78,7 @@ impl Source for FileSource {
         let read = fault::point("read").and_then(|()| read_exact_at(&self.file, buffer, at));
         read.map_err(|cause| {
             if cause.kind() == std::io::ErrorKind::UnexpectedEof {
-                let message = format!("{} became shorter while it was read", self.path.display());
+                let message = format!("{} shrank while it was being read", self.path.display());
                 return Error::mismatch("changed", message).at(range).because(cause);
             }
             Error::io(format_args!("cannot read {}", self.path.display()), cause)

@@ -233,7 +233,7 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
 }
 
 fn too_long(len: u64) -> Error {
-    let message = format!("{len} bytes do not fit into the memory of this machine at once");
+    let message = format!("{len} bytes do not fit into the memory of this machine");
     Error::limit("memory", message)
 }
 

@@ -214,7 +214,7 @@ impl fmt::Debug for Map {
 }
 
 impl<K: AsRef<str>> FromIterator<(K, Value)> for Map {
-    /// The caller makes sure that no key is there twice.
+    /// The caller makes sure that no key appears twice.
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         let mut packer = Packer::map();
         for (key, value) in entries {

@@ -118,7 +118,7 @@ impl DType {
     pub fn parse(text: &str) -> Result<Self> {
         Self::spelled(text).ok_or_else(|| {
             Error::argument(format!(
-                "there is no type {text:?} of elements; f32, bf16 and i8 are some"
+                "there is no type {text:?}; examples are f32, bf16 and i8"
             ))
         })
     }

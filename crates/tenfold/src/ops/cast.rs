@@ -54,7 +54,7 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     }
     if matches!(tensor.layout, Layout::Decoded | Layout::Opaque { .. }) {
         let message = format!(
-            "its layout is {}, whose parts are not known as numbers here",
+            "its layout is {}, whose parts cannot be read as numbers here",
             tensor.layout.name()
         );
         return Err(Error::unsupported("cast", message));
@@ -91,12 +91,7 @@ pub(super) fn cast_losses(what: &Manifest) -> Vec<Loss> {
         };
         let tensors = names.len();
         let what = Lost::Values { from, to, tensors };
-        Loss::new(
-            tensor,
-            what,
-            "it does not hold every value",
-            Effect::Changed,
-        )
+        Loss::new(tensor, what, "values may change", Effect::Changed)
     };
     pairs.into_iter().map(loss).collect()
 }

@@ -25,8 +25,7 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
                 block @ DType::Block(_) => block.to_string(),
                 _ => tensor.layout.name().to_owned(),
             };
-            let message =
-                format!("it is {kind}, and how to turn that into numbers is not known here");
+            let message = format!("it is {kind}, which cannot be turned into numbers here");
             let error = Error::unsupported("dequantize", message)
                 .in_tensor(&tensor.name)
                 .hinting(Hint::Exclude);

@@ -51,7 +51,7 @@ pub fn edit_metadata(archive: &Archive, tensor: Option<&str>, edits: &[Edit]) ->
 fn apply(metadata: &mut Metadata, derived: &[&str], edit: &Edit) -> Result<()> {
     let (Edit::Set(key, _) | Edit::Unset(key)) = edit;
     if metadata.is_fact(key) || derived.contains(&key.as_str()) {
-        let message = format!("{key:?} follows from what is written, and cannot be changed");
+        let message = format!("{key:?} is set by the format and cannot be changed");
         return Err(Error::argument(message));
     }
     match edit {

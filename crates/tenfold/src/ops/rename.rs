@@ -50,7 +50,8 @@ fn refuse_collisions<'n>(archive: &Archive, names: impl Iterator<Item = &'n str>
     if collisions.is_empty() {
         return Ok(());
     }
-    let sentences = (collisions.iter())
-        .map(|(name, first, second)| format!("{first:?} and {second:?} would both be {name:?}"));
+    let sentences = (collisions.iter()).map(|(name, first, second)| {
+        format!("{first:?} and {second:?} would both become {name:?}")
+    });
     Err(Error::argument(first_of(sentences)))
 }

@@ -82,6 +82,8 @@ fn by_name<'r>(path: &Path, registry: &'r Registry) -> Result<&'r Entry> {
             .map(|extension| format!(".{extension}"))
             .collect();
         let known = known.join(", ");
-        Error::argument(format!("{name}: its extension names no format; {known} do"))
+        Error::argument(format!(
+            "{name}: its extension names no format; these do: {known}"
+        ))
     })
 }

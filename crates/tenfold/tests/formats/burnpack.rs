@@ -533,15 +533,12 @@ fn a_type_of_the_wrong_kind_is_called_that() {
     for (dtype, message) in [
         (
             &b"\x05"[..],
-            "dtype is an unsigned number, text or a map is expected",
+            "dtype is an unsigned number, expected text or a map",
         ),
-        (b"\xf6", "dtype is null, text or a map is expected"),
-        (
-            b"\x81\x63F32",
-            "dtype is an array, text or a map is expected",
-        ),
-        (b"\xa1\x63F32\xf6", "dtype F32 is a map, text is expected"),
-        (b"\x66QFloat", "dtype QFloat is text, a map is expected"),
+        (b"\xf6", "dtype is null, expected text or a map"),
+        (b"\x81\x63F32", "dtype is an array, expected text or a map"),
+        (b"\xa1\x63F32\xf6", "dtype F32 is a map, expected text"),
+        (b"\x66QFloat", "dtype QFloat is text, expected a map"),
     ] {
         let error = open(&file(&one(dtype, &[2], [0, 8]), 256, &[0; 8])).err();
         let error = error.unwrap();

@@ -280,7 +280,7 @@ fn names_that_would_not_read_back_are_refused() {
     assert!(refusal(&archive(&[("a\\b", &[1])]), &[]).contains("backslash"));
     let message = refusal(&archive(&[("a@b", &[1])]), &[]);
     assert!(
-        message.contains("a statistic of \"a\", which is not there"),
+        message.contains("a statistic of \"a\", which is missing"),
         "{message}"
     );
     // A file of one parameter has no names at all.

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
     };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     if !names.is_all() && a.tensors().len() + b.tensors().len() == 0 {
-        let message = "--include and --exclude leave no tensor of either to compare";
+        let message = "the filters leave no tensor to compare in either file";
         return Err(Failure::Message(message.into()));
     }
     let diff = compare(&a, &b, args)?;

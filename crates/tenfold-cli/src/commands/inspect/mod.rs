@@ -181,7 +181,7 @@ fn write_text(
     })?;
     if groups.len() < tensors.len() {
         let all = count(tensors.len(), "tensor");
-        let line = format!("alike tensors are one line; --all lists each of {all}");
+        let line = format!("repeated layers are grouped; --all lists each of {all}");
         writeln!(out, "{}", out.paint(DIM, line))?;
     }
     Ok(())

@@ -219,7 +219,7 @@ impl Context<'_> {
             };
             let file = self.file.display();
             return Err(Failure::Message(format!(
-                "{file}: metadata {key:?} is new: say whether it is text ({key}=string:{text}) or not ({key}={kind}:{text})"
+                "{file}: metadata {key:?} is new; is it text ({key}=string:{text}) or not ({key}={kind}:{text})?"
             )));
         }
         Ok(Value::Str(text.to_owned()))

@@ -116,7 +116,7 @@ fn write_json(
         schema: &'static str,
         file: &'a str,
         format: Option<&'static str>,
-        version: &'a str,
+        version: Option<&'a str>,
         tensor: Option<&'a str>,
         metadata: ShownMetadata<'a>,
         #[serde(serialize_with = "types")]
@@ -126,7 +126,7 @@ fn write_json(
         schema: "tenfold.meta/1",
         file: &args.file.to_string_lossy(),
         format: archive.format().map(|spec| spec.id),
-        version: archive.version(),
+        version: Some(archive.version()).filter(|version| *version != "-"),
         tensor: args.tensor.as_deref(),
         metadata: ShownMetadata::new(metadata, true),
         types: metadata,

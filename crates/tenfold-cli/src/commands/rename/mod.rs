@@ -133,7 +133,8 @@ impl Names {
         let rules = rules.map(|(rule, _)| format!("{} matches no tensor", rule.text()));
         let unused = |name: &&String| self.map.get(*name).is_some_and(|(_, used)| !used);
         let names = self.order.iter().filter(unused);
-        let names = names.map(|name| format!("the map names {name:?}, which no tensor is called"));
+        let names =
+            names.map(|name| format!("the map names {name:?}, but there is no such tensor"));
         let unmatched: Vec<_> = rules.chain(names).collect();
         let mut unmatched = first_of(unmatched.into_iter());
         if unmatched.is_empty() {
@@ -144,7 +145,7 @@ impl Names {
         match last {
             None => Ok(()),
             Some(last) => Err(Failure::Message(format!(
-                "{last}; pass --allow-unmatched to go on without"
+                "{last}; pass --allow-unmatched to continue anyway"
             ))),
         }
     }
@@ -169,5 +170,5 @@ fn say_renamed(renamed: &[(String, String)], all: usize, listed: bool) {
         say_first(renamed.map(|(old, new)| format!("{old:?} becomes {new:?}")));
     }
     let all = count(all, "tensor");
-    say(format_args!("{} of {all} get another name", renamed.len()));
+    say(format_args!("{} of {all} renamed", renamed.len()));
 }

@@ -28,7 +28,7 @@ impl Rule {
     /// `s`, a character that separates, the pattern, the replacement, and `g` or `i` behind it.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let wrong = |why: String| Failure::Message(format!("--rule {text}: {why}"));
-        let shape = || wrong("s/PATTERN/REPLACEMENT/ is expected".into());
+        let shape = || wrong("expected s/PATTERN/REPLACEMENT/".into());
         let mut rest = text.strip_prefix('s').ok_or_else(shape)?.chars();
         let separator = rest.next().filter(|c| !c.is_alphanumeric() && *c != '\\');
         let separator = separator.ok_or_else(shape)?;
@@ -36,7 +36,7 @@ impl Rule {
         let (replacement, flags) = until(rest, separator).ok_or_else(shape)?;
         if pattern.is_empty() {
             return Err(wrong(
-                "the pattern is empty, and would match every name".into(),
+                "the pattern is empty and would match every name".into(),
             ));
         }
         let (mut all, mut ignore_case) = (false, false);

@@ -18,7 +18,7 @@ pub(super) fn find<'a>(archive: &'a Archive, args: &ShowArgs) -> Result<Tensor<'
     match tensors.next() {
         Some(tensor) if count == 1 => Ok(tensor),
         Some(first) => Err(Failure::Message(format!(
-            "{file} holds {count} tensors, name one of them, such as {:?}; `tenfold inspect {file}` lists them",
+            "{file} holds {count} tensors; name one, such as {:?} (`tenfold inspect {file}` lists them)",
             first.name()
         ))),
         None => Err(Failure::Message(format!("{file} holds no tensors"))),

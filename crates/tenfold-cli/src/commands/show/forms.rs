@@ -44,7 +44,10 @@ impl Shown<'_> {
         let info = self.tensor.info();
         let elements = self.sliced.elements();
         let whole = self.sliced.shape();
-        let is_long = elements.is_none_or(|elements| elements > THRESHOLD) && !self.args.full;
+        let is_long = elements.is_none_or(|elements| elements > THRESHOLD)
+            && !self.args.full
+            // A file is for keeping.
+            && self.args.output.is_none();
         let sliced = if is_long {
             self.sliced.clone().edges(EDGE)
         } else {
@@ -265,7 +268,7 @@ impl Shown<'_> {
 
     fn no_numbers(&self) -> Failure {
         let message = format!(
-            "{}: tensor {:?} is {}, and how to turn that into numbers is not known here",
+            "{}: tensor {:?} is {}, which cannot be turned into numbers here",
             show_path(&self.args.file),
             self.tensor.name(),
             self.tensor.info().dtype

@@ -31,11 +31,7 @@ pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         }
         _ => about(error),
     })?;
-    let format = if args.json {
-        ShowFormat::Json
-    } else {
-        args.format
-    };
+    let format = args.shown_format();
     let shown = Shown {
         args,
         tensor,
@@ -65,7 +61,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn write_file(&self, path: &Path) -> Result<()> {
         if same_file::is_same_file(path, &self.args.file).unwrap_or(false) {
-            let message = format!("{} is the file that is read", show_path(path));
+            let message = format!("{} is the input", show_path(path));
             return Err(Failure::Message(message));
         }
         write_file(path, self.args.force, |file| {

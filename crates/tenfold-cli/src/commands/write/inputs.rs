@@ -53,7 +53,7 @@ impl Inputs {
             request.refuse_input(file, request.output)?;
         }
         if inputs.has_part(request.output) {
-            let message = "one of several files of a model, and only a single file is replaced";
+            let message = "one of several files of a model, and only single files can be replaced";
             let shown = request.output.display();
             return Err(Failure::Message(format!(
                 "{shown} is {message}; write to another name"
@@ -146,7 +146,7 @@ impl Inputs {
         match ops::merge(&self.archives, Conflicts::FirstMetadata) {
             Ok(merged) => Ok(merged.archive),
             Err(error) if error.kind() == ErrorKind::Argument => Err(Failure::from(
-                error.adding("; `tenfold merge --prefer first` or `last` takes one of both"),
+                error.adding("; `tenfold merge --prefer first` or `last` chooses one"),
             )),
             Err(error) => Err(error.into()),
         }

@@ -183,7 +183,7 @@ impl<'a> Request<'a> {
         if left_out.len() == all && all > 0 {
             let (input, all) = (self.title(), count(all, "tensor"));
             let input = input.display();
-            let message = format!("{input}: none of {all} is whole: nothing can be salvaged");
+            let message = format!("{input}: none of {all} is intact: nothing can be salvaged");
             return Err(Failure::Message(message));
         }
         if !self.writing.quiet {
@@ -312,7 +312,7 @@ impl<'a> Request<'a> {
         if let (Some(because), false) = (&conversion.because, quiet) {
             let version = conversion.profile.version;
             say(format_args!(
-                "{} is chosen: {because}",
+                "{} is written: {because}",
                 target.spec.with_version(version)
             ));
         }

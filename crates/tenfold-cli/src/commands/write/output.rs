@@ -48,7 +48,7 @@ fn no_format(name: &str, registry: &Registry) -> Failure {
     let written = registry.entries().iter().filter(|entry| is_written(entry));
     let ids: Vec<_> = written.map(|entry| entry.spec.id).collect();
     Failure::Message(format!(
-        "{name}: its extension names no format; say which with --to: {}",
+        "{name}: its extension names no format; --to says which: {}",
         ids.join(", ")
     ))
 }
@@ -100,7 +100,7 @@ impl Request<'_> {
             (Ok(_), _) if is_directory(output) && is_empty(output) => return Ok(()),
             (Ok(_), _) if is_directory(output) => {
                 format!(
-                    "{shown} exists already, and directories with something in them are never replaced"
+                    "{shown} already exists, and directories with something in them are never replaced"
                 )
             }
             (Ok(_), _) if output.is_dir() => format!(
@@ -112,7 +112,7 @@ impl Request<'_> {
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
             (Ok(_), _) if !self.writing.force => {
-                format!("{shown} exists already; pass --force to replace it")
+                format!("{shown} already exists; pass --force to replace it")
             }
             (_, Some(parent)) if !parent.is_dir() => {
                 format!("there is no directory {}", parent.display())
@@ -147,7 +147,7 @@ impl Request<'_> {
             }
             if !self.writing.force && path.symlink_metadata().is_ok() {
                 let shown = path.display();
-                let problem = format!("{shown} exists already; pass --force to replace it");
+                let problem = format!("{shown} already exists; pass --force to replace it");
                 return Err(Failure::Message(problem));
             }
         }

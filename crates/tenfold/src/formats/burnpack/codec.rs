@@ -145,7 +145,7 @@ impl Format for Burnpack {
     }
 }
 
-/// The entries of the map that are not known here. Within one file, readers pass over one that is there twice.
+/// The entries of the map that are not known here. Within one file, readers pass over one that appears twice.
 fn kept(what: &Manifest) -> Result<Vec<&Kept>> {
     let mut sources = LookupMap::default();
     let kept: Vec<_> = (what.kept.iter())
@@ -170,7 +170,7 @@ fn cut_off(cx: &mut Context<'_>, cut: &place::Cut, tensors: &mut [TensorInfo]) -
     let Some(remark) = cut.known else {
         let message = format!(
             "truncated: the file has {file} bytes, its tensors need {}; which of them are complete is not known, because the \
-             data could begin right behind the metadata or at the next multiple of {ALIGN}",
+             data could begin right after the metadata or at the next multiple of {ALIGN}",
             cut.expected
         );
         return Err(Error::malformed(TRUNCATED, message).at(file..cut.expected));
@@ -197,7 +197,7 @@ fn check_rest(cx: &mut Context<'_>, cbor: &[u8], rest: Range<u64>) -> Result<()>
     let zeros = bytes.iter().all(|&byte| byte == 0);
     let what = if zeros { "zero" } else { "not zero" };
     let message = format!(
-        "{} bytes behind the map, counted as metadata, are {what}; none are expected",
+        "{} bytes after the map, counted as metadata, are {what}; expected none",
         bytes.len()
     );
     cx.warn("burnpack.metadata-rest", rest, message)
@@ -233,7 +233,7 @@ fn check_shape(cx: &mut Context<'_>, tensor: &Descriptor) -> Result<()> {
     }
     if len > USUAL {
         let message = format!(
-            "tensor {:?} has {len} bytes; Burn refuses more than {USUAL} unless told otherwise",
+            "tensor {:?} has {len} bytes; Burn refuses more than {USUAL} by default",
             tensor.name
         );
         cx.warn("burnpack.size", at.clone(), message)?;

@@ -364,7 +364,7 @@ impl StoredType {
         if let Some(name) = cbor.take_text()? {
             return Self::named(&name).ok_or_else(|| {
                 let error = match &*name {
-                    "QFloat" => Error::malformed(SCHEMA, "dtype QFloat is text, a map is expected"),
+                    "QFloat" => Error::malformed(SCHEMA, "dtype QFloat is text, expected a map"),
                     name => unknown(name),
                 };
                 error.at(at..cbor.pos())
@@ -375,7 +375,7 @@ impl StoredType {
         cbor.map("dtype", |cbor, key| {
             found = Some(match &*key {
                 _ if found.is_some() => {
-                    let message = "a dtype with two entries, one is expected";
+                    let message = "a dtype with two entries, expected one";
                     return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
                 }
                 "Bool" => {
@@ -405,7 +405,7 @@ impl StoredType {
                     })?))
                 }
                 other if Self::named(other).is_some() => {
-                    let message = format!("dtype {other} is a map, text is expected");
+                    let message = format!("dtype {other} is a map, expected text");
                     return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
                 }
                 other => return Err(unknown(other).at(at..cbor.pos())),
@@ -476,7 +476,7 @@ fn parse_offsets(cbor: &mut Decoder<'_>) -> Result<Range<u64>> {
     })?;
     let [start, end] = offsets;
     if count != 2 {
-        let message = format!("data_offsets are {count} numbers, 2 are expected");
+        let message = format!("data_offsets are {count} numbers, expected 2");
         return Err(Error::malformed(SCHEMA, message).at(at..cbor.pos()));
     }
     if start <= end {

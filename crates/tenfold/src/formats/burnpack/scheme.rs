@@ -21,7 +21,7 @@ pub(crate) struct Scheme {
     pub(crate) store: Store,
     /// How codes become numbers.
     pub(crate) mode: Mode,
-    /// The type of the scale of the whole tensor. Without blocks there always is one, of `F32` unless told otherwise.
+    /// The type of the scale of the whole tensor. Without blocks there always is one, of `F32` by default.
     pub(crate) tensor: Option<Scale>,
     /// Blocks with a scale each.
     pub(crate) block: Option<Block>,
@@ -420,9 +420,9 @@ fn single(value: &Value) -> Option<(&str, Value)> {
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str, String> {
-    value.as_str().ok_or_else(|| {
-        format!("the {field} of a quantization scheme is not what is expected there")
-    })
+    value
+        .as_str()
+        .ok_or_else(|| format!("the {field} of a quantization scheme is not of the expected kind"))
 }
 
 fn number(value: &Value, field: &str) -> Result<u64, String> {

@@ -140,7 +140,7 @@ impl Condition {
             count: 0,
         };
         let is_short = |item: &Node<'_>| item.items().map_or(0, Items::count) != arity;
-        let expected = || format!("{arity} whole numbers are expected");
+        let expected = || format!("expected {arity} whole numbers");
         if let Some(item) = items.clone().find(is_short) {
             return Err(bad(item, expected()));
         }
@@ -174,7 +174,7 @@ fn load(cx: &mut Context<'_>, kind: &str) -> Result<Yaml> {
     let id = cx.sibling(&name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
             let message =
-                format!("the properties of {kind} should be in {name:?}, which is not there");
+                format!("the properties of {kind} should be in {name:?}, which is missing");
             Error::new(ErrorKind::NotFound, "cc4s.properties", message).because(cause)
         }
         _ => cause,

@@ -130,7 +130,7 @@ fn likeness(head: &[u8]) -> Confidence {
 fn check_version(node: Node<'_>, around: Option<Node<'_>>) -> Result<()> {
     let version = node.get("version").or_else(|| around?.get("version"));
     let Some(version) = version else {
-        let message = format!("there is no version; {VERSION} is expected");
+        let message = format!("there is no version; expected {VERSION}");
         return Err(node.error("cc4s.version", message));
     };
     match version.text() {
@@ -141,7 +141,7 @@ fn check_version(node: Node<'_>, around: Option<Node<'_>>) -> Result<()> {
         }
         found => {
             let found = found.unwrap_or("something else");
-            let message = format!("version {found}, {VERSION} is expected");
+            let message = format!("version {found}, expected {VERSION}");
             Err(version.error("cc4s.version", message))
         }
     }
@@ -259,7 +259,7 @@ fn element_type(node: Node<'_>) -> Result<DType> {
         Some("Complex64") => Ok(DType::C128),
         other => {
             let message = format!(
-                "scalarType {:?}, Real64 or Complex64 is expected",
+                "scalarType {:?}, expected Real64 or Complex64",
                 other.unwrap_or_default()
             );
             Err(found.error("cc4s.scalar-type", message))
@@ -290,7 +290,7 @@ fn dimension(item: Node<'_>) -> Result<Dimension> {
     };
     let Some(number) = length.scalar().and_then(|value| value.as_u64()) else {
         let found = length.text().unwrap_or_default();
-        let message = format!("length {found:?}, a whole number of 0 or more is expected");
+        let message = format!("length {found:?}, expected a whole number of 0 or more");
         return Err(length.error("cc4s.length", message));
     };
     let kind = match item.get("type") {
@@ -389,7 +389,7 @@ impl File<'_> {
     fn payload(&self, cx: &mut Context<'_>, dtype: DType, count: u64) -> Result<Payload> {
         let name = format!("{}.elements", self.base);
         let missing = || {
-            let message = format!("its elements should be in {name:?}, which is not there");
+            let message = format!("its elements should be in {name:?}, which is missing");
             Error::new(ErrorKind::NotFound, "cc4s.elements-missing", message)
         };
         let id = cx.sibling(&name).map_err(|cause| match cause.kind() {

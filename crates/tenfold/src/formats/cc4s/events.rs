@@ -64,7 +64,7 @@ impl Events {
         for event in Parser::new(Watched::new(marked.as_deref().unwrap_or(text), &left)) {
             if left.get().is_none() {
                 let at = recorder.bytes as u64;
-                let message = "a long list or map in brackets where a key could be; write it behind its key, or without brackets";
+                let message = "a long list or map in brackets where a key could be; write it after its key, or without brackets";
                 return Err(Error::limit("cc4s.yaml", message).at(at..at + 1));
             }
             let (event, span) = event.map_err(|cause| {
@@ -234,7 +234,7 @@ impl<'t> Recorder<'t> {
             },
             Event::Alias(_) => Err(broken(at, "aliases are not read")),
             Event::DocumentStart(_) if self.events.len() > 0 => {
-                Err(broken(at, "a second document; one is expected"))
+                Err(broken(at, "a second document; expected one"))
             }
             _ => Ok(()),
         }
@@ -304,7 +304,7 @@ impl<'t> Recorder<'t> {
         }
     }
 
-    /// Refuses a key that is there twice.
+    /// Refuses a key that appears twice.
     fn check_keys(&self, map: usize) -> Result<()> {
         /// So few are compared with each other.
         const FEW: usize = 8;
@@ -345,7 +345,7 @@ impl<'t> Recorder<'t> {
 
     fn twice(&self, key: usize) -> Error {
         let text = self.events.scalar(self.text.as_bytes(), key);
-        let message = format!("the key {:?} is there twice", text.unwrap_or_default());
+        let message = format!("the key {:?} appears twice", text.unwrap_or_default());
         let at = self.events.get(key).map_or(0, |(_, _, at)| at);
         Error::malformed("cc4s.duplicate", message).at(at..at + 1)
     }

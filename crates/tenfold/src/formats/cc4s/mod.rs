@@ -80,12 +80,12 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "set",
             value: "true|false",
-            help: "whether a single tensor is written as a TensorSet; only where its name would be lost, unless told otherwise",
+            help: "whether to write a single tensor as a TensorSet (default: only where its name would be lost)",
         },
         OptionSpec {
             key: "text",
             value: "true|false",
-            help: "whether elements are written as text, the shortest that reads back as the same numbers; binary unless told otherwise",
+            help: "whether to write elements as text, in the shortest digits that read back the same (default: binary)",
         },
     ],
     advice: None,
@@ -105,7 +105,7 @@ fn scalar_type(dtype: DType) -> Option<&'static str> {
 /// Names of components are parts of names of files.
 fn name_fits(name: &str) -> Result<(), &'static str> {
     match name {
-        "" => Err("an empty name cannot be held"),
+        "" => Err("names cannot be empty"),
         _ if name.len() > 160 => Err("it is too long to be part of the name of a file"),
         _ if name.contains(['/', '\\']) || name.contains(char::is_control) => {
             Err("it cannot be part of the name of a file")

@@ -137,7 +137,7 @@ pub(super) fn describe_file(
     }];
     if file > layout.end {
         let message = format!(
-            "{} bytes behind the data, which readers ignore",
+            "{} bytes after the data, which readers ignore",
             file - layout.end
         );
         cx.warn_in(id, "gguf.trailing", layout.end..file, message)?;
@@ -160,10 +160,10 @@ pub(super) fn alignment(metadata: &Metadata) -> Result<u64> {
     let why = match metadata.get(ALIGNMENT) {
         None => return Ok(32),
         Some(Value::U32(align)) if align.is_power_of_two() => return Ok((*align).into()),
-        Some(Value::U32(align)) => format!("{ALIGNMENT} is {align}, a power of two is expected"),
+        Some(Value::U32(align)) => format!("{ALIGNMENT} is {align}, expected a power of two"),
         Some(value) => {
             let kind = value.kind().map_or("an array", ValueKind::name);
-            format!("{ALIGNMENT} is stored as {kind}, a u32 is expected")
+            format!("{ALIGNMENT} is stored as {kind}, expected a u32")
         }
     };
     Err(Error::malformed("gguf.alignment", why))
@@ -247,7 +247,7 @@ fn remarks(
         && let Some(record) = records.get(place)
     {
         let message = format!(
-            "tensor {:?} is at offset {}, not right behind the one before it at {expected}: ggml will refuse this file",
+            "tensor {:?} is at offset {}, not right after the one before it at {expected}: ggml will refuse this file",
             record.name, record.offset
         );
         remarks.push(("gguf.gap", record.at.clone(), message));

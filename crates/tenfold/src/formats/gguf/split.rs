@@ -78,7 +78,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         .filter(|name| Some(name.number) == number.checked_add(1) && name.count == count);
     let Some(own) = own else {
         let message = format!(
-            "{COUNT} is {count} and {NUMBER} is {number}, which does not go with the file's name {file_name:?}; {} is expected",
+            "{COUNT} is {count} and {NUMBER} is {number}, which does not go with the file's name {file_name:?}; expected {}",
             name("NAME", number.saturating_add(1), count)
         );
         return Err(Error::malformed("gguf.split-name", message));
@@ -103,7 +103,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
 fn open_part(cx: &mut Context<'_>, name: &str, part: u64, split: Split) -> Result<File> {
     let id = cx.sibling(name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
-            let message = format!("{COUNT} is {}, but {name:?} is not there", split.count);
+            let message = format!("{COUNT} is {}, but {name:?} is missing", split.count);
             Error::new(ErrorKind::NotFound, "gguf.split-missing", message).because(cause)
         }
         _ => cause,
@@ -136,7 +136,7 @@ fn open_part(cx: &mut Context<'_>, name: &str, part: u64, split: Split) -> Resul
         None => "it says nothing about parts".to_owned(),
     };
     let message = format!(
-        "{what}; part {part} of {} with {} tensors is expected",
+        "{what}; part {part} of {} with {} tensors was expected",
         split.count,
         show(split.tensors)
     );

@@ -65,7 +65,7 @@ fn alignment(metadata: &Metadata, options: &PlanOptions) -> Result<u64> {
     match options.number("align")? {
         None => codec::alignment(metadata),
         Some(align) if is_alignment(align) => Ok(align),
-        Some(_) => Err(options.wrong("align", "a power of two from 8 on is expected")),
+        Some(_) => Err(options.wrong("align", "expected a power of two, 8 or more")),
     }
 }
 

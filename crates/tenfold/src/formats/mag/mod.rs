@@ -152,7 +152,7 @@ pub static SPEC: Spec = Spec {
     options: &[OptionSpec {
         key: "checksum",
         value: "crc32c-behind|crc32c-zeroed|crc32c-without|crc32-behind|crc32-zeroed|crc32-without",
-        help: "what the checksum of spec-1 is computed over: the bytes behind it (crc32c-behind unless told otherwise), or all of the header and the records, with the field as 0 or without it",
+        help: "what the checksum of spec-1 covers: the bytes after it (crc32c-behind, the default), or the whole header and the records, with the field as 0 or without it",
     }],
     advice: None,
 };

@@ -26,7 +26,8 @@ impl Format for Npy {
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
         let (header, data) = read(cx, 0)?;
         if let Some(at) = header.native {
-            let message = "the byte order is that of the machine that wrote the file; it is taken to be little-endian";
+            let message =
+                "the byte order is that of the machine that wrote the file; read as little-endian";
             cx.warn("npy.byte-order", at, message)?;
         }
         let mut manifest = Manifest::new(header.version);

@@ -124,10 +124,7 @@ impl<'m> Contained<'m> {
                 0 => String::new(),
                 n => format!(", and {n} more"),
             };
-            let message = format!(
-                "skipped, because it is no array: member {:?}{more}",
-                first.name
-            );
+            let message = format!("skipped, not an array: member {:?}{more}", first.name);
             cx.note("npz.other-member", first.data.clone(), message);
         }
         self.manifest
@@ -283,7 +280,7 @@ fn tensor(
     };
     if let Some(at) = header.native {
         let message = format!(
-            "the byte order of {name:?} is that of the machine that wrote it; it is taken to be little-endian"
+            "the byte order of {name:?} is that of the machine that wrote it; read as little-endian"
         );
         cx.warn("npz.byte-order", at, message)?;
     }
@@ -393,7 +390,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
         let elements = element_count(&header.shape).unwrap_or(0);
         if left.checked_rem(elements).unwrap_or(left) != 0 {
             let message = format!(
-                "{left} bytes follow the header in the member, no multiple of {elements} records"
+                "{left} bytes follow the header in the member, not a multiple of {elements} records"
             );
             return Err(Error::malformed("npz.member-size", message).at(member.data.clone()));
         }

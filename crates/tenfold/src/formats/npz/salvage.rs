@@ -66,7 +66,7 @@ fn summary(arrays: &[&str], at_directory: bool) -> String {
     message += if at_directory {
         "; none is missing"
     } else {
-        "; what was behind is not known"
+        "; what came after is not known"
     };
     message
 }

@@ -65,7 +65,7 @@ fn level(options: &PlanOptions) -> Result<Option<i32>> {
         .number("deflate")?
         .map(|level| match i32::try_from(level) {
             Ok(level @ 0..=9) => Ok(level),
-            _ => Err(options.wrong("deflate", "a level from 0 to 9 is expected")),
+            _ => Err(options.wrong("deflate", "expected a level from 0 to 9")),
         })
         .transpose()
 }

@@ -328,7 +328,7 @@ impl<'a> Described<'a> {
         for ((short, _), (long, at)) in keys.iter().zip(keys.iter().skip(1)) {
             if names::is_inside(long, short) {
                 let message = format!(
-                    "{short:?} is a parameter, and {long:?} is inside of it: no model can hold both"
+                    "{short:?} is a parameter, and {long:?} is inside it: no model can hold both"
                 );
                 cx.warn("primitiv.prefix", *at..*at + 1, message)?;
             }

@@ -17,7 +17,7 @@
 //! All five are read and written. A tensor's shape is its dims, with the batch as one more dimension where it is not 1.
 //! Statistics are tensors of their own, `parameter@statistic`. Written files are sorted by key and by name, which is
 //! the order of the original for everything that it orders. Refused are other versions, numbers in other forms, sizes of
-//! 0, more than 8 dims, data that does not have the size of its shape, the same key or name twice, and bytes behind the
+//! 0, more than 8 dims, data that does not have the size of its shape, the same key or name twice, and bytes after the
 //! object. The rules are listed in `docs/formats/primitiv.md`.
 //! Source: the specification (primitiv File Format v0.1), the public C++ sources, and files that they wrote.
 
@@ -78,12 +78,12 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "kind",
             value: "model|parameter|tensor|shape|optimizer",
-            help: "what the file holds; what the input was, or a model, unless told otherwise",
+            help: "what the file holds (default: as the input, else a model)",
         },
         OptionSpec {
             key: "stats",
             value: "keep|drop",
-            help: "whether the statistics of optimizers are written; keep unless told otherwise",
+            help: "whether to write the statistics of optimizers (default: keep)",
         },
     ],
     advice: None,
@@ -104,13 +104,11 @@ fn batch(tensor: &TensorInfo) -> Option<u32> {
 fn shape_fits(tensor: &TensorInfo) -> Result<(), String> {
     let depth = tensor.shape.len() - usize::from(batch(tensor).is_some());
     if depth > MAX_DEPTH {
-        return Err(format!(
-            "at most {MAX_DEPTH} dimensions can be held, and a batch"
-        ));
+        return Err(format!("at most {MAX_DEPTH} dimensions and a batch fit"));
     }
     match tensor.elements() {
         Some(elements) if elements <= MAX_ELEMENTS => Ok(()),
-        _ => Err(format!("at most {MAX_ELEMENTS} elements can be held")),
+        _ => Err(format!("at most {MAX_ELEMENTS} elements fit")),
     }
 }
 

@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         self.decoder.pos()
     }
 
-    /// Refuses bytes behind the last object.
+    /// Refuses bytes after the last object.
     pub(super) fn end(&self) -> Result<()> {
         match self.decoder.remaining() {
             0 => Ok(()),
@@ -174,7 +174,7 @@ impl Tensor {
         Ok(Self { shape, data })
     }
 
-    /// Everything but the data, which comes right behind it.
+    /// Everything but the data, which comes right after it.
     pub(super) fn encode(shape: &Shape, e: &mut Encoder) -> Result<()> {
         shape.encode(e)?;
         let len = shape
@@ -194,7 +194,7 @@ impl Value {
         let value = Tensor::parse(p)?;
         if value.shape.batch != 1 {
             let message = format!(
-                "the value of a parameter has batch {}, 1 is expected",
+                "the value of a parameter has batch {}, expected 1",
                 value.shape.batch
             );
             return Err(Error::malformed("primitiv.batch", message).at(at..p.pos()));
@@ -217,7 +217,7 @@ impl Key {
         let at = p.pos();
         let len = p.decoder.array("the key of a parameter")?;
         if len == 0 {
-            let message = "the key of a parameter has no parts, at least one is expected";
+            let message = "the key of a parameter has no parts, expected at least one";
             return Err(Error::malformed("primitiv.key", message).at(at..p.pos()));
         }
         let mut key = Vec::new();
@@ -291,7 +291,7 @@ fn parse_map(
     }
     entries.last_wins(&mut |name, place| {
         let at = places.get(place).copied().unwrap_or_default();
-        let message = format!("the setting {name:?} is there twice in {field}");
+        let message = format!("the setting {name:?} appears twice in {field}");
         Err(Error::malformed("primitiv.duplicate", message).at(at..at + 1))
     })?;
     Ok(entries.into_map())

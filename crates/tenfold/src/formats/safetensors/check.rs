@@ -13,7 +13,7 @@ pub(super) struct Tensors {
     rows: Vec<Row>,
     /// Data comes in the order of the entries.
     in_order: bool,
-    /// Names rise, so that none is there twice.
+    /// Names rise, so that none appears twice.
     rising: bool,
     /// How many begin where their numbers cannot be used in place.
     pub(super) misaligned: usize,
@@ -154,7 +154,7 @@ impl Tensors {
                 Some(end) => Ok(Some(end)),
                 None => {
                     let message = format!(
-                        "the tensors need {end} bytes behind byte {}, past any end of a file",
+                        "the tensors need {end} bytes after byte {}, past any end of a file",
                         self.data
                     );
                     Err(Error::malformed("safetensors.truncated", message).at(file..file))
@@ -163,7 +163,7 @@ impl Tensors {
             Some(rest) => {
                 let end = self.data + end;
                 let message = format!(
-                    "{rest} bytes behind the last tensor, which ends at byte {end}; the file has {file}"
+                    "{rest} bytes after the last tensor, which ends at byte {end}; the file has {file}"
                 );
                 Err(Error::malformed("safetensors.trailing", message).at(end..file))
             }

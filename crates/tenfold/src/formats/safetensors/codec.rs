@@ -184,7 +184,7 @@ fn report(
     let count = tensors.misaligned;
     if count > 0 {
         let message = format!(
-            "{count} of {} tensors are not aligned to their numbers, and are copied to be used",
+            "{count} of {} tensors are not aligned and must be copied to be used",
             tensors.infos.len()
         );
         cx.note_in(id, "safetensors.alignment", data..data, message);

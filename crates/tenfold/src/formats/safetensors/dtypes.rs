@@ -2,7 +2,6 @@
 
 use crate::model::{DType, Lanes, Scalar};
 #[cfg(feature = "safetensors")]
-use crate::prelude::*;
 
 const fn real(scalar: Scalar) -> DType {
     DType::Number(scalar, Lanes::Real)
@@ -55,13 +54,6 @@ pub(super) fn rank(dtype: DType) -> usize {
         .iter()
         .position(|(_, known)| *known == dtype)
         .unwrap_or(0)
-}
-
-/// The names of all types, for messages.
-#[cfg(feature = "safetensors")]
-pub(super) fn names() -> String {
-    let names: Vec<_> = DTYPES.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
 }
 
 /// Why a tensor has no number of bytes.

@@ -172,8 +172,7 @@ fn dtype(json: &mut Json<'_>) -> Result<Result<DType>> {
     let at = json.at();
     let name = json.string("dtype")?;
     Ok(dtypes::from_name(&name).ok_or_else(|| {
-        let names = dtypes::names();
-        let message = format!("there is no dtype {name:?}; there are {names}");
+        let message = format!("dtype {name:?} is not known: newer than this version, or a mistake");
         Error::malformed("safetensors.dtype", message).at(at..at + name.len() as u64 + 2)
     }))
 }
@@ -196,7 +195,7 @@ fn shape(json: &mut Json<'_>, max_rank: usize) -> Result<Shape> {
 fn offsets(json: &mut Json<'_>) -> Result<[u64; 2]> {
     let at = json.at();
     let wrong = || {
-        let message = "data_offsets must be two numbers, the begin and the end";
+        let message = "data_offsets must be two numbers, the beginning and the end";
         Error::malformed("safetensors.offsets", message).at(at..at + 1)
     };
     json.list("data_offsets")?;
@@ -315,7 +314,7 @@ impl Encoder {
             .filter(|padded| *padded <= MAX_HEADER);
         let Some(padded) = padded else {
             let message = format!(
-                "the header would have {len} bytes and {reserve} of room, {MAX_HEADER} can be held"
+                "the header would have {len} bytes and {reserve} of room, at most {MAX_HEADER} fit"
             );
             let error = Error::unsupported("safetensors.header-length", message);
             return Err(error.hinting(Hint::Shard));

@@ -29,7 +29,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         });
         if let Some((key, count)) = metadata.add(&file.metadata) {
             let message = format!(
-                "{name} says something else than the files before it about metadata {key:?}{}",
+                "{name} disagrees with the files before it about metadata {key:?}{}",
                 and_more(count)
             );
             cx.warn_in(id, "safetensors.shard-metadata", 0..file.data, message)?;
@@ -83,7 +83,7 @@ fn and_more(count: usize) -> String {
 fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, File)> {
     let id = cx.sibling(name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
-            let message = format!("the index names {name:?}, which is not there");
+            let message = format!("the index names {name:?}, which is missing");
             Error::new(ErrorKind::NotFound, "safetensors.shard-missing", message)
                 .at(at..at + 1)
                 .because(cause)
@@ -231,7 +231,7 @@ fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
     left_over.sort();
     for name in left_over {
         let message =
-            format!("{name} looks like a part of this model, and the index does not name it");
+            format!("{name} looks like a part of this model, but the index does not name it");
         cx.warn("safetensors.shard-left-over", 0..1, message)?;
     }
     let counted = index.shards.iter();

@@ -92,7 +92,7 @@ impl Type {
     }
 }
 
-/// What becomes of a value: exact where it comes back as it is.
+/// What becomes of a value.
 pub(super) fn fit(key: &str, value: &Value) -> Fit {
     match value {
         // Its text would be taken for types.
@@ -102,7 +102,7 @@ pub(super) fn fit(key: &str, value: &Value) -> Fit {
     }
     match text(value) {
         Some(text) if key != TYPES => match Type::of(value).read(&text) {
-            Some(back) if back == *value => Fit::Exact,
+            Some(back) if back == *value => Fit::Typed,
             _ => Fit::As(Value::Str(text)),
         },
         _ => Fit::No,
@@ -296,7 +296,11 @@ mod tests {
             Value::List(vec![Value::I64(1), Value::Str("a".into())].into()),
             Value::Map(map),
         ] {
-            assert_eq!(fit("k", &value), Fit::Exact, "{value:?}");
+            let expected = match value {
+                Value::Str(_) => Fit::Exact,
+                _ => Fit::Typed,
+            };
+            assert_eq!(fit("k", &value), expected, "{value:?}");
             assert_eq!(back(&value), Some(value));
         }
     }

@@ -87,7 +87,7 @@ impl Room {
         let reserve = options.number("reserve")?.unwrap_or(0);
         let align = options.number("align")?.unwrap_or(8);
         if align == 0 || align % 8 != 0 {
-            return Err(options.wrong("align", "a multiple of 8 is expected"));
+            return Err(options.wrong("align", "expected a multiple of 8"));
         }
         Ok(Self { reserve, align })
     }

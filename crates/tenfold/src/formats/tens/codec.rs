@@ -309,7 +309,7 @@ impl File {
         check_padding(cx, r, chunk.at + chunk.total)?;
         if r.remaining() > 0 {
             let message = format!(
-                "{} bytes behind the data, which ends the file",
+                "{} bytes after the data, which should end the file",
                 r.remaining()
             );
             let error = Error::malformed("tens.trailing", message);
@@ -330,7 +330,7 @@ impl File {
         let padded = left < 8 && r.take(left, "padding")?.iter().all(|&byte| byte == 0);
         if !padded {
             let message =
-                format!("{left} bytes behind the last pair; at most 7, all of them 0, are allowed");
+                format!("{left} bytes after the last pair; at most 7, all of them 0, are allowed");
             return Err(Error::malformed("tens.trailing", message).at(at..at + left));
         }
         let mut pairs = Pairs::new(count, PairIndex::ColumnMajor);

@@ -113,7 +113,7 @@ pub(super) fn permutation(map: &[u8], names: &[u8], shape: &[u64]) -> Result<Vec
         let mut found = names.iter().enumerate().filter(|(_, known)| *known == name);
         let Some((from, _)) = found.next() else {
             return Err(format!(
-                "the map {shown:?} names an index that is not there"
+                "the map {shown:?} names an index that does not exist"
             ));
         };
         if found.next().is_some() {

@@ -50,7 +50,7 @@ fn is_big(options: &PlanOptions) -> Result<bool> {
     match options.option("endian") {
         None | Some("little") => Ok(false),
         Some("big") => Ok(true),
-        Some(_) => Err(options.wrong("endian", "big or little is expected")),
+        Some(_) => Err(options.wrong("endian", "expected big or little")),
     }
 }
 
@@ -101,7 +101,7 @@ fn named_exchange(tensor: &TensorInfo, text: &str) -> Result<Vec<Symmetry>> {
     let (code, map) = match text.rsplit_once(':') {
         Some((code, map)) => (code.as_bytes().to_vec(), meta::from_text(map)),
         None => {
-            return refuse("auto, or an operation and a map such as -x:ba, are expected".into());
+            return refuse("expected auto, or an operation and a map such as -x:ba".into());
         }
     };
     let claim = Claim {

@@ -209,7 +209,7 @@ impl Chunk {
         let total = r.u64("chunk size")?;
         let chunk = Self { magic, total, at };
         if total < Self::LEN || total % 8 != 0 {
-            let message = format!("has {total} bytes; a multiple of 8 from 16 on is expected");
+            let message = format!("has {total} bytes; expected a multiple of 8, 16 or more");
             return Err(chunk.refuse(&message));
         }
         Ok(chunk)

@@ -253,7 +253,7 @@ impl Assembler<'_> {
             return self.refuse(format!("{:?} does not fit 64 bits", part.name));
         };
         if let Some(found) = part.len.filter(|found| *found != len) {
-            let message = format!("{:?} has {found} bytes, {len} are expected", part.name);
+            let message = format!("{:?} has {found} bytes, expected {len}", part.name);
             return self.refuse(message);
         }
         part.sized(role, len)
@@ -272,7 +272,7 @@ impl Assembler<'_> {
             } else {
                 "integers"
             };
-            let message = format!("{:?} is {}, {expected} are expected", part.name, part.dtype);
+            let message = format!("{:?} is {}, expected {expected}", part.name, part.dtype);
             return self.refuse(message);
         }
         Ok(part.dtype.swap_width() as u64)

@@ -45,7 +45,7 @@ pub(super) fn digest_text<'b>(
     });
     if !sound {
         let message =
-            format!("digest {text:?}: an algorithm, a colon and lower-case digits are expected");
+            format!("digest {text:?}: expected an algorithm, a colon and lower-case digits");
         return Err(Error::malformed("ztensor.schema", message).at(at..cbor.pos()));
     }
     Ok(Some(text))
@@ -62,7 +62,7 @@ fn unchecked_text<'b>(
         return Ok(Some(text));
     }
     cbor.skip()?;
-    let message = format!("{field} is not text: taken as absent");
+    let message = format!("{field} is not text; treated as absent");
     cx.warn(RULE, at..cbor.pos(), message)?;
     Ok(None)
 }

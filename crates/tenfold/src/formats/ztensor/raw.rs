@@ -343,7 +343,7 @@ fn parse_blob(cbor: &mut Decoder<'_>) -> Result<[u64; 2]> {
         Ok(())
     })?;
     if count != 2 {
-        let message = format!("blob has {count} numbers, offset and length are expected");
+        let message = format!("blob has {count} numbers, expected an offset and a length");
         return Err(Error::malformed("ztensor.schema", message).at(from..cbor.pos()));
     }
     Ok(numbers)

@@ -182,7 +182,7 @@ pub(super) fn optional_text<'b>(
 ) -> Result<Option<Cow<'b, str>>> {
     let at = cbor.pos();
     if cbor.take_null()? {
-        let message = format!("{field} is null, text is expected: taken as absent");
+        let message = format!("{field} is null, expected text; treated as absent");
         cx.warn("ztensor.schema", at..cbor.pos(), message)?;
         return Ok(None);
     }

@@ -266,7 +266,7 @@ impl Reading<'_, '_> {
             Some("big") if raw && dtype.swap_width() > 1 => Endian::Big,
             Some("big") => Endian::Little,
             Some(other) => {
-                let message = format!("data_endianness is {other:?}, little or big is expected");
+                let message = format!("data_endianness is {other:?}, expected little or big");
                 return Err(Error::malformed("ztensor.endianness", message).at(self.at.clone()));
             }
         };

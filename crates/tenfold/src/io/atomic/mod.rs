@@ -82,7 +82,7 @@ impl AtomicOutput {
     /// One file at `path`; further files of the same output go beside it.
     ///
     /// A symbolic link is followed: the file that it points to is the target. One that points to nothing is a file that
-    /// exists already.
+    /// already exists.
     pub fn file(path: impl AsRef<Path>) -> Result<Self> {
         let given = path.as_ref();
         if given.is_dir() {
@@ -159,7 +159,7 @@ impl AtomicOutput {
         self
     }
 
-    /// Whether the data is on the disk before it gets its name. On unless told otherwise.
+    /// Whether the data is on the disk before it gets its name. On by default.
     #[must_use]
     pub fn sync(mut self, sync: bool) -> Self {
         self.sync = sync;
@@ -517,7 +517,7 @@ fn is_empty_directory(path: &Path) -> bool {
 
 fn already_exists(target: &Path) -> Error {
     let target = target.strip_prefix(".").unwrap_or(target);
-    let message = format!("{} exists already", target.display());
+    let message = format!("{} already exists", target.display());
     Error::new(ErrorKind::Argument, "exists", message)
 }
 

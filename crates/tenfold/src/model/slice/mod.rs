@@ -89,7 +89,7 @@ fn one(text: &str, item: &str) -> Result<Slice> {
     let number = |digits: &str| {
         digits.parse::<i64>().map_err(|cause| {
             let message = format!(
-                "slice {text:?}: {item:?} is none of 3, -1, 2:8, ::2, : and ..., which are expected"
+                "slice {text:?}: {item:?}: expected an index or a range, such as 3, -1, 2:8, ::2, : or ..."
             );
             Error::argument(message).because(cause)
         })

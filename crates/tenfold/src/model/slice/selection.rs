@@ -34,7 +34,7 @@ impl Selection {
     pub(crate) fn new(slices: &[Slice], shape: &[u64]) -> Result<Self> {
         let all = slices.iter().filter(|slice| **slice == Slice::All).count();
         if all > 1 {
-            return Err(Error::argument("... is there more than once"));
+            return Err(Error::argument("... appears more than once"));
         }
         let named = slices.len() - all;
         if named > shape.len() {
@@ -154,7 +154,7 @@ impl Axis {
                 let at = from_end(index, len);
                 if !(0..len).contains(&at) {
                     let message = format!(
-                        "index {index} is outside of dimension {axis}, which has length {dim}"
+                        "index {index} is outside dimension {axis}, which has length {dim}"
                     );
                     return Err(Error::argument(message));
                 }

@@ -146,11 +146,11 @@ fn least_lossy(
     let mut best: Option<(&'static Profile, Adapted)> = None;
     for profile in candidates {
         let adapted = adapt_to(from, spec, profile, options);
-        let now = severity(&adapted.losses);
-        if (best.as_ref()).is_none_or(|(_, least)| now < severity(&least.losses)) {
+        let now = adapted.severity();
+        if (best.as_ref()).is_none_or(|(_, least)| now < least.severity()) {
             best = Some((profile, adapted));
         }
-        if now.0.is_none() {
+        if now == (None, 0, 0) {
             break;
         }
     }
@@ -169,7 +169,12 @@ fn why_not_first(
     if options.version.is_some() || first.version == profile.version {
         return None;
     }
-    let lost = adapt_to(from, spec, first, options).losses;
+    let Adapted {
+        losses: mut lost,
+        left_behind,
+        ..
+    } = adapt_to(from, spec, first, options);
+    lost.extend(left_behind);
     // What is lost in both is no reason.
     let mut in_both: LookupMap<_, ()> = LookupMap::default();
     in_both.extend(losses.iter().map(|loss| ((&loss.tensor, &loss.what), ())));
@@ -178,7 +183,7 @@ fn why_not_first(
     Some(format!(
         "{} cannot hold everything ({})",
         first.version,
-        worst.map(ToString::to_string).unwrap_or_default()
+        worst.map(Loss::in_words).unwrap_or_default()
     ))
 }
 
@@ -216,8 +221,18 @@ pub(super) fn arrange(
 pub(super) struct Adapted {
     pub(super) manifest: Manifest,
     pub(super) losses: Vec<Loss>,
-    /// Keys of metadata that are about the container that is left, and no loss.
-    left_behind: Vec<String>,
+    /// Metadata about the container that is left: no loss, and yet better kept.
+    left_behind: Vec<Loss>,
+}
+
+/// How bad losses are, and how much is left behind beside them.
+type Severities = (Option<Effect>, usize, usize);
+
+impl Adapted {
+    fn severity(&self) -> Severities {
+        let (worst, count) = severity(&self.losses);
+        (worst, count, self.left_behind.len())
+    }
 }
 
 /// What survives in a version of a format; one file for every tensor holds any number of them.
@@ -244,7 +259,7 @@ pub(super) fn adapt_to(
         let why = if kept.format == spec.id {
             "no place in the target"
         } else {
-            "what is not understood is kept where the same format has a place for it"
+            "only its own format can hold it"
         };
         Loss::new(None, what, why, Effect::Dropped)
     }));
@@ -259,23 +274,22 @@ pub(super) fn adapt_to(
 }
 
 /// Takes what is about the container that is left out of the losses, and what no other format should get out of the
-/// metadata. Gives the keys that are not carried over.
+/// metadata. Gives what is not carried over, and had no place.
 fn leave_behind(
     what: &Manifest,
     spec: &Spec,
     options: &ConvertOptions,
     adapted: &mut Manifest,
     losses: &mut Vec<Loss>,
-) -> Vec<String> {
+) -> Vec<Loss> {
     let registry = &options.registry;
-    let mut keys = Vec::new();
     for (key, value) in what.metadata.iter() {
         let (belongs, id) = registry.owner(key, value);
         if belongs == Belongs::ToFormat && id != Some(spec.id) {
             adapted.metadata.remove(key);
-            keys.push(key.to_owned());
         }
     }
+    let mut left = Vec::new();
     let mut tensors: Option<LookupMap<&str, &TensorInfo>> = None;
     losses.retain(|loss| {
         let Lost::Metadata(key) = &loss.what else {
@@ -296,16 +310,23 @@ fn leave_behind(
         if value.is_none_or(is_content) {
             return true;
         }
-        if loss.effect == Effect::Dropped && !keys.contains(key) {
-            keys.push(key.clone());
+        if loss.effect == Effect::Dropped {
+            left.push(loss.clone());
         }
         false
     });
-    keys
+    left
 }
 
 /// Says what is not carried over because it is about the container.
-fn remark(keys: &[String]) -> Option<Finding> {
+fn remark(left: &[Loss]) -> Option<Finding> {
+    let mut keys: Vec<&str> = Vec::new();
+    for loss in left {
+        match &loss.what {
+            Lost::Metadata(key) if !keys.contains(&key.as_str()) => keys.push(key),
+            _ => {}
+        }
+    }
     if keys.is_empty() {
         return None;
     }
@@ -331,7 +352,7 @@ fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
         parts.filter_map(move |part| Some((info, part.unknown.as_ref()?.checksum.as_ref()?)))
     });
     let losses = texts.map(|(info, text)| {
-        let why = "it cannot be verified here, and is not carried over";
+        let why = "cannot be verified here, so it is left out";
         let what = Lost::Checksum(text.clone());
         Loss::new(Some(info.name.clone()), what, why, effect)
     });

@@ -371,3 +371,25 @@ fn what_cannot_be_read_is_said_of_the_archive_that_has_it() {
         assert_eq!((*of, error.rule()), (expected, "file.test"));
     }
 }
+
+#[test]
+fn of_resized_tensors_the_common_part_is_compared() {
+    let old = archive(&[("w", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
+    let longer = archive(&[("w", &[3, 3], &[1.0, 2.0, 3.0, 4.0, 5.5, 6.0, 7.0, 8.0, 9.0])]);
+    let found = diff(&old, &longer, &DiffOptions::new()).unwrap();
+    let found = values(&found);
+    assert_eq!(found.common.as_deref(), Some(&[2, 3][..]));
+    assert_eq!((found.numbers, found.different), (6, 1));
+    assert_eq!(found.first.as_ref().unwrap().index, [1, 1]);
+    let narrower = archive(&[("w", &[2, 2], &[1.0, 2.0, 4.0, 5.0])]);
+    let found = diff(&old, &narrower, &DiffOptions::new()).unwrap();
+    let found = values(&found);
+    assert_eq!(found.common.as_deref(), Some(&[2, 2][..]));
+    assert_eq!((found.numbers, found.different), (4, 0));
+    // Two dimensions that differ, or nothing in common: there is nothing to compare.
+    for (shape, numbers) in [(&[3, 2][..], &[0.0; 6][..]), (&[0, 3], &[])] {
+        let other = archive(&[("w", shape, numbers)]);
+        let found = diff(&old, &other, &DiffOptions::new()).unwrap();
+        assert!(matches!(found.changes[0].kind, ChangeKind::Changed(None)));
+    }
+}

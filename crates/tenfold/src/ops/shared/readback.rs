@@ -194,7 +194,7 @@ fn counterpart<'a>(
 fn failed(message: String) -> Error {
     Error::mismatch(
         "readback",
-        format!("what was written does not read back: {message}"),
+        format!("the output does not read back: {message}"),
     )
 }
 

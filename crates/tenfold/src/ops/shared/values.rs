@@ -100,7 +100,7 @@ fn numbers(info: &TensorInfo) -> Result<(Scalar, Lanes)> {
         DType::Number(scalar, lanes) => Ok((scalar, lanes)),
         other => Err(Error::unsupported(
             "numbers",
-            format!("it is {other}, which is not known as numbers here"),
+            format!("{other} cannot be read as numbers here"),
         )),
     }
 }

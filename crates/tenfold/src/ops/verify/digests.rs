@@ -77,7 +77,7 @@ pub fn compare_digests(archive: &Archive, digests: &Digests, expected: &Expected
     }
     for (name, _) in &expected.tensors {
         if left.get_mut(name).and_then(Vec::pop).is_some() {
-            report(Error::mismatch("digest", "is listed, and is not there").in_tensor(name));
+            report(Error::mismatch("digest", "is listed, but missing").in_tensor(name));
         }
     }
     if findings.is_empty() && expected.content.is_some() && expected.content != digests.content {

@@ -526,7 +526,7 @@ fn unclaimed_gap(archive: &Archive, gap: Range<u64>, id: &'static str) -> Option
         Ok(true) => return None,
         Ok(false) if len > PADDING => format!("{len} bytes belong to no tensor and no header"),
         Ok(false) => {
-            format!("{len} bytes between the data hold something, and belong to no tensor")
+            format!("{len} bytes between the data are not zero and belong to no tensor")
         }
         Err(error) => return Some(Finding::from(&error.in_format(id))),
     };

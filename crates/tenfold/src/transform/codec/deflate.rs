@@ -74,7 +74,7 @@ impl<'a> Inflate<'a> {
         let left = self.input.len() - self.at + self.fetched.len() as u64;
         match left {
             0 => Ok(()),
-            _ => Err(broken(format_args!("{left} bytes are left behind its end"))),
+            _ => Err(broken(format_args!("{left} bytes are left after its end"))),
         }
     }
 

@@ -154,7 +154,7 @@ impl Table {
             HAS_CHECKSUMS => 12,
             other => {
                 let message =
-                    format!("the seek table's descriptor is {other:#04x}, 0 or 0x80 is expected");
+                    format!("the seek table's descriptor is {other:#04x}, expected 0 or 0x80");
                 return Err(fail(message));
             }
         };

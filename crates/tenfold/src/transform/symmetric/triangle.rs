@@ -32,7 +32,7 @@ impl Triangle {
             .transposition()
             .ok_or_else(|| wrong("packed by something else than an exchange of two dimensions"))?;
         let (Some(&n), Some(&other)) = (shape.get(p), shape.get(q)) else {
-            return Err(wrong("packed by dimensions that are not there"));
+            return Err(wrong("packed by dimensions that do not exist"));
         };
         if n != other || symmetry.permutation.len() != shape.len() {
             return Err(wrong("packed by dimensions of different lengths"));

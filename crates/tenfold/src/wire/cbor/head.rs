@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 /// What is wrong with an item that the bytes end in.
-pub(super) const CUT: &str = "the item here goes on behind the end";
+pub(super) const CUT: &str = "the item here goes on past the end";
 pub(super) const NOT_UTF8: &str = "text that is not UTF-8";
 
 /// Kinds of items, as messages call them.

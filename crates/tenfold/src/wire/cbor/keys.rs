@@ -117,9 +117,9 @@ impl<'b> Decoder<'b> {
         Err(Error::malformed(rule, message).at(self.base + from as u64..self.pos()))
     }
 
-    /// The error for a key at `at`, which has been read, that is there twice.
+    /// The error for a key at `at`, which has been read, that appears twice.
     pub(super) fn duplicate(&self, key: &str, at: u64) -> Error {
-        let message = format!("the key {key:?} is there twice");
+        let message = format!("the key {key:?} appears twice");
         Error::malformed(self.rules.duplicate, message).at(at..self.pos())
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Rules {
     pub(crate) depth: &'static str,
     /// Well-formed, but not the deterministic encoding.
     pub(crate) form: &'static str,
-    /// A key that is there twice.
+    /// A key that appears twice.
     pub(crate) duplicate: &'static str,
     /// An item of another kind than the field needs.
     pub(crate) schema: &'static str,
@@ -176,7 +176,7 @@ impl<'b> Decoder<'b> {
     /// A map of fields that are known beforehand, each of whose values `entry` must read. There are at most 64 of them, and
     /// keys that come in their order are found without being decoded.
     ///
-    /// No key is there twice; in lenient CBOR that is so for the fields only. Keys that are not text are given out in
+    /// No key appears twice; in lenient CBOR that is so for the fields only. Keys that are not text are given out in
     /// lenient and in deterministic CBOR, and refused elsewhere.
     pub(crate) fn fields(
         &mut self,
@@ -222,7 +222,7 @@ impl<'b> Decoder<'b> {
             // Whoever reads the map refuses a break.
             Kind::Map | Kind::Break => Ok(()),
             found => {
-                let message = format!("{field} is {}, text or a map is expected", found.name());
+                let message = format!("{field} is {}, expected text or a map", found.name());
                 let at = self.pos()..self.pos() + 1;
                 Err(Error::malformed(self.rules.schema, message).at(at))
             }
@@ -381,7 +381,7 @@ impl<'b> Decoder<'b> {
             return self.stray_break();
         }
         let (found, expected) = (found.name(), expected.name());
-        let message = format!("{field} is {found}, {expected} is expected");
+        let message = format!("{field} is {found}, expected {expected}");
         Error::malformed(self.rules.schema, message).at(self.pos()..self.pos() + 1)
     }
 

@@ -247,7 +247,7 @@ impl<'a> Json<'a> {
             Kind::Number => drop(self.number()?),
             Kind::Bool | Kind::Null => drop(self.literal()?),
             other => {
-                return Err(self.wrong(format!("a number is expected, found {}", other.name())));
+                return Err(self.wrong(format!("expected a number, found {}", other.name())));
             }
         }
         Ok(self.text.get(begin..self.pos).unwrap_or_default())
@@ -285,7 +285,7 @@ impl<'a> Json<'a> {
         self.space();
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.unexpected("nothing behind the value")),
+            Some(_) => Err(self.unexpected("nothing after the value")),
         }
     }
 
@@ -331,7 +331,7 @@ impl<'a> Json<'a> {
         self.pos += 1;
         self.space();
         if self.peek() == Some(close) {
-            Err(self.unexpected("another entry behind the comma"))
+            Err(self.unexpected("another entry after the comma"))
         } else {
             Ok(true)
         }

@@ -128,7 +128,7 @@ impl<'a> Json<'a> {
         self.pos = stop.map_or(self.text.len(), |length| begin + length);
         match self.peek() {
             Some(b'"' | b'\\') => Ok(self.text.get(begin..self.pos).unwrap_or_default()),
-            Some(_) => Err(self.unexpected("no control character inside of a string")),
+            Some(_) => Err(self.unexpected("no control character inside a string")),
             None => Err(self.unexpected("the end of a string")),
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Json<'a> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(begin),
-            _ => return Err(self.unexpected("one of \"\\/bfnrtu behind the backslash")),
+            _ => return Err(self.unexpected("one of \"\\/bfnrtu after the backslash")),
         };
         self.pos += 1;
         Ok(plain)

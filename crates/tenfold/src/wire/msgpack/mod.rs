@@ -116,7 +116,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A length: in the marker itself, or in 1, 2 or 4 bytes behind one of the markers.
+    /// A length: in the marker itself, or in 1, 2 or 4 bytes after one of the markers.
     fn length(
         &mut self,
         short: core::ops::RangeInclusive<u8>,
@@ -139,7 +139,7 @@ impl<'a> Decoder<'a> {
 
     fn unexpected(&self, found: u8, wanted: &str, at: u64, field: &str) -> Error {
         let message = format!(
-            "{field} is {} ({found:#04x}), {wanted} is expected",
+            "{field} is {} ({found:#04x}), expected {wanted}",
             name(found)
         );
         Error::malformed(self.rules.kind, message).at(at..at + 1)

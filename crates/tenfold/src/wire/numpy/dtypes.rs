@@ -126,7 +126,7 @@ mod read {
         let (rule, what) = match (kind, bytes) {
             (Some('O'), _) => (
                 "object",
-                "Python objects in a pickle, which could run anything and is never loaded here; save numbers instead",
+                "Python objects in a pickle, which could run any code and is never loaded; save numbers instead",
             ),
             (Some('S' | 'a' | 'U' | 'T'), _) => ("string", "text, not numbers"),
             (Some('M' | 'm'), _) => (

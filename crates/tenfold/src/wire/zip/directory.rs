@@ -142,7 +142,7 @@ impl Entry {
             match number {
             SATURATED => numbers.next().ok_or_else(|| {
                 let message = format!(
-                    "member {name:?}: its {what} is to be found in the field for 64 bits, which is not there"
+                    "member {name:?}: its {what} is to be found in the field for 64 bits, which is missing"
                 );
                 about(Error::malformed("zip.zip64", message))
             }),

@@ -63,7 +63,7 @@ pub(super) struct Cut {
 
 /// Where the data begins. Nothing in the file says it; its size does.
 ///
-/// Burn 0.19 puts data right behind the metadata and packs it, later releases begin it and every tensor at multiples of
+/// Burn 0.19 puts data right after the metadata and packs it, later releases begin it and every tensor at multiples of
 /// 256. Both end the file with the last tensor.
 pub(super) fn data_start(
     cx: &mut Context<'_>,
@@ -103,7 +103,7 @@ pub(super) fn data_start(
         check_gaps(cx, &by_place, aligned, ALIGN)?;
         if file > aligned_end {
             let message = format!(
-                "{} bytes behind the last tensor, which ends the file",
+                "{} bytes after the last tensor, which should end the file",
                 file - aligned_end
             );
             cx.warn("burnpack.trailing", aligned_end..file, message)?;
@@ -112,7 +112,7 @@ pub(super) fn data_start(
     }
     if file == packed_end && !has_scalars && is_packed(&by_place) {
         let message = format!(
-            "data begins at byte {header_end}, right behind the metadata, as Burn 0.19 has it; later releases read wrong \
+            "data begins at byte {header_end}, right after the metadata, as Burn 0.19 has it; later releases read wrong \
              values or refuse the file, and converting it makes it readable"
         );
         cx.note("burnpack.layout", header_end..header_end, message);
@@ -163,7 +163,7 @@ impl Ends {
 }
 
 const NO_PADDING: &str =
-    " (data begins right behind the metadata, as Burn 0.19 has it: there is no padding)";
+    " (data begins right after the metadata, as Burn 0.19 has it: there is no padding)";
 const PADDING: &str = " (data is taken to begin at a multiple of 256, as Burn 0.20 and later have it: there are zeros in \
                        front of that)";
 

@@ -289,7 +289,7 @@ fn check_duplicates(metadata: &Metadata, places: &[u64]) -> Result<()> {
     let mut seen = LookupMap::with_capacity(metadata.len());
     for ((key, _), &at) in metadata.iter().zip(places) {
         if seen.insert(key, ()).is_some() {
-            let message = format!("the key {key:?} is there twice");
+            let message = format!("the key {key:?} appears twice");
             return Err(Error::malformed("gguf.duplicate-key", message).at(at..at + 1));
         }
     }

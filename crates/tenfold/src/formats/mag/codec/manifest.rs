@@ -103,7 +103,7 @@ fn check_tiling(entries: &[Entry], span: u64) -> Result<()> {
         if nbytes > 0 && !offset.is_multiple_of(PAGE) {
             return blame(
                 "mag.alignment",
-                format!("the offset {offset} is no multiple of {PAGE}"),
+                format!("the offset {offset} is not a multiple of {PAGE}"),
             );
         }
         if offset - last >= PAGE {

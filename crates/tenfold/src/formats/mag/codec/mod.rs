@@ -65,7 +65,7 @@ fn checksum_option(options: &PlanOptions) -> Result<Reading> {
     }
     Reading::from_word(word).ok_or_else(|| {
         let words = Reading::ALL.map(Reading::word).join(", ");
-        options.wrong("checksum", format_args!("one of {words} is expected"))
+        options.wrong("checksum", format_args!("expected one of {words}"))
     })
 }
 

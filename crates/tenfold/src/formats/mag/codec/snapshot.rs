@@ -280,7 +280,7 @@ fn check_place(range: &Range<u64>, last: u64, base: u64, version: Version) -> Re
         return Err(Error::malformed("mag.gap", message));
     }
     if version == Version::Snapshot020 && !(start - base).is_multiple_of(ALIGN) {
-        let message = format!("the offset {} is no multiple of {ALIGN}", start - base);
+        let message = format!("the offset {} is not a multiple of {ALIGN}", start - base);
         return Err(Error::malformed("mag.alignment", message));
     }
     Ok(())

@@ -270,7 +270,7 @@ fn to_metadata(records: Vec<(MetaRecord, u64)>) -> Result<Metadata> {
     let mut seen = LookupMap::new();
     for (record, at) in &records {
         if seen.insert(record.key.as_str(), ()).is_some() {
-            let message = format!("the metadata key {:?} is there twice", record.key);
+            let message = format!("the metadata key {:?} appears twice", record.key);
             return Err(Error::malformed("mag.duplicate", message).at(*at..at + 16));
         }
     }

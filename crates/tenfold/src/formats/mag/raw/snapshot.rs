@@ -155,8 +155,7 @@ impl Pool {
             out.extend(as_u32(size, "bytes of names")?.to_le_bytes());
         }
         if size > MAX_POOL_BYTES as usize {
-            let message =
-                format!("the names have {size} bytes, at most {MAX_POOL_BYTES} can be held");
+            let message = format!("the names have {size} bytes, at most {MAX_POOL_BYTES} fit");
             return Err(Error::unsupported("mag.pool", message));
         }
         for name in &self.names {

@@ -54,7 +54,7 @@ fn drops_stats(options: &PlanOptions) -> Result<bool> {
     match options.option("stats") {
         None | Some("keep") => Ok(false),
         Some("drop") => Ok(true),
-        Some(_) => Err(options.wrong("stats", "keep or drop is expected")),
+        Some(_) => Err(options.wrong("stats", "expected keep or drop")),
     }
 }
 

@@ -121,7 +121,7 @@ impl Contents {
             (Some((of, stats)), Some(stat)) if of == key => stats.push((stat, index)),
             (_, Some(_)) => {
                 let parameter = names::join(&key);
-                let why = format!("it is a statistic of {parameter:?}, which is not there");
+                let why = format!("it is a statistic of {parameter:?}, which is missing");
                 let loss = impossible(tensor, why).hinting(Hint::FormatOption {
                     key: "stats",
                     value: "drop",

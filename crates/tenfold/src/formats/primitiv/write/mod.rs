@@ -132,7 +132,7 @@ fn shape(tensor: &TensorInfo) -> Result<Shape> {
 fn data_type(what: &Manifest, options: &PlanOptions) -> Result<DataType> {
     if let Some(asked) = options.option("kind") {
         return DataType::from_option(asked).ok_or_else(|| {
-            let why = "model, parameter, tensor, shape or optimizer is expected";
+            let why = "expected model, parameter, tensor, shape or optimizer";
             options.wrong("kind", why)
         });
     }

@@ -114,7 +114,7 @@ fn label(version: &str, at: u64, cx: &mut Context<'_>) -> Result<String> {
         .strip_prefix("1.")
         .map(|rest| rest.split('.').next().unwrap_or(rest));
     let Some(minor) = minor.filter(|minor| minor.parse::<u32>().is_ok()) else {
-        let message = format!("the manifest is of version {version:?}, 1.x is expected");
+        let message = format!("the manifest is of version {version:?}, expected 1.x");
         return Err(Error::malformed("ztensor.version", message).at(range));
     };
     if !matches!(minor, "0" | "1" | "2") {

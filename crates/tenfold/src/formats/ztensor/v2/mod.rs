@@ -81,7 +81,7 @@ impl Footer {
             return refuse("ztensor.footer", message.into(), len - 8..len);
         }
         if version != VERSION {
-            let message = format!("the footer is of version {version}, {VERSION} is expected");
+            let message = format!("the footer is of version {version}, expected {VERSION}");
             return refuse("ztensor.version", message, len - 16..len - 12);
         }
         Ok(footer)

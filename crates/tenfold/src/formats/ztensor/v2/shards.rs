@@ -134,7 +134,7 @@ fn check_name(name: &str, at: u64) -> Result<()> {
     }
     let from = at.saturating_sub(name.len() as u64);
     let message = format!(
-        "shard name {name:?}: 1 to 64 letters, digits, dots, dashes and underscores are expected, no \
+        "shard name {name:?}: expected 1 to 64 letters, digits, dots, dashes and underscores, no \
          dot in front"
     );
     Err(Error::malformed("ztensor.shard", message).at(from..at))
@@ -147,7 +147,7 @@ fn open(cx: &mut Context<'_>, name: &str, size: u64) -> Result<SourceId> {
     let file = format!("{stem}-{name}.zt");
     let refuse = |message: String| Error::mismatch("ztensor.shard", message);
     let id = cx.sibling(&file).map_err(|cause| {
-        refuse(format!("shard {name:?} is not there: {}", cause.message())).because(cause)
+        refuse(format!("shard {name:?} is missing: {}", cause.message())).because(cause)
     })?;
     let source = cx
         .open(id)

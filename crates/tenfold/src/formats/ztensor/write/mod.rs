@@ -128,7 +128,7 @@ impl Target {
             None | Some("little") => false,
             Some("big") if generation == Generation::V01 => true,
             Some("big") => return Err(options.wrong("endian", "it is for version 0.1 only")),
-            Some(_) => return Err(options.wrong("endian", "little or big is expected")),
+            Some(_) => return Err(options.wrong("endian", "expected little or big")),
         };
         let kinds = SPEC
             .profile(options.version)

@@ -134,7 +134,7 @@ impl Maker<'_> {
         let spelling = self.spelling(dtype).ok_or_else(|| {
             Error::unsupported(
                 "ztensor.dtype",
-                format!("elements of {dtype} cannot be held"),
+                format!("the format has no elements of {dtype}"),
             )
         })?;
         let len = if dense {

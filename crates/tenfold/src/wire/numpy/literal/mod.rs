@@ -60,7 +60,7 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
     let end = scan.at;
     scan.blank();
     if scan.at < text.len() {
-        return Err(scan.unexpected("nothing but spaces behind the dictionary"));
+        return Err(scan.unexpected("nothing but spaces after the dictionary"));
     }
     scan.no_indentation(end..text.len(), rules.long)?;
     match (descr, fortran_order, shape) {
@@ -118,7 +118,7 @@ impl Scan<'_> {
         let last = text.iter().rposition(|byte| b"\n\r\x0c".contains(byte));
         match last.and_then(|place| Some((place, *text.get(place)?))) {
             Some((place, byte)) if place + 1 < text.len() && !(helped && byte != b'\r') => {
-                let message = "spaces stand behind a line break outside of the dictionary";
+                let message = "spaces after a line break outside the dictionary";
                 Err(self.refuse("header", message.into(), blank.start + place + 1))
             }
             _ => Ok(()),
@@ -180,8 +180,8 @@ impl Scan<'_> {
                         .strip_prefix('O')
                         .is_some_and(|size| size.bytes().all(|c| c.is_ascii_digit()))
                     {
-                        let message = "the dtype has a field of Python objects in a pickle, which could run anything and \
-                                       is never loaded here; save numbers instead";
+                        let message = "the dtype has a field of Python objects in a pickle, which could run any code and \
+                                       is never loaded; save numbers instead";
                         return Err(self.unsupported("object", message.into(), at));
                     }
                     continue;
@@ -359,7 +359,7 @@ impl Scan<'_> {
     }
 
     fn unexpected(&self, wanted: &str) -> Error {
-        let message = format!("the header: {wanted} is expected, found {}", self.found());
+        let message = format!("the header: expected {wanted}, found {}", self.found());
         self.refuse("header", message, self.at)
     }
 

@@ -58,7 +58,7 @@ impl Header {
         }
         if header.meta_offset < Self::LEN {
             let message = format!(
-                "the manifest begins at byte {}, inside of the header",
+                "the manifest begins at byte {}, inside the header",
                 header.meta_offset
             );
             return Err(Error::malformed("mag.bounds", message).at(12..20));
@@ -66,7 +66,7 @@ impl Header {
         header.manifest()?;
         if !header.blob_offset.is_multiple_of(PAGE) {
             let message = format!(
-                "the data begins at byte {}, no multiple of {PAGE}",
+                "the data begins at byte {}, not a multiple of {PAGE}",
                 header.blob_offset
             );
             return Err(Error::malformed("mag.alignment", message).at(28..36));
