@@ -33,7 +33,7 @@ pub(crate) struct ConvertArgs {
     files: Vec<PathBuf>,
     /// The file to write; with a / at the end, a new or empty directory with a file for every tensor, or with the shards
     #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: Opening,
     #[command(flatten)]

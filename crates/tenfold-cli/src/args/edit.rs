@@ -82,7 +82,9 @@ impl Files {
 /// Asks for the output.
 pub(crate) fn no_output(command: &str) -> Failure {
     let command = format!("tenfold {command}");
-    Failure::Message(format!("where to? name the output with -o: {command} … -o OUT"))
+    Failure::Message(format!(
+        "where to? name the output with -o: {command} … -o OUT"
+    ))
 }
 
 /// Several files instead of one.

@@ -133,6 +133,9 @@ pub(crate) struct MetaExport {
     /// The file, directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
+    /// The JSON file to write, as -o names it
+    #[arg(value_name = "JSON", conflicts_with = "output")]
+    pub(crate) document: Option<PathBuf>,
     /// The JSON file to write; standard output unless told otherwise
     #[arg(long, short, value_name = "JSON")]
     pub(crate) output: Option<PathBuf>,

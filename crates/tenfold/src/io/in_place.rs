@@ -72,10 +72,9 @@ impl InPlace {
         let file = file.map_err(|cause| fail("open for writing", path, cause))?;
         let journal_path = journal_of(path);
         let journal = take(&journal_path).map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::WouldBlock => Error::argument(format!(
-                "another process is editing {}",
-                path.display()
-            )),
+            std::io::ErrorKind::WouldBlock => {
+                Error::argument(format!("another process is editing {}", path.display()))
+            }
             _ => fail("create", &journal_path, cause),
         })?;
         let mut this = Self {
@@ -168,7 +167,11 @@ impl InPlace {
                 write_all_at(&self.file, &patch.bytes, patch.at)?;
             }
             fault::point(point)?;
-            if self.sync { self.file.sync_all() } else { Ok(()) }
+            if self.sync {
+                self.file.sync_all()
+            } else {
+                Ok(())
+            }
         };
         write().map_err(|cause| self.failed("write", cause))
     }
@@ -251,8 +254,7 @@ fn is_at(_: &File, path: &Path) -> bool {
 fn refuse(path: &Path) -> Result<()> {
     let shown = path.display();
     let found = path.symlink_metadata();
-    let found =
-        found.map_err(|cause| Error::io(format_args!("cannot open {shown}"), cause))?;
+    let found = found.map_err(|cause| Error::io(format_args!("cannot open {shown}"), cause))?;
     let why = if found.is_symlink() {
         "is a link, and others may lead to the same file"
     } else if !found.is_file() {
@@ -402,7 +404,11 @@ impl Journal {
                 return Ok(State::Other);
             }
         }
-        Ok(if done { State::Done } else { State::Interrupted })
+        Ok(if done {
+            State::Done
+        } else {
+            State::Interrupted
+        })
     }
 }
 
@@ -416,3 +422,6 @@ fn crc(bytes: &[u8]) -> [u8; 4] {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,10 @@ impl Source for Patched {
             let from = crate::io::as_size(common.start - patch.at)?;
             let to = crate::io::as_size(common.start - range.start)?;
             let len = crate::io::as_size(common.end - common.start)?;
-            match (bytes.get_mut(to..to + len), patch.bytes.get(from..from + len)) {
+            match (
+                bytes.get_mut(to..to + len),
+                patch.bytes.get(from..from + len),
+            ) {
                 (Some(to), Some(from)) => to.copy_from_slice(from),
                 _ => return Err(Error::argument("a patch outside of what is read")),
             }
@@ -90,7 +93,10 @@ mod tests {
     #[test]
     fn patches_are_over_what_is_below_them() {
         let under: Arc<dyn Source> = Arc::new(Bytes::from_static(b"0123456789"));
-        let patches = vec![Patch::new(2, b"ab".to_vec()), Patch::new(9, b"xyz".to_vec())];
+        let patches = vec![
+            Patch::new(2, b"ab".to_vec()),
+            Patch::new(9, b"xyz".to_vec()),
+        ];
         let longer = Patched::new(under.clone(), patches.clone(), 13);
         assert_eq!(longer.read(0..13).unwrap()[..], *b"01ab45678xyz\0");
         assert_eq!(longer.read(3..5).unwrap()[..], *b"b4");

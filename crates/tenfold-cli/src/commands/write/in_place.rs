@@ -28,7 +28,9 @@ impl Request<'_> {
         };
         if !self.writing.quiet {
             match &edited {
-                None => say(format_args!("{file} would be edited in place; nothing was written")),
+                None => say(format_args!(
+                    "{file} would be edited in place; nothing was written"
+                )),
                 Some(edited) => say(format_args!(
                     "{file}: edited in place, {} of {} written in {:.2} s",
                     size(edited.written),

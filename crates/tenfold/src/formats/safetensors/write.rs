@@ -53,7 +53,11 @@ pub(super) fn amend(what: &Manifest, stored: &Manifest) -> Result<Vec<Patch>> {
     let mut places = Vec::new();
     for (place, tensor) in what.tensors.iter().enumerate() {
         let range = in_place::place(stored.tensors.get(place), 0)?;
-        places.push((range.start.saturating_sub(data), range.end.saturating_sub(data), tensor));
+        places.push((
+            range.start.saturating_sub(data),
+            range.end.saturating_sub(data),
+            tensor,
+        ));
     }
     places.sort_by_key(|(begin, end, _)| (*begin, *end));
     let mut header = Encoder::new(&what.metadata);
