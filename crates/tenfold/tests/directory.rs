@@ -17,10 +17,10 @@ use std::fs;
 use support::random::{self, Rng};
 use support::{first_choices, options_for};
 use tempfile::TempDir;
-use tenfold::format::{Effect, Entry, Severity};
+use tenfold::format::{Effect, Entry, Registry, Severity};
 use tenfold::io::{AtomicOutput, Output};
 use tenfold::ops::{Conflicts, Conversion, ConvertOptions, Shards, merge};
-use tenfold::{Archive, Bytes, OpenOptions};
+use tenfold::{Archive, Bytes, Hint, OpenOptions, PassedOverFor};
 
 #[test]
 fn an_empty_directory_is_taken_and_a_full_one_is_not() {
@@ -199,4 +199,146 @@ fn round_trip(
     tensors
         .map(|tensor| (tensor.name().to_owned(), tensor.canonical().unwrap()))
         .collect()
+}
+
+/// A file of one tensor, in the format of its name.
+fn save(path: &std::path::Path, tensor: &str) {
+    tenfold::save(path, [(tensor, vec![1f32, 2.0])]).unwrap();
+}
+
+#[test]
+fn of_several_sets_the_first_in_the_order_is_opened_and_the_others_are_named() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    // From the last of the order to the first: each is preferred to those that are there already.
+    let mut known: Vec<&str> = Vec::new();
+    for name in [
+        "model.npz",
+        "model.zt",
+        "model.gguf",
+        "consolidated.safetensors",
+        "model.safetensors",
+    ] {
+        save(&at(name), name);
+        let opened = Archive::open(dir.path()).unwrap();
+        let tensors: Vec<_> = opened
+            .tensors()
+            .map(|tensor| tensor.name().to_owned())
+            .collect();
+        assert_eq!(tensors, [name]);
+        let mut passed: Vec<_> = (opened.passed_over().iter())
+            .map(|file| (file.name.as_str(), file.why))
+            .collect();
+        passed.sort_by_key(|(name, _)| known.iter().position(|known| known == name));
+        let others = known.iter().map(|&name| (name, PassedOverFor::AnotherSet));
+        assert_eq!(passed, others.collect::<Vec<_>>());
+        known.push(name);
+    }
+    let only = OpenOptions::new()
+        .format(Some("gguf"))
+        .open(dir.path())
+        .unwrap();
+    assert!(only.get("model.gguf").is_some());
+}
+
+#[test]
+fn what_trainers_leave_behind_is_passed_over_whatever_it_holds() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    save(&at("model.safetensors"), "x");
+    let weights = fs::read(at("model.safetensors")).unwrap();
+    for name in [
+        "optimizer.pt",
+        "scheduler.pt",
+        "rng_state_0.pth",
+        "training_args.bin",
+    ] {
+        fs::write(at(name), &weights).unwrap();
+    }
+    fs::write(at("tf_model.h5"), "not HDF5").unwrap();
+    for name in [
+        "config.json",
+        "tokenizer.model",
+        "recipe.yaml",
+        "LICENSE",
+        ".hidden",
+    ] {
+        fs::write(at(name), "text").unwrap();
+    }
+    fs::write(at("old.safetensors.index.json.bak"), "{}").unwrap();
+    let opened = Archive::open(dir.path()).unwrap();
+    assert_eq!(opened.tensors().len(), 1);
+    let of = |why: PassedOverFor| {
+        let passed = opened
+            .passed_over()
+            .iter()
+            .filter(move |file| file.why == why);
+        passed.count()
+    };
+    assert_eq!(
+        (
+            of(PassedOverFor::TrainingState),
+            of(PassedOverFor::Unreadable)
+        ),
+        (4, 1)
+    );
+    let companions = OpenOptions::new().companions(dir.path()).unwrap();
+    let names: Vec<_> = companions.iter().map(|file| file.name.as_str()).collect();
+    let expected = [
+        "LICENSE",
+        "config.json",
+        "old.safetensors.index.json.bak",
+        "recipe.yaml",
+        "tokenizer.model",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn errors_about_a_directory_name_the_file() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    save(&at("a.safetensors"), "x");
+    save(&at("b.safetensors"), "x");
+    let error = Archive::open(dir.path()).unwrap_err();
+    for part in [
+        &dir.path().display().to_string(),
+        "a.safetensors",
+        "b.safetensors",
+    ] {
+        assert!(error.message().contains(part), "{error}");
+    }
+    assert_eq!(error.hints(), [Hint::NameFile]);
+    let whole = fs::read(at("b.safetensors")).unwrap();
+    fs::write(at("b.safetensors"), &whole[..whole.len() - 1]).unwrap();
+    let error = Archive::open(dir.path()).unwrap_err();
+    assert!(error.message().starts_with("b.safetensors: "), "{error}");
+    fs::create_dir(at("below")).unwrap();
+    save(&at("below/model.zt"), "x");
+    fs::remove_file(at("a.safetensors")).unwrap();
+    fs::remove_file(at("b.safetensors")).unwrap();
+    let error = Archive::open(dir.path()).unwrap_err();
+    assert!(error.message().ends_with("below"), "{error}");
+    assert_eq!(OpenOptions::new().models_below(dir.path()), [at("below")]);
+}
+
+#[test]
+fn companions_are_written_beside_the_tensors() {
+    let dir = TempDir::new().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("in")).unwrap();
+    save(&at("in/model.safetensors"), "x");
+    let text = "a line\n".repeat(300_000);
+    fs::write(at("in/tokenizer.json"), &text).unwrap();
+    let registry = Registry::standard();
+    let target = registry.get("safetensors").unwrap();
+    let archive = Archive::open(at("in")).unwrap();
+    let companions = OpenOptions::new().companions(at("in")).unwrap();
+    let conversion = Conversion::prepare(&archive, target, &ConvertOptions::new()).unwrap();
+    let conversion = conversion.bringing(companions);
+    conversion
+        .write_directory(at("out"), "model.safetensors")
+        .unwrap();
+    assert_eq!(fs::read_to_string(at("out/tokenizer.json")).unwrap(), text);
+    assert_eq!(fs::read_dir(at("out")).unwrap().count(), 2);
 }

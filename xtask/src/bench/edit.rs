@@ -4,6 +4,7 @@ use super::race::Runner;
 use super::{Bench, Goal};
 use crate::Result;
 use crate::project;
+use std::path::Path;
 use std::process::Command;
 
 /// What is done to the file, between it and `-o`.
@@ -53,6 +54,48 @@ impl Bench {
                 .makes(&self.folder.join("copy.safetensors"));
             self.row(&ours, &theirs, goal)?;
         }
-        Ok(())
+        self.edit_in_place(mib, &big)
+    }
+
+    /// The header alone is written, beside a copy of the file, synced both.
+    fn edit_in_place(&self, mib: u32, big: &Path) -> Result<()> {
+        let mut ours = Vec::new();
+        let mut copied = None;
+        for (name, version, extension) in [
+            ("safetensors", "-", "safetensors"),
+            ("gguf", "3", "gguf"),
+            ("ztensor", "2", "zt"),
+        ] {
+            let file = self.input(&format!("big-{mib}-in-place.{extension}"), |file| {
+                let options = ["convert", "--no-sync", "--allow", "dropped"];
+                let room = ["-O", "reserve=65536", "--to", name, "--version", version];
+                project::output(
+                    Command::new(&self.tenfold)
+                        .args(options)
+                        .args(room)
+                        .arg(big)
+                        .arg(file),
+                )
+            })?;
+            let runner = Runner::new("tenfold", &self.tenfold)
+                .args(["meta", "set"])
+                .args([&file])
+                .args(["note=edited", "--in-place", "--no-progress"]);
+            ours.push((
+                format!("meta set --in-place, {mib} MiB of {name}, synced"),
+                runner,
+            ));
+            copied.get_or_insert(file);
+        }
+        let from = copied.ok_or("nothing to copy")?;
+        let theirs = Runner::new("cp, sync", "sh")
+            .args(["-c", r#"cp "$0" "$1" && sync "$1""#])
+            .args([&from])
+            .makes(&self.folder.join("copy.safetensors"));
+        let goal = Some(Goal {
+            ratio: 0.5,
+            peak: Some(64 << 20),
+        });
+        self.row(&ours, &theirs, goal)
     }
 }

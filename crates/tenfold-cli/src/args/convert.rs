@@ -35,7 +35,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) opening: Opening,
     /// The file to write, or with a trailing / a new directory: of shards, or of one file per tensor
     #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]

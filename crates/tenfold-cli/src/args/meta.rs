@@ -146,6 +146,9 @@ pub(crate) struct MetaExport {
     /// The file, model directory or index to read
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
+    /// The JSON file to write, as -o names it
+    #[arg(value_name = "JSON", conflicts_with = "output")]
+    pub(crate) document: Option<PathBuf>,
     /// The JSON file to write [default: standard output]
     #[arg(long, short, value_name = "JSON")]
     pub(crate) output: Option<PathBuf>,

@@ -17,6 +17,7 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let (inputs, output) = args.places()?;
     let output = &as_directory(inputs, output);
     let request = Request {
+        is_last: args.output.is_none(),
         max_dense: args.max_dense,
         salvage: args.salvage,
         check: args.checking.or(false),

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
         output,
     };
     let request = Request {
+        is_last: args.files.output.is_none(),
         check: args.checking.or(false),
         shards: args.sharding.shards(),
         ..Request::new("extract", places, &args.writing, session)

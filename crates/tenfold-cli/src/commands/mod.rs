@@ -32,7 +32,9 @@ use crate::failure::{Exit, Failure, Result};
 use crate::near::did_you_mean;
 use crate::output::{Out, count, say, show_path};
 
-pub(crate) use open::{Session, open_with, refuse_no_file, say_passed_over, say_warnings};
+pub(crate) use open::{
+    Session, is_stream, open_with, refuse_no_file, say_passed_over, say_warnings,
+};
 
 /// The tensor of this name, or an error with those that could have been meant.
 pub(crate) fn tensor_named<'a>(

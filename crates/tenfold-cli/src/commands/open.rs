@@ -1,8 +1,12 @@
 //! How files are opened.
 
 use std::path::Path;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use tenfold::format::Severity;
+#[cfg(unix)]
+use tenfold::io::FileSource;
 use tenfold::io::Limits;
 use tenfold::{Archive, Error, ErrorKind, OpenOptions, PassedOverFor};
 
@@ -28,8 +32,9 @@ fn limited(limits: Limits, name: &str, value: u64) -> Result<Limits> {
         "depth" => limits.depth(size),
         "tensor_memory" => limits.tensor_memory(value),
         "dense_bytes" => limits.dense_bytes(value),
+        "spool_bytes" => limits.spool_bytes(value),
         _ => {
-            let known = "header_bytes, rank, depth, tensor_memory, dense_bytes";
+            let known = "header_bytes, rank, depth, tensor_memory, dense_bytes, spool_bytes";
             let message = format!("there is no limit {name:?}; the limits are {known}");
             return Err(Error::argument(message).into());
         }
@@ -89,9 +94,36 @@ impl<'a> Session<'a> {
 
 /// Opens a file.
 pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> tenfold::Result<Archive> {
+    if is_stream(path) {
+        return open_stdin(options);
+    }
     refuse_no_file(path)?;
     refuse_pattern(path)?;
     options.open(path)
+}
+
+/// Whether it is standard input or output; a file of that name is `./-`.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads standard input: at any place where it is a file, else after all of it was kept.
+fn open_stdin(options: &OpenOptions) -> tenfold::Result<Archive> {
+    #[cfg(unix)]
+    {
+        use std::io::Seek;
+        use std::os::fd::AsFd;
+        if let Ok(handle) = std::io::stdin().as_fd().try_clone_to_owned() {
+            let mut file = std::fs::File::from(handle);
+            let is_file = file.metadata().is_ok_and(|found| found.is_file());
+            // Somebody may have read the beginning of it already.
+            if is_file && file.stream_position().is_ok_and(|at| at == 0) {
+                let source = FileSource::from_file(file, "standard input".into())?;
+                return options.read(Arc::new(source), None);
+            }
+        }
+    }
+    options.read_stream(&mut std::io::stdin().lock())
 }
 
 /// Says which files of a directory are not read although they hold tensors, or could.
@@ -139,14 +171,8 @@ pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
     }
 }
 
-/// Says of `-` that streams are neither read nor written (a file of that name is `./-`), and of addresses and patterns
-/// that they are no files.
+/// Says of addresses that they are no files.
 pub(crate) fn refuse_no_file(path: &Path) -> tenfold::Result<()> {
-    if path == Path::new("-") {
-        return Err(Error::argument(
-            "standard input and output (-) are not supported: name a file; ./- is a file named -",
-        ));
-    }
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         output: given,
     };
     let first = Request {
+        is_last: args.files.output.is_none(),
         shards: Some(shards),
         brings_along: !args.along.weights_only,
         ..Request::new("split", places, &args.writing, session)

@@ -13,6 +13,7 @@
     clippy::unwrap_used
 )]
 
+mod in_place;
 mod jobs;
 mod places;
 

@@ -12,6 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::beside::{WEIGHTS, file_name, has_ending, is_training_state, names};
 use super::merge::{self, Conflicts};
 use super::{Archive, OpenOptions, complete};
 use crate::error::{Error, ErrorKind, Hint, Result};
@@ -22,36 +23,6 @@ use crate::prelude::*;
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
 const LAST: [&str; 4] = ["pytorch", "keras", "hdf5", "onnx"];
-
-/// What the names of files begin with in which PyTorch's trainers keep their own state.
-const TRAINING: [&str; 8] = [
-    "optimizer",
-    "optim",
-    "scheduler",
-    "scaler",
-    "rng_state",
-    "random_states",
-    "training_args",
-    "trainer_state",
-];
-
-/// The endings of such files.
-const PICKLED: [&str; 5] = ["bin", "ckpt", "pkl", "pt", "pth"];
-
-/// Endings of files that hold weights, whether a format here claims them or not.
-const WEIGHTS: [&str; 11] = [
-    "bin",
-    "ckpt",
-    "msgpack",
-    "onnx",
-    "onnx_data",
-    "ot",
-    "pb",
-    "pkl",
-    "pt",
-    "pth",
-    "tflite",
-];
 
 /// A file of a directory that was not opened although it holds tensors, or could.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -75,18 +46,6 @@ pub enum PassedOverFor {
     TrainingState,
     /// It is not of the format that its name says, or that format is not read.
     Unreadable,
-}
-
-/// A file that is no tensor file and that belongs to the model all the same, as a configuration does.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Companion {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its name in the directory.
-    pub name: String,
-    /// How many bytes it has.
-    pub len: u64,
 }
 
 /// Files that are opened together.
@@ -311,92 +270,6 @@ impl OpenOptions {
         }
         Error::new(ErrorKind::Unrecognized, "file.directory", message)
     }
-
-    /// The directories at or below this one in which there are files whose names are those of tensor files, in the order
-    /// of their paths. Links are not followed, and nothing is opened.
-    ///
-    /// ```no_run
-    /// for checkpoint in tenfold::OpenOptions::new().models_below("runs") {
-    ///     println!("{}", checkpoint.display());
-    /// }
-    /// ```
-    pub fn models_below(&self, directory: impl AsRef<Path>) -> Vec<PathBuf> {
-        const DEEPEST: usize = 16;
-        let mut found = Vec::new();
-        let mut open = vec![(directory.as_ref().to_owned(), 0)];
-        while let Some((directory, depth)) = open.pop() {
-            // What cannot be listed holds nothing that could be opened.
-            let Ok(entries) = std::fs::read_dir(&directory) else {
-                continue;
-            };
-            let mut is_model = false;
-            for entry in entries.flatten() {
-                let path = entry.path();
-                let Some(name) = file_name(&path).filter(|name| !name.starts_with('.')) else {
-                    continue;
-                };
-                let kind = entry.file_type();
-                if kind.as_ref().is_ok_and(std::fs::FileType::is_dir) {
-                    if depth < DEEPEST {
-                        open.push((path, depth + 1));
-                    }
-                } else if self.registry.by_extension(name).is_some() && !is_training_state(name) {
-                    is_model |= !self.is_doubtful(&path) || self.is_recognized(&path);
-                }
-            }
-            if is_model {
-                found.push(directory);
-            }
-        }
-        found.sort();
-        found
-    }
-
-    /// Whether the content is that of a known format.
-    fn is_recognized(&self, path: &Path) -> bool {
-        let source = crate::io::open_source(path, self.access);
-        source.is_ok_and(|source| self.registry.detect(&*source, file_name(path)).is_ok())
-    }
-
-    /// Whether files with this name may well be something else: the format has no magic, or shares the ending with others.
-    fn is_doubtful(&self, path: &Path) -> bool {
-        let name = file_name(path).unwrap_or_default();
-        let entry = self.registry.by_extension(name);
-        entry.is_some_and(|entry| entry.spec.magic.is_empty()) || has_ending(name, &PICKLED)
-    }
-}
-
-impl OpenOptions {
-    /// The files of a directory that hold no tensors and belong to the model that they lie beside: configurations, a
-    /// tokenizer, a licence. In the order of their names, without hidden files, directories and indexes.
-    ///
-    /// ```
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path();
-    /// # std::fs::write(path.join("config.json"), "{}")?;
-    /// # std::fs::write(path.join("optimizer.pt"), "...")?;
-    /// let companions = tenfold::OpenOptions::new().companions(path)?;
-    /// let names: Vec<_> = companions.iter().map(|companion| companion.name.as_str()).collect();
-    /// assert_eq!(names, ["config.json"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn companions(&self, directory: impl AsRef<Path>) -> Result<Vec<Companion>> {
-        let directory = directory.as_ref();
-        let mut companions = Vec::new();
-        for name in names(directory)? {
-            let path = directory.join(&name);
-            let is_known = self.registry.by_extension(&name).is_some();
-            let is_tensors = is_known && (!self.is_doubtful(&path) || self.is_recognized(&path));
-            // An index says which file a tensor is in, and there will be other files.
-            if is_tensors || has_ending(&name, &WEIGHTS) || name.ends_with(".index.json") {
-                continue;
-            }
-            let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
-            let len = std::fs::metadata(&path).map_err(fail)?.len();
-            companions.push(Companion { path, name, len });
-        }
-        Ok(companions)
-    }
 }
 
 /// Where a format comes among others: the place of its entry counts where nothing else does.
@@ -416,23 +289,6 @@ fn rank(entry: &Entry, place: usize, count: usize) -> usize {
     }
 }
 
-/// The names of the files of a directory, in order; not those that are hidden.
-fn names(directory: &Path) -> Result<Vec<String>> {
-    let fail = |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if let Some(name) = file_name(&path)
-            && path.is_file()
-            && !name.starts_with('.')
-        {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 /// What the names of the files begin with that an index of this name is about.
 fn index_stem(name: &str) -> &str {
     // The first of several parts may stand for all of them.
@@ -447,23 +303,4 @@ fn index_stem(name: &str) -> &str {
 fn is_in_part(error: &Error) -> bool {
     let range = error.range();
     range.is_some_and(|(source, _)| source != SourceId::MAIN)
-}
-
-fn is_training_state(name: &str) -> bool {
-    let is_state = |known: &&str| name.starts_with(*known);
-    has_ending(name, &PICKLED)
-        && (TRAINING.iter().any(|known| is_state(&known)) || name.contains("optim_states"))
-}
-
-fn has_ending(name: &str, endings: &[&str]) -> bool {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| {
-        endings
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(ending))
-    })
-}
-
-fn file_name(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str()
 }

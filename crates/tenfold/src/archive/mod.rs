@@ -2,6 +2,8 @@
 
 #[cfg(feature = "ndarray")]
 mod array;
+#[cfg(feature = "std")]
+mod beside;
 mod builder;
 pub(crate) mod complete;
 #[cfg(feature = "std")]
@@ -23,9 +25,11 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+#[cfg(feature = "std")]
+pub use beside::Companion;
 pub use builder::{ArchiveBuilder, Pushed};
 #[cfg(feature = "std")]
-pub use directory::{Companion, PassedOver, PassedOverFor};
+pub use directory::{PassedOver, PassedOverFor};
 pub use many::Reading;
 pub use open::OpenOptions;
 pub use sliced::{Component, Sliced};

@@ -178,6 +178,19 @@ impl OpenOptions {
         Ok(Some(archive.opened_by(directory)))
     }
 
+    /// Describes what a stream gives. All of it is kept first, up to [`Limits::spool_bytes`]: in memory where that is little,
+    /// else in a temporary file, which is gone with the archive.
+    ///
+    /// ```no_run
+    /// let archive = tenfold::OpenOptions::new().read_stream(&mut std::io::stdin())?;
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn read_stream(&self, stream: &mut dyn std::io::Read) -> Result<Archive> {
+        let source = crate::io::spool(stream, self.limits.spool_bytes)?;
+        self.describe(source, None, None)
+    }
+
     /// Describes a source. `name` is the file's name, where there is one.
     pub fn read(&self, source: Arc<dyn Source>, name: Option<&str>) -> Result<Archive> {
         self.describe(source, name, None)

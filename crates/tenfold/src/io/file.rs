@@ -43,7 +43,7 @@ impl FileSource {
     }
 
     /// A file that is already open; `path` is for messages.
-    pub(crate) fn from_file(file: File, path: PathBuf) -> Result<Self> {
+    pub fn from_file(file: File, path: PathBuf) -> Result<Self> {
         let metadata = file
             .metadata()
             .map_err(|cause| Error::io(format_args!("cannot read {}", path.display()), cause))?;

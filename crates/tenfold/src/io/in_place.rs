@@ -422,3 +422,6 @@ fn crc(bytes: &[u8]) -> [u8; 4] {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests;

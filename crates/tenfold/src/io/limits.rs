@@ -21,6 +21,8 @@ pub struct Limits {
     /// Bytes that a sparse tensor may take when it is written out densely, and that all sparse tensors of a file may take
     /// when they are digested.
     pub dense_bytes: u64,
+    /// Bytes of a stream that are kept, in a temporary file where they are many, because formats are read at any place.
+    pub spool_bytes: u64,
 }
 
 impl Default for Limits {
@@ -36,6 +38,7 @@ impl Default for Limits {
                 512 << 20
             },
             dense_bytes: 16 << 30,
+            spool_bytes: 64 << 30,
         }
     }
 }
@@ -66,6 +69,13 @@ impl Limits {
     #[must_use]
     pub fn tensor_memory(mut self, bytes: u64) -> Self {
         self.tensor_memory = bytes;
+        self
+    }
+
+    /// Sets the limit on the length of a stream.
+    #[must_use]
+    pub fn spool_bytes(mut self, bytes: u64) -> Self {
+        self.spool_bytes = bytes;
         self
     }
 

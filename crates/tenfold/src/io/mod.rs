@@ -18,6 +18,8 @@ mod patched;
 mod produced;
 mod reader;
 mod spool;
+#[cfg(feature = "std")]
+mod stream;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -49,6 +51,10 @@ pub(crate) use patched::Patched;
 pub(crate) use produced::Produced;
 pub use reader::Reader;
 pub(crate) use spool::Spool;
+#[cfg(feature = "std")]
+pub use stream::StreamOutput;
+#[cfg(feature = "std")]
+pub(crate) use stream::spool;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;

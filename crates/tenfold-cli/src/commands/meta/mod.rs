@@ -143,7 +143,7 @@ fn types<S: Serializer>(metadata: &Metadata, serializer: S) -> Result<S::Ok, S::
 fn export(args: &MetaExport, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let archive = read(&args.file, &args.opening, session)?;
     let metadata = load(&archive, &args.file, args.tensor.as_deref())?;
-    let Some(path) = &args.output else {
+    let Some(path) = args.output.as_ref().or(args.document.as_ref()) else {
         write_metadata(&metadata, out)?;
         return Ok(Exit::Done);
     };

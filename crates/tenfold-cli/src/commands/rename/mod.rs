@@ -37,6 +37,7 @@ pub(crate) fn run(args: &RenameArgs, session: &Session<'_>, out: &mut Out<'_>) -
         output: &output,
     };
     let request = Request {
+        is_last: args.files.output.is_none(),
         check: args.checking.or(false),
         shards: args.sharding.shards(),
         brings_along: !args.along.weights_only,

@@ -184,7 +184,7 @@ fn stem_of(name: &str) -> String {
     let whole = name.strip_suffix(".index.json").unwrap_or(name);
     let stem = whole.rsplit_once('.').map_or(whole, |(stem, _)| stem);
     match ShardName::parse(name).map_or(stem, |shard| shard.stem) {
-        "" => "model".to_owned(),
+        "" | "-" => "model".to_owned(),
         stem => stem.to_owned(),
     }
 }

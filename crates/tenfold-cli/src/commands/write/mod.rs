@@ -14,13 +14,13 @@ use std::time::Instant;
 
 use tenfold::documents::Written;
 use tenfold::format::{Effect, Entry, Loss, Lost, Profile};
-use tenfold::io::AtomicOutput;
+use tenfold::io::{AtomicOutput, StreamOutput};
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
 
 use crate::args::{Filter, Opening, Writing};
-use crate::commands::{Names, Session, globs, nothing_left, with_wildcards};
+use crate::commands::{Names, Session, globs, is_stream, nothing_left, with_wildcards};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::losses;
@@ -66,6 +66,8 @@ pub(crate) struct Request<'a> {
     pub(crate) in_place: bool,
     /// The output holds what the inputs hold: its digest is theirs.
     pub(crate) keeps_content: bool,
+    /// The output was not named by -o, and may be meant as an input.
+    pub(crate) is_last: bool,
     pub(crate) started: Instant,
     /// What shows progress and stops the work.
     pub(crate) control: Arc<Control>,
@@ -100,6 +102,7 @@ impl<'a> Request<'a> {
             may_replace: false,
             in_place: false,
             keeps_content: false,
+            is_last: false,
             started: Instant::now(),
             control: Arc::new(Control::new()),
         }
@@ -134,6 +137,11 @@ impl<'a> Request<'a> {
             },
             _ => self,
         }
+    }
+
+    /// Whether contents are compared: what went into a stream cannot be.
+    fn is_checked(&self) -> bool {
+        self.check && !is_stream(self.output)
     }
 
     /// A failure that says which input it is about.
@@ -341,6 +349,11 @@ impl<'a> Request<'a> {
         // First, so that whatever is there when the signal comes is removed.
         let watched = self.session.interrupts.watch(self.control.clone());
         watched.map_err(|cause| Failure::Message(format!("cannot watch for Ctrl-C: {cause}")))?;
+        if is_stream(self.output) {
+            let mut output = StreamOutput::new(std::io::stdout());
+            let written = conversion.write_to(&self.name_in_directory(target), &mut output);
+            return written.map_err(|error| self.about(&error));
+        }
         let output = if is_directory(self.output) {
             AtomicOutput::directory(self.output)?
         } else {

@@ -35,7 +35,7 @@ impl Request<'_> {
             .checksums(checksums)
             .allow(allow)
             .verify(!self.opening.no_verify)
-            .check(self.check)
+            .check(self.is_checked())
             .shards(self.shards)
             .file_per_tensor(is_directory(self.output) && self.shards.is_none() && !self.whole)
             .timestamp(timestamp()?)

@@ -1,5 +1,6 @@
 //! Where files go: the format that their name says, and that nothing is lost by writing them.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use tenfold::format::{Entry, Registry};
@@ -9,7 +10,7 @@ use tenfold::ops::Conversion;
 use tenfold::{Archive, OpenOptions};
 
 use super::Request;
-use crate::commands::refuse_no_file;
+use crate::commands::{is_stream, refuse_no_file};
 use crate::failure::{Failure, Result};
 
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
@@ -87,7 +88,15 @@ impl Request<'_> {
         let output = self.output;
         refuse_no_file(output)?;
         if self.in_place {
+            if is_stream(output) {
+                return Err(Failure::Message(
+                    "standard input is not edited in place".into(),
+                ));
+            }
             return Ok(());
+        }
+        if is_stream(output) {
+            return self.check_stream();
         }
         let shown = output.display();
         for input in self.inputs {
@@ -111,6 +120,9 @@ impl Request<'_> {
             }
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
+            (Ok(_), _) if !self.writing.force && self.is_last && is_archive(output) => format!(
+                "{shown} exists already: if it is to be read too, name the output with -o OUT; if it is the output, pass --force to replace it"
+            ),
             (Ok(_), _) if !self.writing.force => {
                 format!("{shown} already exists; pass --force to replace it")
             }
@@ -122,6 +134,20 @@ impl Request<'_> {
         Err(Failure::Message(problem))
     }
 
+    /// Says what does not go into a stream, and that a screen is none.
+    fn check_stream(&self) -> Result<()> {
+        let problem = if self.shards.is_some() {
+            "standard output takes one file; name a directory for several"
+        } else if self.writing.json {
+            "standard output takes the file or the JSON, not both; name a file with -o"
+        } else if std::io::stdout().is_terminal() {
+            "standard output is a terminal; send it to a file or a pipe"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Message(problem.into()))
+    }
+
     /// The files that will be written, where there are several; the one that is opened comes first. None of them may
     /// exist or be an input, and replacing one must leave nothing behind that belongs to it.
     pub(super) fn check_files(
@@ -130,6 +156,9 @@ impl Request<'_> {
         conversion: &Conversion,
         inputs: &[PathBuf],
     ) -> Result<Vec<PathBuf>> {
+        if is_stream(self.output) {
+            return Ok(Vec::new());
+        }
         let is_new = is_directory(self.output) && self.shards.is_none();
         let replaces = self.writing.force && !is_directory(self.output);
         if self.shards.is_none() && !replaces && !is_new {
@@ -191,6 +220,11 @@ impl Request<'_> {
             format!("{output} is the same file as the input {input}; write to another name")
         }))
     }
+}
+
+/// Whether it can be opened as a file of tensors.
+fn is_archive(path: &Path) -> bool {
+    path.is_file() && OpenOptions::new().open(path).is_ok()
 }
 
 /// Comparing opens both, and opening a pipe waits for somebody to write. What does not exist or cannot be opened is nothing

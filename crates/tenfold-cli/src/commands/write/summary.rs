@@ -101,7 +101,7 @@ impl<'a> Summary<'a> {
                 if let Some(casts) = self.casts(report) {
                     say(counts(casts));
                 }
-                let checked = if self.request.check {
+                let checked = if self.request.is_checked() {
                     "; the digests of all tensors agree"
                 } else {
                     ""
@@ -159,7 +159,7 @@ impl<'a> Summary<'a> {
                 .map(|loss| LossDocument::new(loss, hints::words))
                 .collect(),
             dry_run: request.writing.dry_run,
-            checked: request.check && report.is_some(),
+            checked: request.is_checked() && report.is_some(),
             content: report.and_then(|report| report.content),
             tensors: self.tensors,
             bytes: report.map(bytes),

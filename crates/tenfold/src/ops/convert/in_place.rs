@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Conversion;
 use crate::archive::{Archive, OpenOptions};
-use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{InPlace, Patch, Patched, Source};
 use crate::model::{Manifest, TensorInfo, Value};
 use crate::prelude::*;
@@ -74,6 +74,12 @@ impl Conversion {
     /// The file that was read, if it is one, of the format and version that is written.
     fn one_file(&self) -> Result<&Path> {
         let from = &self.source;
+        if from.source_count() > 1 || from.path().is_some_and(|path| !path.is_file()) {
+            let message = "a model of several files is not edited in place";
+            return Err(Error::unsupported("in-place", message));
+        }
+        let path = from.path();
+        let path = path.ok_or_else(|| Error::argument("there is no file to be edited"))?;
         let same = from.format().map(|spec| spec.id) == Some(self.format.spec().id);
         if !same || from.version() != self.profile.version {
             let spec = self.format.spec();
@@ -82,14 +88,7 @@ impl Conversion {
                 format!("it would become {written}, and a file stays what it is in place");
             return Err(Error::unsupported("in-place", message));
         }
-        match from.path() {
-            Some(path) if from.source_count() == 1 && path.is_file() => Ok(path),
-            Some(_) => {
-                let message = "a model of several files is not edited in place";
-                Err(Error::unsupported("in-place", message).hinting(Hint::NameFile))
-            }
-            None => Err(Error::argument("there is no file to be edited")),
-        }
+        Ok(path)
     }
 
     fn describe(&self, file: Arc<dyn Source>, name: &str) -> Result<Archive> {

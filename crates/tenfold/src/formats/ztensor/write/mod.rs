@@ -78,7 +78,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         });
         segments.push(request.segment(target.over()));
     }
-    if target.reserve > 0 {
+    if target.reserve > 0 && target.generation != Generation::V2 {
         segments.push(Segment::Bytes(vec![0; target.reserve]));
     }
     if target.generation == Generation::V2 {
@@ -211,7 +211,17 @@ impl Target {
         Segment::Computed(match self.generation {
             Generation::V01 => Box::new(move |written, _| catalog.v01(written)),
             Generation::V12 => Box::new(move |written, _| catalog.v12(written)),
-            Generation::V2 => Box::new(move |written, at| catalog.v2(written, at)),
+            Generation::V2 => {
+                let reserve = self.reserve;
+                Box::new(move |written, at| {
+                    // The room is in front of the footer, which says where the manifest is.
+                    let mut index = catalog.v2(written, at)?;
+                    let footer = index.split_off(index.len().saturating_sub(v2::FOOTER_BYTES));
+                    index.resize(index.len() + reserve, 0);
+                    index.extend(footer);
+                    Ok(index)
+                })
+            }
         })
     }
 }
