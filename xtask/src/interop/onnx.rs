@@ -6,7 +6,7 @@ use crate::project::{self, Project};
 use std::fs;
 use std::path::Path;
 
-const INSTALLS: &[&str] = &["onnx==1.23.2", "onnxruntime", "numpy"];
+const INSTALLS: &[&str] = &["onnx==1.23.2", "onnxruntime==1.31.1", "numpy"];
 
 /// What is done, one after the other: the output, the command, the input, and more arguments.
 const STEPS: &[(&str, &str, &str, &[&str])] = &[

@@ -366,7 +366,7 @@ pub(super) static PACKAGES: &[Package] = &[
     Package {
         format: "onnx",
         extension: "onnx",
-        installs: &["onnx==1.23.2", "onnxruntime", "numpy"],
+        installs: &["onnx==1.23.2", "onnxruntime==1.31.1", "numpy"],
         program: "onnx_python.py",
         writes: &["basic", "full", "full-external"],
         loads: &["ir_version 10", "ir_version 14"],

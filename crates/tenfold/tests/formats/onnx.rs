@@ -324,8 +324,8 @@ fn a_cast_that_the_graph_does_not_expect_is_refused_unless_it_is_allowed() {
     assert_eq!(error.hints(), [Hint::Allow(Effect::Changed)]);
     let options = ConvertOptions::new().allow(Effect::Changed);
     let written = reopen(write(&cast, &options).unwrap());
-    let tensor = written.tensor("w").unwrap();
-    assert_eq!(tensor.canonical().unwrap(), [7u8, 0, 9, 0].as_slice());
+    let found = written.tensor("w").unwrap();
+    assert_eq!(found.canonical().unwrap(), [7u8, 0, 9, 0].as_slice());
     // Without nodes, nobody expects anything.
     let archive = open(&model(&[tensor("w")])).unwrap();
     let cast = ops::cast(&archive, |_| Some(DType::U16)).unwrap();
