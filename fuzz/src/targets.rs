@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     ("wire_json", wire_json),
     ("wire_msgpack", wire_msgpack),
     ("wire_numpy", wire_numpy),
+    ("wire_protobuf", wire_protobuf),
     ("wire_zip", wire_zip),
 ];
 
@@ -80,6 +81,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             texts
         }
         "wire_msgpack" => of_format("primitiv"),
+        "wire_protobuf" => of_format("onnx"),
         "wire_numpy" => of_format("npy"),
         "wire_zip" => of_format("npz"),
         _ => (0..64)
@@ -369,6 +371,10 @@ pub fn wire_cbor(data: &[u8]) {
 /// MessagePack: an object is of one kind.
 pub fn wire_msgpack(data: &[u8]) {
     fuzzing::msgpack(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+pub fn wire_protobuf(data: &[u8]) {
+    fuzzing::protobuf(data).unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// NumPy's headers: what was read and written reads as the same array.

@@ -7,6 +7,7 @@ mod cast;
 mod contestants;
 mod edit;
 mod numbers;
+mod onnx;
 mod order;
 mod race;
 mod safetensors;
@@ -69,6 +70,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("safetensors", Bench::safetensors),
     ("cast", Bench::cast),
     ("gguf", Bench::gguf),
+    ("onnx", Bench::onnx),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

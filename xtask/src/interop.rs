@@ -6,6 +6,7 @@
 //! - **it loads**: `tenfold` converts a file that the package, another package or the fixtures gave to the version
 //!   that this package reads; the package must load the same tensors;
 //! - **split**, **merged**: the package loads what `tenfold` split into several files, and what it merged again;
+//! - **it runs**: onnxruntime computes the same with a model that was written again ([`onnx`]);
 //! - **we show**: what `tenfold show` gives of random slices is what NumPy gives;
 //! - **same file**: where a format has one canonical form, ours and theirs are equal byte by byte.
 //!
@@ -26,6 +27,7 @@ mod burn;
 mod digest;
 mod edit;
 mod numbers;
+mod onnx;
 mod packages;
 mod show;
 mod transformers;
@@ -96,6 +98,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         exchange.load_fixtures(package, python)?;
         exchange.same_file(package, &written);
         exchange.split_and_merge(package, python, &written);
+    }
+    if args.is_empty() || args.iter().any(|arg| arg == "onnx") {
+        onnx::run(&project, &mut exchange)?;
     }
     if args.is_empty() || args.iter().any(|arg| arg == "show") {
         let result = show::run(&project, &exchange);

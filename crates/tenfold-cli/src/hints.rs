@@ -95,6 +95,9 @@ fn target(format: &str, version: &str) -> String {
     };
     match version {
         "-" => format!("{name} (--to {format})"),
+        _ if version.contains(' ') => {
+            format!("{name} (--to {format} --version '{version}')")
+        }
         _ => format!("{name} (--to {format} --version {version})"),
     }
 }

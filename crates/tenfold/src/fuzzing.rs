@@ -96,6 +96,84 @@ pub fn cbor(bytes: &[u8]) -> Result<(), Contradiction> {
     Ok(())
 }
 
+/// Protobuf: fields follow each other without a gap, what is in them lies in them, and in their shortest form they are the
+/// same fields. Whatever has bytes in it may be a message, and is entered.
+#[cfg(feature = "onnx")]
+pub fn protobuf(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::wire::protobuf::{Encoder, Rules, Value, Walker};
+    use bytes::Bytes;
+
+    const RULES: Rules = Rules {
+        truncated: "protobuf.truncated",
+        length: "protobuf.length",
+        varint: "protobuf.varint",
+        tag: "protobuf.tag",
+        utf8: "protobuf.utf8",
+    };
+    /// The fields with values that are encoded here, up to the end or the first mistake.
+    fn walk(all: &Bytes, depth: usize) -> Result<Vec<(u32, Value)>, Contradiction> {
+        let len = all.len() as u64;
+        let mut walker = Walker::over(all, 0..len, RULES);
+        let mut fields = Vec::new();
+        let mut end = 0;
+        while let Ok(Some(field)) = walker.next(len) {
+            if field.at.start != end || field.at.end > len {
+                return Err(format!("{field:?} behind byte {end} of {len}"));
+            }
+            end = field.at.end;
+            if let Value::Len(range) = &field.value {
+                if range.end != end || range.start <= field.at.start {
+                    return Err(format!("{field:?} is not in itself"));
+                }
+                let mut inside = walker.clone();
+                let packed = inside.numbers(&field.value, |_| Ok(()));
+                let text = walker.clone().text(range, "text");
+                if packed.is_err() && text.is_err() && walker.parsed() > len {
+                    return Err(format!("{} of {len} bytes were looked at", walker.parsed()));
+                }
+                let (from, to) = (as_place(range.start), as_place(range.end));
+                if depth < 8 {
+                    walk(&all.slice(from..to), depth + 1)?;
+                }
+            }
+            if matches!(field.value, Value::Varint(_) | Value::Len(_)) {
+                fields.push((field.number, field.value));
+            }
+        }
+        Ok(fields)
+    }
+    fn as_place(at: u64) -> usize {
+        usize::try_from(at).unwrap_or(usize::MAX)
+    }
+    let all = Bytes::copy_from_slice(bytes);
+    let fields = walk(&all, 0)?;
+    let mut encoder = Encoder::new();
+    for (number, value) in &fields {
+        match value {
+            Value::Varint(value) => encoder.number(*number, *value),
+            Value::Len(range) => {
+                let inside = all.slice(as_place(range.start)..as_place(range.end));
+                encoder.bytes(*number, &inside)
+            }
+            _ => &mut encoder,
+        };
+    }
+    let short = Bytes::from(encoder.finish());
+    let again = walk(&short, 0)?;
+    let same = |((a, x), (b, y)): (&(u32, Value), &(u32, Value))| {
+        let inside = |from: &Bytes, value: &Value| match value {
+            Value::Len(range) => Some(from.slice(as_place(range.start)..as_place(range.end))),
+            _ => None,
+        };
+        let (p, q) = (inside(&all, x), inside(&short, y));
+        a == b && (p.is_some() && p == q || x == y)
+    };
+    if fields.len() != again.len() || !fields.iter().zip(&again).all(same) {
+        return Err(format!("{fields:?} became {again:?}"));
+    }
+    Ok(())
+}
+
 /// MessagePack: an object is of one kind, and in its shortest form it is the same object.
 #[cfg(feature = "primitiv")]
 pub fn msgpack(bytes: &[u8]) -> Result<(), Contradiction> {

@@ -174,6 +174,9 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     ]
     .concat();
     all.push(("primitiv", "primitiv.type", msgpack));
+    // ONNX: groups of protobuf. Graphs in graphs are not looked into unless they are asked for.
+    let groups = [[0x9b, 0x06].repeat(depth), [0x9c, 0x06].repeat(depth)].concat();
+    all.push(("onnx", "onnx.tag", amplifiers::onnx_model(&groups)));
     all
 }
 

@@ -213,16 +213,21 @@ fn what_was_split_is_whole_again_when_it_is_merged() {
                 vec![InMemory::written(files.clone(), main).open().unwrap()]
             } else {
                 let open = |name: &String| InMemory::written(files.clone(), name).open();
-                files.keys().map(|name| open(name).unwrap()).collect()
+                // Data in a file of its own is none by itself.
+                let end = format!(".{}", case.entry.spec.extensions[0]);
+                let whole = files.keys().filter(|name| name.ends_with(&end));
+                whole.map(|name| open(name).unwrap()).collect()
             };
             let merged = ops::merge(&archives, Conflicts::Refuse).unwrap();
             assert!(merged.conflicts.is_empty());
             let after = support::digest(&merged.archive, 1).content;
             assert_eq!(after, Some(before), "{} {by:?}", case.title);
-            assert_eq!(
-                merged.archive.manifest().kept.len(),
-                case.archive.manifest().kept.len()
-            );
+            // What frames the tensors of one file does not frame those of several.
+            let kept = |archive: &Archive| {
+                let kept = archive.manifest().kept.iter();
+                kept.filter(|kept| !kept.is_frame).count()
+            };
+            assert_eq!(kept(&merged.archive), kept(&case.archive));
             split += 1;
         }
     }

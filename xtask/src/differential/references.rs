@@ -109,4 +109,18 @@ pub(super) const REFERENCES: &[Reference] = &[
             ),
         ],
     },
+    Reference {
+        format: "onnx",
+        installs: &["onnx==1.23.2", "onnxruntime==1.31.1", "numpy"],
+        program: "onnx_files.py",
+        stricter: &[
+            "onnx.count",
+            "onnx.data",
+            "onnx.name",
+            "onnx.range",
+            "onnx.segment",
+            "onnx.size",
+        ],
+        laxer: &[],
+    },
 ];

@@ -363,6 +363,30 @@ pub(super) static PACKAGES: &[Package] = &[
         build: None,
         except: &[],
     },
+    Package {
+        format: "onnx",
+        extension: "onnx",
+        installs: &["onnx==1.23.2", "onnxruntime==1.31.1", "numpy"],
+        program: "onnx_python.py",
+        writes: &["basic", "full", "full-external"],
+        loads: &["ir_version 10", "ir_version 14"],
+        metadata_only: false,
+        options: &["-O external=weights.bin", "-O external=none"],
+        fixtures: &[""],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[
+            ("graph_in_two_pieces", "its checker wants operators"),
+            ("names", "its checker wants names that are not empty"),
+            (
+                "nodes_and_subgraphs",
+                "its nodes use what no other node makes",
+            ),
+            ("raw_sub_byte", "it needs ir_version 14"),
+            ("typed_fields", "it needs ir_version 14"),
+        ],
+    },
 ];
 
 /// Versions whose metadata is text: numbers change their form, which the user of such a file allows.
@@ -374,5 +398,7 @@ pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[
     ("mag", "snapshot-0.2.0"),
     ("npy", "1.0"),
     ("npz", "zip"),
+    ("onnx", "ir_version 10"),
+    ("onnx", "ir_version 14"),
     ("ztensor", "0.1"),
 ];

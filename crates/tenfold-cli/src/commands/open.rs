@@ -82,13 +82,23 @@ impl<'a> Session<'a> {
         self.reading(&opening.reading).checksums(!opening.no_verify)
     }
 
+    /// How a file is opened to be written to another one, whose format may be meant by an option too.
+    pub(crate) fn input_options(&self, opening: &Opening) -> OpenOptions {
+        self.plain(&opening.reading)
+            .options(opening.reading.reading_options())
+            .checksums(!opening.no_verify)
+    }
+
     /// Positioned reads: a file that shrinks meanwhile is an error, never a signal.
     fn reading(&self, reading: &Reading) -> OpenOptions {
+        self.plain(reading).options(reading.options.clone())
+    }
+
+    fn plain(&self, reading: &Reading) -> OpenOptions {
         OpenOptions::new()
             .limits(self.limits)
             .format(reading.from.as_deref())
             .assume_dtype(reading.assume)
-            .options(reading.reading_options())
     }
 }
 

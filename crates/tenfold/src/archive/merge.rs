@@ -168,12 +168,12 @@ fn combine(archives: &[Archive], prefer: Conflicts) -> Result<Merged> {
                 sealed.source = to(sealed.source);
                 sealed
             }));
-        merged
-            .kept
-            .extend(manifest.kept.iter().cloned().map(|mut kept| {
-                kept.source = to(kept.source);
-                kept
-            }));
+        // What frames the tensors of one file does not frame those of several.
+        let kept = manifest.kept.iter().filter(|kept| !kept.is_frame);
+        merged.kept.extend(kept.cloned().map(|mut kept| {
+            kept.source = to(kept.source);
+            kept
+        }));
         sources += archive.source_count();
     }
     merged.metadata = metadata.all;

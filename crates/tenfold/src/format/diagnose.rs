@@ -95,6 +95,11 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
     if let Some(error) = something_else(&head) {
         return error;
     }
+    if name.is_some_and(|name| name.ends_with(".pb")) {
+        let message = "this is a protobuf file, as ONNX has for single tensors and TensorFlow for graphs, and neither is read; \
+                       ONNX models end in .onnx";
+        return refuse("file.protobuf", message, 0..head.len() as u64);
+    }
     let expected = name.and_then(|name| registry.by_extension(name));
     if let Some(entry) = expected.filter(|entry| entry.spec.magic.is_empty())
         && entry.spec.reads.is_empty()
@@ -291,6 +296,13 @@ fn text_page(head: &[u8]) -> Option<Error> {
         .chars()
         .take(120)
         .collect();
+    // Protobuf as text: the fields may come in any order, and writers begin with this one.
+    let is_onnx = start.starts_with("ir_version:")
+        || start.starts_with('{') && lower.contains("\"irversion\"");
+    if is_onnx {
+        let message = "this is an ONNX model as text, which is not read; save it with onnx.save in its binary form";
+        return Some(refuse("file.onnx-text", message, at));
+    }
     if start.starts_with(['{', '[']) {
         return Some(refuse("file.json", json_message(start, &first_line), at));
     }

@@ -21,6 +21,8 @@ mod gguf;
 mod mag;
 #[cfg(all(feature = "npy", feature = "npz"))]
 mod numpy;
+#[cfg(all(feature = "onnx", feature = "serde"))]
+mod onnx;
 #[cfg(all(feature = "mag", feature = "primitiv", feature = "ztensor"))]
 mod primitiv;
 #[cfg(feature = "safetensors")]

@@ -260,7 +260,8 @@ impl Siblings for Beside {
             Beside::Directory { path, read } => {
                 let mut read = read.lock().unwrap();
                 if !read.contains_key(name) {
-                    if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
+                    let is_plain = |name: &str| !matches!(name, "" | "." | "..");
+                    if name.contains(['\\', '\0']) || !name.split('/').all(is_plain) {
                         return Err(missing());
                     }
                     let bytes = fs::read(path.join(name)).map_err(|_| missing())?;
@@ -271,6 +272,10 @@ impl Siblings for Beside {
             Beside::Files(files) => files.get(name).ok_or_else(missing)?.clone(),
         };
         Ok(Arc::new(bytes))
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        self.open(&path.join("/"))
     }
 }
 

@@ -155,7 +155,7 @@ impl Inputs {
 
 /// The file, or what is whole of it: then the reason why that is not everything is said.
 fn open_one(request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
-    let mut options = request.session.options(request.opening);
+    let mut options = request.session.input_options(request.opening);
     if let Some(bytes) = request.max_dense {
         options = options.limits(request.session.limits.dense_bytes(bytes));
     }

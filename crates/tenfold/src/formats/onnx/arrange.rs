@@ -46,8 +46,8 @@ fn move_texts(metadata: &mut Metadata, losses: &mut Vec<Loss>) {
             .iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        Some(_) => return,
-        None => Vec::new(),
+        // A text under this key is one of those that move.
+        _ => Vec::new(),
     };
     for (key, value) in texts {
         metadata.remove(&key);

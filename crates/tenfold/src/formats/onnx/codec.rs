@@ -1,5 +1,7 @@
 //! Between a model and the description of its tensors.
 
+use bytes::Bytes;
+
 use super::graph::{Scan, Wanted};
 use super::raw::RULES;
 use super::{SPEC, arrange, rewrite, write};
@@ -93,25 +95,46 @@ impl Format for Onnx {
     }
 }
 
-/// Whether the top level has only valid fields, among them a graph and a likely version.
+/// Whether the top level has only valid fields, a known one first, and among them a graph and a likely version.
 fn is_model(head: &Head<'_>) -> Result<bool> {
     let end = head.len();
-    let mut w = Walker::over(head, 0..end, RULES);
+    let tags = Tags(head);
+    let mut w = Walker::over(&tags, 0..end, RULES);
     let (mut graph, mut version) = (false, false);
-    for _ in 0..LOOKED_AT {
-        match w.next(end) {
-            Ok(Some(field)) => match (field.number, field.value) {
-                (1, Value::Varint(number)) => version = LIKELY_VERSIONS.contains(&number),
-                (1, _) => return Ok(false),
-                (7, Value::Len(_)) => graph = true,
-                _ => {}
-            },
+    for place in 0..LOOKED_AT {
+        let field = match w.next(end) {
+            Ok(Some(field)) => field,
             Ok(None) => break,
             Err(error) if error.kind() == ErrorKind::Malformed => return Ok(false),
             Err(error) => return Err(error),
+        };
+        match (field.number, field.value) {
+            (1, Value::Varint(number)) => version = LIKELY_VERSIONS.contains(&number),
+            (7, Value::Len(_)) => graph = true,
+            (5, Value::Varint(_)) | (2..=4 | 6 | 8 | 14 | 20 | 25, Value::Len(_)) => {}
+            (..=8, _) => return Ok(false),
+            _ if place == 0 => return Ok(false),
+            _ => {}
         }
     }
     Ok(graph && version)
+}
+
+/// A file of which a few bytes are fetched at once: between two tags of a model are megabytes.
+struct Tags<'h>(&'h Head<'h>);
+
+impl Source for Tags<'_> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.0.read(range)
+    }
+
+    fn window(&self) -> u64 {
+        self.0.window().min(16)
+    }
 }
 
 fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {

@@ -199,14 +199,23 @@ impl<'c, 'a> Scan<'c, 'a> {
             return Ok(());
         }
         const FEW: usize = 4096;
+        /// What describes a tensor has this many bytes at most, as a rule.
+        const HEAD: u64 = 256;
         let mut more = tensors.len().max(16);
         if tensors.len() >= FEW {
             let mut ahead = self.w.clone();
             more = 1;
+            let mut bytes = 0u64;
             while let Some(field) = ahead.next(end)? {
-                more += usize::from(field.number == 5);
+                if field.number == 5 {
+                    more += 1;
+                    bytes = bytes.saturating_add((field.at.end - field.at.start).min(HEAD));
+                }
             }
-            more = more.max(tensors.len() / 4);
+            // No more than will be paid for.
+            let paid = TIMES.saturating_mul(bytes).saturating_add(GRANTED) / TENSOR;
+            let paid = usize::try_from(paid).unwrap_or(usize::MAX);
+            more = more.min(paid).max(tensors.len() / 4);
         }
         self.manifest.tensors.reserve_exact(more);
         Ok(())

@@ -64,12 +64,12 @@ pub static SPEC: Spec = Spec {
     reads: &["ir_version 1 and later"],
     writes: &[
         Profile {
-            version: "ir_version 10",
+            version: V10,
             read_by: "onnx 1.16 and later, onnxruntime 1.18 and later",
             can: capabilities(is_usual),
         },
         Profile {
-            version: "ir_version 14",
+            version: V14,
             read_by: "onnx 1.23 and later",
             can: capabilities(is_any),
         },
@@ -83,10 +83,8 @@ pub static SPEC: Spec = Spec {
 };
 
 /// The version of a new model, and that of one with types of 2 or 6 bits.
-#[cfg(feature = "onnx")]
-const IR_VERSION: u64 = 10;
-#[cfg(feature = "onnx")]
-const IR_NEW: u64 = 14;
+const V10: &str = "ir_version 10";
+const V14: &str = "ir_version 14";
 
 /// The key of the file's metadata for a field of the model; that of field 7 is the name of the graph.
 #[cfg(feature = "onnx")]

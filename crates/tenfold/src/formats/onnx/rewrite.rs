@@ -65,6 +65,7 @@ struct Rewriter<'r> {
     changed: Vec<u32>,
     named: bool,
     ir_version: u64,
+    newest: Option<u64>,
     data: Data,
     losses: Vec<Loss>,
 }
@@ -99,6 +100,7 @@ impl<'r> Rewriter<'r> {
             changed,
             named: false,
             ir_version,
+            newest: write::newest(options),
             data: Data::new(options, inline)?,
             losses: Vec::new(),
         }))
@@ -107,15 +109,14 @@ impl<'r> Rewriter<'r> {
     fn model(&mut self) -> Result<Splice> {
         let end = self.source.len();
         let mut model = Splice::default();
-        let needed = write::ir_version(self.what);
-        let is_older = needed == super::IR_NEW && self.ir_version < needed;
+        let newer = self.newest.filter(|&newest| newest > self.ir_version);
         while let Some(field) = self.w.next(end)? {
             match (field.number, &field.value) {
                 (7, Value::Len(graph)) => match self.graph(graph)? {
                     Some(graph) => model.message(7, graph)?,
                     None => model.copy(self.kept.source, field.at)?,
                 },
-                (1, _) if is_older => {}
+                (1, _) if newer.is_some() => {}
                 (20, _) if !self.renames.is_empty() => {
                     let message =
                         "the model says how it is trained, and refers to its tensors there by name";
@@ -128,8 +129,8 @@ impl<'r> Rewriter<'r> {
         let metadata = &self.what.metadata;
         let changed = self.changed.iter().filter(|&&number| number != 7);
         model.fields(|fields| {
-            if is_older {
-                fields.number(1, needed);
+            if let Some(version) = newer {
+                fields.number(1, version);
             }
             for number in changed {
                 write::file_field(fields, metadata, *number);

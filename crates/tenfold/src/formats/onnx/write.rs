@@ -1,7 +1,7 @@
 //! A model that holds tensors and nothing else, and what is common to it and to a model that is written again.
 
 use super::splice::{self, Splice};
-use super::{IR_NEW, IR_VERSION, types};
+use super::{V14, types};
 use crate::error::{Error, Hint, Result};
 use crate::format::{FilePlan, Plan, PlanOptions, Segment};
 use crate::model::{Manifest, Map, Metadata, TensorInfo, Value};
@@ -16,6 +16,10 @@ const MAX_INLINE: u64 = 1_900_000_000;
 const MIN_EXTERNAL: u64 = 1024;
 /// Data in a file of its own begins at a multiple of this, so that it can be mapped.
 const PAGE: u64 = 4096;
+
+/// The `ir_version` of a new model, and that of one with types of 2 or 6 bits.
+const IR_VERSION: u64 = 10;
+const IR_NEWEST: u64 = 14;
 
 /// The version of the operators where none is said, and no node uses any.
 const OPSET: i64 = 21;
@@ -148,7 +152,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     }
     let mut model = Splice::default();
     model.fields(|fields| {
-        fields.number(1, ir_version(what));
+        fields.number(1, newest(options).unwrap_or(IR_VERSION));
         for number in 2..=6 {
             file_field(fields, metadata, number);
         }
@@ -167,14 +171,9 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     data.plan(model, options)
 }
 
-/// The least version that has all types.
-pub(super) fn ir_version(what: &Manifest) -> u64 {
-    let mut tensors = what.tensors.iter();
-    if tensors.any(|tensor| types::is_new(tensor.dtype)) {
-        IR_NEW
-    } else {
-        IR_VERSION
-    }
+/// The newest version, where it was asked for, or tensors need it.
+pub(super) fn newest(options: &PlanOptions) -> Option<u64> {
+    (options.version == V14).then_some(IR_NEWEST)
 }
 
 /// A tensor without its data.
