@@ -330,7 +330,10 @@ fn unpack(source: &dyn Source, member: &Member) -> Result<Bytes> {
         .fill(&mut bytes)
         .map_err(|error| error.at(member.data.clone()))?;
     if !is_whole {
-        let message = format!("member {:?} ends before its {} bytes", member.name, member.size);
+        let message = format!(
+            "member {:?} ends before its {} bytes",
+            member.name, member.size
+        );
         return Err(Error::malformed("pytorch.truncated", message).at(member.data.clone()));
     }
     Ok(bytes.into())

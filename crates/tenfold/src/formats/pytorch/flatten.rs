@@ -6,9 +6,7 @@ use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{
-    DType, Layout, List, Metadata, Packer, TensorInfo, Value as Meta,
-};
+use crate::model::{DType, Layout, List, Metadata, Packer, TensorInfo, Value as Meta};
 use crate::prelude::*;
 use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 
@@ -377,7 +375,9 @@ impl Walk<'_, '_> {
     fn view(&mut self, view: Result<View>, node: Node<'_>) -> Result<()> {
         self.charge_tensor()?;
         let name = self.name();
-        let flags = view.as_ref().map(|view| (view.requires_grad, view.is_parameter));
+        let flags = view
+            .as_ref()
+            .map(|view| (view.requires_grad, view.is_parameter));
         let (requires_grad, is_parameter) = flags.unwrap_or_default();
         let Around {
             storages,
@@ -392,7 +392,10 @@ impl Walk<'_, '_> {
         };
         let place = self.push(name, tensor, node);
         if let Some(tensor) = self.tensors.get_mut(place) {
-            for (key, is_set) in [("requires_grad", requires_grad), ("parameter", is_parameter)] {
+            for (key, is_set) in [
+                ("requires_grad", requires_grad),
+                ("parameter", is_parameter),
+            ] {
                 if is_set {
                     tensor.metadata.push(key, Meta::Bool(true));
                     tensor.set_derived(&DERIVED);

@@ -77,10 +77,7 @@ const GLOBALS: &[(&str, &[(&str, Global)])] = &[
     ),
     (
         "torch._tensor",
-        &[(
-            "_rebuild_from_type_v2",
-            Global::Rebuild(Rebuild::FromType),
-        )],
+        &[("_rebuild_from_type_v2", Global::Rebuild(Rebuild::FromType))],
     ),
     (
         "collections",
@@ -101,26 +98,17 @@ const GLOBALS: &[(&str, &[(&str, Global)])] = &[
             ("Tensor", Global::Class),
         ],
     ),
-    (
-        "torch.nn.parameter",
-        &[("Parameter", Global::Class)],
-    ),
+    ("torch.nn.parameter", &[("Parameter", Global::Class)]),
     (
         "torch.storage",
         &[("UntypedStorage", Global::Storage(None))],
     ),
-    (
-        "torch.serialization",
-        &[("_get_layout", Global::First)],
-    ),
+    ("torch.serialization", &[("_get_layout", Global::First)]),
     ("numpy.core.multiarray", NUMPY),
     ("numpy._core.multiarray", NUMPY),
     (
         "numpy",
-        &[
-            ("dtype", Global::NumpyType),
-            ("ndarray", Global::Class),
-        ],
+        &[("dtype", Global::NumpyType), ("ndarray", Global::Class)],
     ),
     ("argparse", &[("Namespace", Global::Namespace)]),
     ("types", &[("SimpleNamespace", Global::Namespace)]),

@@ -61,7 +61,8 @@ pub(super) fn describe(
         if is_magic(&tree.root()?) {
             return Ok(());
         }
-        let message = "the first pickle is not the number of torch.save: a bare pickle, or another program's";
+        let message =
+            "the first pickle is not the number of torch.save: a bare pickle, or another program's";
         Err(Error::malformed("pytorch.magic", message).at(at))
     })?;
     stream.next(|tree, at| match tree.root()?.as_i64() {
@@ -216,9 +217,8 @@ fn storages(
             return Err(about(Error::malformed("pytorch.keys", message)));
         };
         if u64::try_from(count) != Ok(expected) {
-            let message = format!(
-                "storage {key:?} has {count} elements, the pickle says {expected}"
-            );
+            let message =
+                format!("storage {key:?} has {count} elements, the pickle says {expected}");
             return Err(about(Error::malformed("pytorch.storage-size", message)));
         }
         if storages.place(&key).is_some() {
@@ -231,7 +231,10 @@ fn storages(
         };
         let len = expected.checked_mul(width).ok_or_else(overflow)?;
         let range = r.skip(len, "a storage")?;
-        push_tight(&mut manifest.regions, Region::new(id, head, "storage's header"));
+        push_tight(
+            &mut manifest.regions,
+            Region::new(id, head, "storage's header"),
+        );
         storages.add(Storage {
             key,
             payload: Payload::Raw { source: id, range },

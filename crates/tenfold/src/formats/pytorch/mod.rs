@@ -97,6 +97,16 @@ const ZIP: &str = "zip";
 const LEGACY: &str = "legacy";
 /// The pickle of a number that streams begin with.
 const MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
+/// Whether a class or function is on the list of those that are read as data, also in TorchScript archives.
+#[cfg(feature = "pytorch")]
+pub(crate) fn is_known(module: &str, name: &str) -> bool {
+    let allowed = globals::Allowed {
+        script: true,
+        opaque: false,
+    };
+    allowed.find(module, name).is_some()
+}
+
 /// Dimensions, at most.
 const MAX_RANK: usize = 64;
 /// A list of more numbers or texts than this is one value; the others have a path for every entry.

@@ -69,7 +69,10 @@ fn keeps_strides(tensor: &TensorInfo, is_shared: bool) -> bool {
     if !matches!(tensor.layout, Layout::Strided(_)) || Piece::of(tensor).is_none() {
         return false;
     }
-    is_shared || tensor.dense_len().is_none_or(|len| len >= stored_len(tensor))
+    is_shared
+        || tensor
+            .dense_len()
+            .is_none_or(|len| len >= stored_len(tensor))
 }
 
 fn stored_len(tensor: &TensorInfo) -> u64 {

@@ -92,7 +92,8 @@ impl StorageId {
             other => return Err(wrong(format!("the key of a storage is {}", other.what()))),
         };
         if !rest.iter().all(|rest| matches!(rest, Value::None)) {
-            let message = format!("storage {key:?} is a view of another, as only old releases wrote");
+            let message =
+                format!("storage {key:?} is a view of another, as only old releases wrote");
             return Err(Error::unsupported("pytorch.storage-view", message));
         }
         let count = count.as_i64().and_then(|count| u64::try_from(count).ok());
@@ -166,7 +167,15 @@ impl View {
             }
             (
                 Rebuild::TensorV2,
-                [storage, offset, size, stride, requires_grad, _hooks, rest @ ..],
+                [
+                    storage,
+                    offset,
+                    size,
+                    stride,
+                    requires_grad,
+                    _hooks,
+                    rest @ ..,
+                ],
             ) => {
                 let mut view = Self::of(allowed, [storage, offset, size, stride], None)?;
                 view.requires_grad = matches!(requires_grad, Value::Bool(true));
@@ -195,7 +204,9 @@ impl View {
                 refuse_bits(rest)?;
                 Ok(view)
             }
-            _ => Err(wrong("a tensor is made of other arguments than torch gives")),
+            _ => Err(wrong(
+                "a tensor is made of other arguments than torch gives",
+            )),
         }
     }
 
@@ -211,7 +222,10 @@ impl View {
             }
         };
         let dtype = dtype.or(storage.dtype).ok_or_else(|| {
-            let message = format!("storage {:?} is bytes, and the tensor has no type", storage.key);
+            let message = format!(
+                "storage {:?} is bytes, and the tensor has no type",
+                storage.key
+            );
             Error::malformed("pytorch.tensor", message)
         })?;
         Ok(Self {
@@ -359,7 +373,9 @@ impl View {
         file: u64,
     ) -> Result<(TensorInfo, Placed)> {
         let overflow = || Error::malformed("pytorch.view", "a size that cannot be counted");
-        let len = self.dtype.bytes_for(element_count(&self.size).ok_or_else(overflow)?);
+        let len = self
+            .dtype
+            .bytes_for(element_count(&self.size).ok_or_else(overflow)?);
         let len = len.ok_or_else(overflow)?;
         let stored = storage.payload.len();
         let at = self.dtype.bytes_for(self.offset).ok_or_else(overflow)?;
@@ -471,7 +487,10 @@ fn refuse_bits(rest: &[Value<'_>]) -> Result<()> {
 
 fn number(value: &Value<'_>, what: &str) -> Result<u64> {
     let wrong = || {
-        let message = format!("the {what} is {}, a number from 0 is expected", value.what());
+        let message = format!(
+            "the {what} is {}, a number from 0 is expected",
+            value.what()
+        );
         Error::malformed("pytorch.view", message)
     };
     let number = value.as_i64().ok_or_else(wrong)?;

@@ -104,7 +104,9 @@ impl Member {
     fn new(name: &str, at: u64, size: u64, crc32: Option<u32>) -> Result<Self> {
         let name = format!("{ROOT}/{name}");
         let local = LocalHeader::aligned(name, at, size >= u32::MAX.into(), ALIGN);
-        let end = at.checked_add(local.len()).and_then(|at| at.checked_add(size));
+        let end = at
+            .checked_add(local.len())
+            .and_then(|at| at.checked_add(size));
         if end.is_none_or(|end| end > i64::MAX as u64) {
             let message = "the file would be larger than 63 bits can count";
             return Err(Error::unsupported("pytorch.overflow", message));
@@ -157,4 +159,3 @@ fn directory(members: &[Member], written: &[Written], at: u64) -> Result<Vec<u8>
 fn missing() -> Error {
     Error::argument("a storage was not written, or without its checksum")
 }
-

@@ -151,9 +151,7 @@ impl Machine<'_, '_> {
                 self.only_lenient("what lies outside of the pickle is not read this way")?;
                 self.push(Ref::at(at))
             }
-            (0x98, _) => {
-                self.only_lenient("what lies outside of the pickle is not read this way")
-            }
+            (0x98, _) => self.only_lenient("what lies outside of the pickle is not read this way"),
             (b'g' | b'h' | b'j', operand) => {
                 let value = self.memo.get(index(operand)?)?;
                 self.push(value)
@@ -219,9 +217,7 @@ impl Machine<'_, '_> {
         let below = from.checked_sub(1).filter(|below| *below >= self.floor());
         let target = below.and_then(|below| self.stack.get(below)).copied();
         let target = target.ok_or_else(underflow)?;
-        let kind = target
-            .node()
-            .map(|number| (number, self.tree.kind(number)));
+        let kind = target.node().map(|number| (number, self.tree.kind(number)));
         match (kind, content) {
             (Some((number, Kind::Call | Kind::New)), _)
             | (Some((number, Kind::List | Kind::Set)), Content::Items)

@@ -83,7 +83,10 @@ fn values_of_every_protocol_are_read() {
         (b"\x80\x02\x88.", "True"),
         (b"I01\n.", "True"),
         (b"I-12\n.", "-12"),
-        (b"L123456789012345678901234567890L\n.", "123456789012345678901234567890"),
+        (
+            b"L123456789012345678901234567890L\n.",
+            "123456789012345678901234567890",
+        ),
         (b"L-128\n.", "-128"),
         (b"K\xff.", "255"),
         (b"M\xff\xff.", "65535"),
@@ -118,22 +121,46 @@ fn values_of_every_protocol_are_read() {
 #[test]
 fn what_is_not_allowed_is_named_where_it_is_loaded() {
     for (bytes, expected) in [
-        (&b"cos\nsystem\n0N."[..], "t.pickle-global os.system (GLOBAL, byte 0"),
-        (b"N\x8c\x02os\x8c\x06system\x93.", "t.pickle-global os.system (STACK_GLOBAL, byte 13"),
-        (b"(ios\nsystem\n.", "t.pickle-global os.system (INST, byte 1"),
-        (b"(iok\nf\n.", "t.pickle-opcode ok.f is called (INST, byte 1"),
-        (b"(cok\nf\no.", "t.pickle-opcode ok.f is called (OBJ, byte 7"),
+        (
+            &b"cos\nsystem\n0N."[..],
+            "t.pickle-global os.system (GLOBAL, byte 0",
+        ),
+        (
+            b"N\x8c\x02os\x8c\x06system\x93.",
+            "t.pickle-global os.system (STACK_GLOBAL, byte 13",
+        ),
+        (
+            b"(ios\nsystem\n.",
+            "t.pickle-global os.system (INST, byte 1",
+        ),
+        (
+            b"(iok\nf\n.",
+            "t.pickle-opcode ok.f is called (INST, byte 1",
+        ),
+        (
+            b"(cok\nf\no.",
+            "t.pickle-opcode ok.f is called (OBJ, byte 7",
+        ),
         (b"\x82\x01.", "t.pickle-opcode an extension"),
         (b"Pid\n.", "t.pickle-opcode what lies outside"),
         (b"cok\nf\n)R}b.", "t.pickle-global a state is given to ok.f"),
         (b"]}b.", "t.pickle-global a state is given to a list"),
         (b"\x80\x09N.", "t.pickle-protocol protocol 9"),
         (b"\xfe.", "t.pickle-opcode 0xfe is no opcode"),
-        (b"R.", "t.pickle the stack has too few values (REDUCE, byte 0"),
+        (
+            b"R.",
+            "t.pickle the stack has too few values (REDUCE, byte 0",
+        ),
         (b"h\x00.", "t.pickle entry 0 of the memo"),
         (b"N", "t.truncated the pickle ends without STOP"),
-        (b"X\xff\xff\xff\x7fa", "t.truncated the opcode takes 2147483652 bytes, 6 are left"),
-        (b"T\xff\xff\xff\xffa", "t.pickle BINSTRING announces -1 bytes"),
+        (
+            b"X\xff\xff\xff\x7fa",
+            "t.truncated the opcode takes 2147483652 bytes, 6 are left",
+        ),
+        (
+            b"T\xff\xff\xff\xffa",
+            "t.pickle BINSTRING announces -1 bytes",
+        ),
         (b"(N1.", "t.pickle the stack has too few"),
         (b"N(0.", ""),
         (b"}(NuN.", "t.pickle 1 values are no keys and values"),
@@ -154,7 +181,13 @@ fn what_is_not_allowed_is_named_where_it_is_loaded() {
 fn a_lenient_policy_follows_every_opcode_and_sees_every_global() {
     let program = b"(cos\nsystem\nU\x01ao(iposix\npopen\n\x82\x05cx\ny\nN\x85R}b\x87.";
     let mut policy = policy(true);
-    let tree = run(program, &Place::At(0), &mut policy, &mut Budget::new(1 << 12)).unwrap();
+    let tree = run(
+        program,
+        &Place::At(0),
+        &mut policy,
+        &mut Budget::new(1 << 12),
+    )
+    .unwrap();
     assert!(tree.root().is_ok());
     let expected = [
         "os.system",
@@ -175,7 +208,10 @@ fn a_program_that_asks_for_too_much_is_refused() {
         let error = run.err();
         // Setting the same entry of the memo again takes nothing.
         if let Some(error) = error {
-            assert!(["file.limit", "file.truncated"].contains(&error.rule()), "{error}");
+            assert!(
+                ["file.limit", "file.truncated"].contains(&error.rule()),
+                "{error}"
+            );
         }
     }
 }
