@@ -27,6 +27,9 @@ pub(crate) struct Reading {
     /// Take elements for this type where the file has bytes without one (NumPy's V1, V2)
     #[arg(long, value_name = "DTYPE", value_parser = dtype)]
     pub(crate) assume: Option<DType>,
+    /// Read objects of unknown classes in a pickle as records of what they hold; nothing is run
+    #[arg(long)]
+    pub(crate) opaque: bool,
 }
 
 /// How files are opened by every command but `verify`, which is there to compare checksums.

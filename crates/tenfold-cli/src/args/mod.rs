@@ -21,7 +21,7 @@ pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };
 pub(crate) use read::{
-    DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
+    DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
 };
 pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
 
@@ -39,7 +39,7 @@ Examples:
 ";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 findings (verify), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted, 143 terminated.";
+Exit codes: 0 done, 1 findings (verify, scan), differences (diff) or unreadable tensors (digest, stats), 2 an error or wrong usage, 130 interrupted, 143 terminated.";
 
 /// Lists, shows, verifies, compares, edits and converts tensor files: weights of models and scientific tensors.
 #[derive(Debug, Parser)]
@@ -69,6 +69,9 @@ pub(crate) enum Command {
     /// Show the values of a tensor
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
+    /// Say what the pickles in files would import and run, if somebody loaded them
+    #[command(before_help = read::SCAN_EXAMPLES, after_help = read::SCAN_NOTES)]
+    Scan(ScanArgs),
     /// Write a file in another format, version or encoding
     #[command(before_help = convert::CONVERT_EXAMPLES, override_usage = convert::CONVERT_USAGE)]
     Convert(Box<ConvertArgs>),
@@ -115,6 +118,7 @@ impl Command {
             Command::Verify(args) => args.inputs.json && !args.quiet,
             Command::Digest(args) => args.inputs.json,
             Command::Show(args) => args.json || args.format == ShowFormat::Json,
+            Command::Scan(args) => args.inputs.json && !args.quiet,
             Command::Convert(args) => args.writing.json,
             Command::Diff(args) => args.json && !args.quiet,
             Command::Stats(args) => args.inputs.json,

@@ -10,7 +10,7 @@ use crate::format::{Confidence, Context, Format, Head, Spec};
 #[cfg(feature = "write")]
 use crate::format::{Plan, PlanOptions};
 use crate::io::Source;
-use crate::model::{Manifest, SourceId};
+use crate::model::{Manifest, Region, SourceId};
 use crate::prelude::*;
 use crate::wire::zip::Directory;
 
@@ -72,6 +72,12 @@ pub(super) fn describe_file(
         manifest.version = LEGACY.to_owned();
         legacy::describe(cx, id, source, manifest)?
     };
+    // What no tensor has of a storage belongs to it all the same.
+    for payload in &saved.loose {
+        if let Some((source, range)) = payload.stored() {
+            push_tight(&mut manifest.regions, Region::new(source, range, "storage"));
+        }
+    }
     if let Some((key, count)) = &saved.repeated {
         let more = match count {
             1 => String::new(),

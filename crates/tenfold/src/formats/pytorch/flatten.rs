@@ -6,7 +6,9 @@ use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{DType, Layout, List, Metadata, Packer, TensorInfo, Value as Meta};
+use crate::model::{
+    DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta,
+};
 use crate::prelude::*;
 use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 
@@ -26,6 +28,8 @@ pub(super) struct Saved {
     pub(super) metadata: Metadata,
     /// Storages that some tensor is all of, so that its checksum is theirs.
     pub(super) covered: Vec<bool>,
+    /// Storages that no tensor is all of.
+    pub(super) loose: Vec<Payload>,
     /// Keys of metadata that are there twice: one of them, and how many.
     pub(super) repeated: Option<(String, usize)>,
 }
@@ -434,7 +438,13 @@ impl Walk<'_, '_> {
         for group in placed.chunk_by(|(_, a), (_, b)| a.storage == b.storage) {
             self.facts(group, &mut covered)?;
         }
+        let storages = self.around.storages.list.iter().zip(&covered);
+        let loose = storages
+            .filter(|(_, covered)| !**covered)
+            .map(|(storage, _)| storage.payload.clone())
+            .collect();
         Ok(Saved {
+            loose,
             tensors: self.tensors,
             metadata: self.metadata,
             covered,

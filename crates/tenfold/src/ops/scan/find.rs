@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::follow::{follow, search_all};
+use super::follow::{follow, is_plausible, search_all};
 use super::{Scan, ScannedPickle};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Limits, Source};
@@ -245,9 +245,12 @@ impl Finder<'_> {
             let limit = self.limits.header_bytes.min(pickle::MAX_LEN);
             match pickle::read_next(source, at, limit) {
                 Ok(bytes) => {
-                    let (imports, fault) = follow(&bytes);
-                    // Anything can be a pickle of protocol 0 that does nothing.
+                    let (mut imports, fault) = follow(&bytes);
+                    // Anything can be a pickle of protocol 0 that does nothing, or imports what is no name.
                     let is_sure = number > 0 || begins_pickle(&head) || is_named;
+                    if !is_sure {
+                        imports.retain(is_plausible);
+                    }
                     if is_sure || !imports.is_empty() {
                         self.push(member, at, imports, fault);
                     }
@@ -257,8 +260,12 @@ impl Finder<'_> {
                 Err(error) => {
                     // Not a pickle, or one with something between its opcodes.
                     let bytes = source.read(at..source.len().min(at.saturating_add(limit)))?;
-                    let (imports, _) = follow(&bytes);
-                    if is_named || begins_pickle(&head) || !imports.is_empty() {
+                    let is_sure = is_named || begins_pickle(&head);
+                    let (mut imports, _) = follow(&bytes);
+                    if !is_sure {
+                        imports.retain(is_plausible);
+                    }
+                    if is_sure || !imports.is_empty() {
                         self.push(member, at, imports, Some(error));
                     }
                     break;

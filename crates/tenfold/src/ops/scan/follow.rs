@@ -115,6 +115,11 @@ pub(super) fn search_all(bytes: &[u8]) -> Vec<ScannedImport> {
     imports.list
 }
 
+/// Whether an import has the names of Python: text that is no pickle has others.
+pub(super) fn is_plausible(import: &ScannedImport) -> bool {
+    dotted(import.module.as_bytes()).is_some() && dotted(import.name.as_bytes()).is_some()
+}
+
 /// A module and a name, each on a line.
 fn two_lines(bytes: &[u8]) -> Option<(&str, &str)> {
     const LONGEST: usize = 256;
