@@ -21,7 +21,8 @@ pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };
 pub(crate) use read::{
-    DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
+    DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort,
+    VerifyArgs,
 };
 pub(crate) use writing::{Allow, Checking, Checksum, Types, Writing};
 

@@ -68,18 +68,18 @@ fn write_text(scan: &Scan, path: &Path, all: bool, out: &mut Out<'_>) -> io::Res
     }
     for (member, why) in &scan.unread {
         let what = out.paint(YELLOW, "not looked into");
-        writeln!(out, "{}: {what}: {}", place(member), Clean(&hints::message(why)))?;
+        writeln!(
+            out,
+            "{}: {what}: {}",
+            place(member),
+            Clean(&hints::message(why))
+        )?;
     }
     write_closing(scan, path, out)
 }
 
 /// A class or function on a line: where, what it is, and what it could do.
-fn write_import(
-    import: &ScannedImport,
-    place: &str,
-    at: u64,
-    out: &mut Out<'_>,
-) -> io::Result<()> {
+fn write_import(import: &ScannedImport, place: &str, at: u64, out: &mut Out<'_>) -> io::Result<()> {
     let style = match import.verdict {
         Verdict::Harmless => GREEN,
         Verdict::Dangerous => RED,
@@ -104,7 +104,11 @@ fn write_import(
 fn write_closing(scan: &Scan, path: &Path, out: &mut Out<'_>) -> io::Result<()> {
     let path = out.paint(BOLD, show_path(path));
     if scan.pickles.is_empty() && scan.unread.is_empty() {
-        return writeln!(out, "{path}: {}, no pickle in it", out.paint(GREEN, "clean"));
+        return writeln!(
+            out,
+            "{path}: {}, no pickle in it",
+            out.paint(GREEN, "clean")
+        );
     }
     let verdict = match scan.verdict() {
         Verdict::Harmless => out.paint(GREEN, "clean"),
@@ -113,7 +117,11 @@ fn write_closing(scan: &Scan, path: &Path, out: &mut Out<'_>) -> io::Result<()> 
     };
     let imports = || scan.pickles.iter().flat_map(|pickle| &pickle.imports);
     let of = |verdict| imports().filter(|import| import.verdict == verdict).count();
-    write!(out, "{path}: {verdict}; {}", count(scan.pickles.len(), "pickle"))?;
+    write!(
+        out,
+        "{path}: {verdict}; {}",
+        count(scan.pickles.len(), "pickle")
+    )?;
     writeln!(
         out,
         ", {} dangerous, {} unknown, {} harmless",

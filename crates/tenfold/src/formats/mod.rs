@@ -11,6 +11,8 @@ mod numpy;
 pub mod primitiv;
 pub mod pytorch;
 pub mod safetensors;
+#[cfg(any(feature = "pytorch", feature = "safetensors"))]
+mod sharded;
 pub mod tens;
 pub mod ztensor;
 

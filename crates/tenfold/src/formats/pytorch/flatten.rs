@@ -6,9 +6,7 @@ use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{
-    DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta,
-};
+use crate::model::{DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta};
 use crate::prelude::*;
 use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 

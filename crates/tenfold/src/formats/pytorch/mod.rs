@@ -64,7 +64,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["pt", "pth", "bin", "ckpt"],
     // Of the stream. Archives are looked into.
     magic: &[(0, MAGIC)],
-    reads: &[ZIP, LEGACY],
+    reads: &[ZIP, LEGACY, INDEX],
     writes: &[Profile {
         version: ZIP,
         read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
@@ -91,6 +91,32 @@ pub static SPEC: Spec = Spec {
     advice: None,
 };
 
+/// Files that an index can name.
+#[cfg(feature = "pytorch")]
+static FAMILY: super::sharded::Family = super::sharded::Family {
+    name: "PyTorch",
+    extension: ".bin",
+    version: INDEX,
+    json: &JSON,
+    rules: super::sharded::Rules {
+        shard_metadata: "pytorch.shard-metadata",
+        not_in_index: "pytorch.not-in-index",
+        total_size: "pytorch.total-size",
+        left_over: "pytorch.shard-left-over",
+        count: "pytorch.shard-count",
+    },
+    describe: codec::describe_shard,
+};
+
+#[cfg(feature = "pytorch")]
+static JSON: crate::wire::json::Rules = crate::wire::json::Rules {
+    syntax: "pytorch.json",
+    text: "pytorch.utf8",
+    depth: "pytorch.depth",
+};
+
+/// An index of several files.
+const INDEX: &str = "sharded index";
 /// The archive.
 const ZIP: &str = "zip";
 /// The stream of before 1.6.
