@@ -15,6 +15,8 @@
 //! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
 //! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
+//! `scan` holds `tenfold scan` against picklescan, modelscan and fickling ([`scan`]).
+//!
 //! What a file should hold is never taken from `tenfold`: it is what the writing package said, or the description
 //! beside the fixture. (Only for parts without a dense form, which those descriptions leave out, our digest of the
 //! original is compared with the digest of what the package then loads.)
@@ -24,6 +26,7 @@ mod digest;
 mod edit;
 mod numbers;
 mod packages;
+mod scan;
 mod show;
 
 use crate::Result;
@@ -101,11 +104,15 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.is_empty() || args.iter().any(|arg| arg == "digest") {
         digest::run(&project, &mut exchange)?;
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "scan") {
+        scan::run(&project, &mut exchange)?;
+    }
     Ok(exchange.tally.finish())
 }
 
-/// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; and digests.
-const SEVERAL: &[&str] = &["show", "numbers", "digest"];
+/// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; digests; and
+/// what `scan` finds, with other scanners.
+const SEVERAL: &[&str] = &["show", "numbers", "digest", "scan"];
 
 /// A file that a package wrote, and what the package said is in it.
 struct Written {

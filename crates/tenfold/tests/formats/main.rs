@@ -23,6 +23,8 @@ mod mag;
 mod numpy;
 #[cfg(all(feature = "mag", feature = "primitiv", feature = "ztensor"))]
 mod primitiv;
+#[cfg(all(feature = "pytorch", feature = "safetensors", feature = "ztensor"))]
+mod pytorch;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 #[cfg(feature = "safetensors")]

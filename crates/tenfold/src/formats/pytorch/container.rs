@@ -69,6 +69,7 @@ pub(super) fn describe(
         storages: &storages,
         limits: cx.limits(),
         place: &program.place,
+        pickle: program.bytes.len(),
         file: source.len(),
         stem: &stem,
     };

@@ -14,6 +14,8 @@ use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 const MAX_DEPTH: usize = 256;
 /// Values that are looked at, at most: what is named twice is looked at twice.
 const MAX_VISITED: u64 = 10_000_000;
+/// Values that are looked at in the shortest pickle; every byte is good for four more.
+const FREE_VISITS: u64 = 100_000;
 /// Other tensors of the same storage that are named, at most.
 const MAX_SHARING: usize = 32;
 /// Of a module, what its parameters, buffers and other modules are in: no part of their names.
@@ -39,6 +41,8 @@ pub(super) struct Around<'a> {
     pub(super) storages: &'a Storages,
     pub(super) limits: &'a Limits,
     pub(super) place: &'a Place,
+    /// Bytes of the pickle.
+    pub(super) pickle: usize,
     /// Bytes of the file.
     pub(super) file: u64,
     /// What a tensor is called that has no name.
@@ -80,9 +84,11 @@ struct Walk<'a, 'w> {
 impl Walk<'_, '_> {
     fn value(&mut self, value: &Value<'_>) -> Result<()> {
         self.visited += 1;
-        if self.visited > MAX_VISITED {
+        let limit = MAX_VISITED.min(FREE_VISITS.saturating_add(self.around.pickle as u64 * 4));
+        if self.visited > limit {
             let message = format!(
-                "more than {MAX_VISITED} values, counting those that are named twice every time"
+                "more than {limit} values in {} bytes, counting those that are named twice every time",
+                self.around.pickle
             );
             return Err(Error::limit("pytorch.limit", message));
         }
