@@ -58,6 +58,10 @@ impl Format for PyTorch {
         true
     }
 
+    fn keeps_shared(&self) -> bool {
+        true
+    }
+
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
         if sharded::is_text(cx.source())? {
             return sharded::describe(cx, &FAMILY);
@@ -116,6 +120,10 @@ pub(super) fn describe_file(
         if let Some((source, range)) = payload.stored() {
             push_tight(&mut manifest.regions, Region::new(source, range, "storage"));
         }
+    }
+    if let (tensors @ 1.., storages) = saved.shared {
+        let message = format!("{tensors} tensors share {storages} storages");
+        cx.note_in(id, "pytorch.shared", 0..0, message);
     }
     if let Some((key, count)) = &saved.repeated {
         let more = match count {

@@ -28,6 +28,8 @@ pub(super) struct Saved {
     pub(super) metadata: Metadata,
     /// Storages that some tensor is all of, so that its checksum is theirs.
     pub(super) covered: Vec<bool>,
+    /// Tensors that share a storage with another, and how many storages.
+    pub(super) shared: (usize, usize),
     /// Storages that no tensor is all of.
     pub(super) loose: Vec<Payload>,
     /// Keys of metadata that are there twice: one of them, and how many.
@@ -439,7 +441,11 @@ impl Walk<'_, '_> {
         self.placed.sort_by_key(|(_, placed)| placed.storage);
         let mut covered = vec![false; self.around.storages.list.len()];
         let placed = core::mem::take(&mut self.placed);
+        let mut shared = (0, 0);
         for group in placed.chunk_by(|(_, a), (_, b)| a.storage == b.storage) {
+            if group.len() > 1 {
+                shared = (shared.0 + group.len(), shared.1 + 1);
+            }
             self.facts(group, &mut covered)?;
         }
         let storages = self.around.storages.list.iter().zip(&covered);
@@ -448,6 +454,7 @@ impl Walk<'_, '_> {
             .map(|(storage, _)| storage.payload.clone())
             .collect();
         Ok(Saved {
+            shared,
             loose,
             tensors: self.tensors,
             metadata: self.metadata,
