@@ -137,15 +137,11 @@ impl Finder<'_> {
         if !may_hold_pickle(&head, &entry.name) {
             return Ok(Box::new(Bytes::from(head)));
         }
-        unpack(inflate, head, entry.size.min(limit))
-            .map(|bytes| Box::new(bytes) as Box<dyn Source>)
-            .and_then(|bytes| match entry.size > limit {
-                true => {
-                    let message = format!("{} bytes, of which {limit} are unpacked", entry.size);
-                    Err(Error::limit("scan.limit", message))
-                }
-                false => Ok(bytes),
-            })
+        if entry.size > limit {
+            let message = format!("{} bytes, of which {limit} would be unpacked", entry.size);
+            return Err(Error::limit("scan.limit", message));
+        }
+        Ok(Box::new(unpack(inflate, head, entry.size)?))
     }
 
     /// A file that is compressed as a whole: joblib's, or gzip.
