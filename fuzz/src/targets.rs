@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     ("wire_json", wire_json),
     ("wire_msgpack", wire_msgpack),
     ("wire_numpy", wire_numpy),
+    ("wire_pickle", wire_pickle),
     ("wire_protobuf", wire_protobuf),
     ("wire_zip", wire_zip),
 ];
@@ -83,6 +84,11 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "wire_msgpack" => of_format("primitiv"),
         "wire_protobuf" => of_format("onnx"),
         "wire_numpy" => of_format("npy"),
+        "wire_pickle" => {
+            let mut programs = regions(&["pytorch"]);
+            programs.extend(of_format("pytorch"));
+            programs
+        }
         "wire_zip" => of_format("npz"),
         _ => (0..64)
             .map(|seed| Rng::new(seed).bytes(16 + 3 * usize::try_from(seed).unwrap_or(0)))
@@ -380,6 +386,11 @@ pub fn wire_protobuf(data: &[u8]) {
 /// NumPy's headers: what was read and written reads as the same array.
 pub fn wire_numpy(data: &[u8]) {
     fuzzing::numpy(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Pickles: a list of names allows nothing that a lenient policy does not, and what is built can be looked at.
+pub fn wire_pickle(data: &[u8]) {
+    fuzzing::pickle(data).unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// Zip: members do not overlap, and an archive of the same members has the same members.

@@ -16,6 +16,8 @@
 //! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
 //! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
+//! `scan` holds `tenfold scan` against picklescan, modelscan and fickling ([`scan`]).
+//!
 //! `cargo xtask interop transformers` makes a tiny model with transformers and has it load the directories that `tenfold`
 //! makes of it ([`transformers`]).
 //!
@@ -29,6 +31,7 @@ mod edit;
 mod numbers;
 mod onnx;
 mod packages;
+mod scan;
 mod show;
 mod transformers;
 
@@ -112,6 +115,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.is_empty() || args.iter().any(|arg| arg == "digest") {
         digest::run(&project, &mut exchange)?;
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "scan") {
+        scan::run(&project, &mut exchange)?;
+    }
     // Some gigabytes are installed for it: only where it is asked for.
     if args.iter().any(|arg| arg == TRANSFORMERS) {
         transformers::run(&project, &mut exchange)?;
@@ -119,8 +125,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     Ok(exchange.tally.finish())
 }
 
-/// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; and digests.
-const SEVERAL: &[&str] = &["show", "numbers", "digest"];
+/// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; digests; and
+/// what `scan` finds, with other scanners.
+const SEVERAL: &[&str] = &["show", "numbers", "digest", "scan"];
 
 /// Model directories, with the package that loads them.
 const TRANSFORMERS: &str = "transformers";

@@ -170,6 +170,7 @@ fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result
         Command::Inspect(args) => commands::inspect::run(args, session, out),
         Command::Verify(args) => commands::verify::run(args, session, out),
         Command::Digest(args) => commands::digest::run(args, session, out),
+        Command::Scan(args) => commands::scan::run(args, session, out),
         Command::Convert(args) => commands::convert::run(args, session, out),
         Command::Diff(args) => commands::diff::run(args, session, out),
         Command::Stats(args) => commands::stats::run(args, session, out),

@@ -393,3 +393,62 @@ fn zip_again(bytes: &[u8], zip: &crate::wire::zip::Zip) -> Result<(), Contradict
         Err(format!("{:?} became {:?}", zip.members, again.members))
     }
 }
+
+/// Pickles: a list of what may be loaded refuses nothing that a lenient one does not follow too, both stop where the
+/// program does, and everything that is built can be looked at.
+#[cfg(feature = "pytorch")]
+pub fn pickle(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::wire::pickle::{Budget, Import, Kind, Place, Policy, find_end, run};
+
+    struct Names {
+        lenient: bool,
+        count: u64,
+    }
+    impl Policy for Names {
+        fn import(&mut self, import: Import<'_>) -> crate::Result<()> {
+            self.count += 1;
+            if self.lenient || crate::formats::pytorch::is_known(import.module, import.name) {
+                return Ok(());
+            }
+            Err(crate::Error::unsupported("pickle-global", import.name))
+        }
+        fn may_build(&self, module: &str, name: &str) -> bool {
+            crate::formats::pytorch::is_known(module, name)
+        }
+        fn is_lenient(&self) -> bool {
+            self.lenient
+        }
+    }
+    let names = |lenient| {
+        let mut policy = Names { lenient, count: 0 };
+        let mut budget = Budget::new(1 << 20);
+        let ran = run(bytes, &Place::At(0), &mut policy, &mut budget);
+        (ran, policy.count)
+    };
+    let (strict, few) = names(false);
+    let (lenient, many) = names(true);
+    if few > many {
+        return Err(format!("{few} names are loaded, {many} where all may be"));
+    }
+    if let (Ok(_), Err(error)) = (&strict, &lenient) {
+        return Err(format!("a list allows what nothing forbids: {error}"));
+    }
+    let Ok(tree) = lenient else {
+        return Ok(());
+    };
+    let end = find_end(bytes);
+    if !matches!(end, Ok(Some(end)) if end <= bytes.len()) {
+        return Err(format!("it stops, and its end is {end:?}"));
+    }
+    for kind in [Kind::Dict, Kind::List, Kind::Tuple, Kind::Call, Kind::New] {
+        for node in tree.nodes(kind) {
+            let items = node.items().filter_map(core::result::Result::ok);
+            if items.count() > node.len() || node.at() >= bytes.len() {
+                return Err(format!("a node of {} items at {}", node.len(), node.at()));
+            }
+            node.entries().chain(core::iter::empty()).for_each(drop);
+            node.states().for_each(drop);
+        }
+    }
+    Ok(())
+}

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value as Json;
-use support::values::is_expected;
+use support::values::{is_expected, is_implied};
 use support::{Case, Kind, cases, errors, hex, is_set};
 use tenfold::model::Metadata;
 use tenfold::{Archive, Tensor};
@@ -60,7 +60,7 @@ fn check_valid(case: &Case) -> Result<(), String> {
     same("names", &names, &expected_names)?;
     if let Some(metadata) = case.expected.get("metadata") {
         let found = archive.load_metadata().map_err(|error| error.to_string())?;
-        check_metadata("file", &found, metadata)?;
+        check_metadata("file", &found, metadata, None)?;
     }
     for (tensor, expected) in archive.tensors().zip(expected) {
         check_tensor(&tensor, expected)
@@ -97,17 +97,23 @@ fn check_tensor(tensor: &Tensor<'_>, expected: &Json) -> Result<(), String> {
         Some(dtype) => same("dtype", &info.dtype.to_string().as_str(), &dtype)?,
     }
     match expected.get("metadata") {
-        Some(metadata) => check_metadata("tensor", &info.metadata, metadata),
+        Some(metadata) => check_metadata("tensor", &info.metadata, metadata, Some(&info.shape)),
         None => Ok(()),
     }
 }
 
 /// Everything that is known is there. A format may say more under keys of its own.
-fn check_metadata(of: &str, found: &Metadata, expected: &Json) -> Result<(), String> {
+fn check_metadata(
+    of: &str,
+    found: &Metadata,
+    expected: &Json,
+    shape: Option<&[u64]>,
+) -> Result<(), String> {
     let expected = expected.as_object().expect("metadata is an object");
     for (key, value) in expected {
         match found.get(key) {
             Some(found) if is_expected(found, value) => {}
+            None if shape.is_some_and(|shape| is_implied(key, value, shape)) => {}
             found => {
                 return Err(format!(
                     "{of} metadata {key:?}: {value} expected, found {found:?}"

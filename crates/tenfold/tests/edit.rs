@@ -120,6 +120,11 @@ fn a_rewritten_file_has_the_stored_bytes_of_every_tensor() {
             a.derived()
                 .iter()
                 .for_each(|key| drop(metadata.remove(key)));
+            // Where a storage is in a file of PyTorch is said anew.
+            let facts = a.metadata.entries().filter(|(.., is_fact)| *is_fact);
+            for (key, ..) in facts.filter(|_| case.title.starts_with("pytorch/")) {
+                metadata.remove(key);
+            }
             if let Err(why) = are_kept(&metadata, &b.metadata) {
                 fail(format!("{:?}: {why}", a.name));
             }
@@ -129,7 +134,9 @@ fn a_rewritten_file_has_the_stored_bytes_of_every_tensor() {
             }
             for (a, b) in a.parts.iter().zip(&b.parts).filter(|(a, b)| stays(a, b)) {
                 let (bytes, same) = (stored(before, a), stored(&after, b));
-                if bytes.is_some() && (bytes != same || a.checksum != b.checksum) {
+                // It may have got one.
+                let is_summed = a.checksum.is_none() || a.checksum == b.checksum;
+                if bytes.is_some() && (bytes != same || !is_summed) {
                     fail(format!("{:?}: {a:?} became {b:?}", tensor.name()));
                 }
                 compared += 1;

@@ -29,6 +29,9 @@ pub(crate) struct Reading {
     /// Read elements without a type (NumPy's V1, V2) as this one
     #[arg(long, value_name = "DTYPE", value_parser = suggest(dtype, dtypes), hide_possible_values = true)]
     pub(crate) assume: Option<DType>,
+    /// Read objects of unknown classes in a pickle as records of what they hold; nothing is run
+    #[arg(long)]
+    pub(crate) opaque: bool,
     /// An option of the format read or written, see `tenfold formats NAME`; repeatable
     #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) options: Vec<(String, String)>,

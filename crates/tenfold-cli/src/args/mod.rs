@@ -25,7 +25,8 @@ pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };
 pub(crate) use read::{
-    DigestArgs, InspectArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort, VerifyArgs,
+    DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort,
+    VerifyArgs,
 };
 pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
 
@@ -45,7 +46,7 @@ Examples:
 ";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success; 1 findings (verify), differences (diff) or unreadable tensors (digest, stats); 2 an error or wrong usage; 130 interrupted; 143 terminated.";
+Exit codes: 0 success; 1 findings (verify, scan), differences (diff) or unreadable tensors (digest, stats); 2 an error or wrong usage; 130 interrupted; 143 terminated.";
 
 /// Inspect, verify, compare, edit and convert tensor files: model weights and scientific data
 #[derive(Debug, Parser)]
@@ -75,6 +76,9 @@ pub(crate) enum Command {
     /// Show the values of a tensor
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
+    /// Say what the pickles in files would import and run if somebody loaded them
+    #[command(before_help = read::SCAN_EXAMPLES, after_help = read::SCAN_NOTES)]
+    Scan(ScanArgs),
     /// Convert to another format, version, type or compression
     #[command(before_help = convert::CONVERT_EXAMPLES, override_usage = convert::CONVERT_USAGE)]
     Convert(Box<ConvertArgs>),
@@ -128,6 +132,7 @@ impl Command {
             Command::Verify(args) => first(&args.inputs.files),
             Command::Digest(args) => first(&args.inputs.files),
             Command::Show(args) => Some(&args.file),
+            Command::Scan(args) => first(&args.inputs.files),
             Command::Convert(args) => first(&args.files),
             Command::Diff(args) => Some(&args.a),
             Command::Stats(args) => first(&args.inputs.files),
@@ -148,6 +153,7 @@ impl Command {
             Command::Verify(args) => args.inputs.json && !args.quiet,
             Command::Digest(args) => args.inputs.json,
             Command::Show(args) => args.output.is_none() && args.shown_format() == ShowFormat::Json,
+            Command::Scan(args) => args.inputs.json && !args.quiet,
             Command::Convert(args) => args.writing.json,
             Command::Diff(args) => args.json && !args.quiet,
             Command::Stats(args) => args.inputs.json,

@@ -1,4 +1,4 @@
-//! The commands that read archives: inspect, verify, digest, stats, show.
+//! The commands that read archives: inspect, verify, digest, stats, show, scan.
 
 use std::path::PathBuf;
 
@@ -51,6 +51,18 @@ Examples:
   tenfold show llama/ model.norm.weight -o norm.csv          to a file: .csv, .npy, .json or text
   tenfold show model.zt layers.0.bias --full                 every element
 ";
+
+pub(super) const SCAN_EXAMPLES: &str = "\
+Examples:
+  tenfold scan model.pt                            what its pickles would run, if somebody loaded them
+  tenfold scan -q *.bin                            for scripts: the exit code alone
+  tenfold scan --json model.pt | jq '.pickles[].globals[]'
+";
+
+pub(super) const SCAN_NOTES: &str = "\
+Pickles are looked for in zip and tar archives, PyTorch's streams, NumPy's arrays of objects, joblib's files and by \
+themselves. Nothing is imported or run. Exit code 0: every class and function is known to be harmless; 1: some are \
+dangerous or unknown, or something could not be followed.";
 
 pub(super) const STATS_NOTES: &str = "\
 min, max, mean, std (of the population) and abs max cover the finite numbers. Complex numbers count as their components, \
@@ -120,6 +132,18 @@ pub(crate) struct VerifyArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Also list what is harmless
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print nothing; the exit code says it
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args, Debug)]

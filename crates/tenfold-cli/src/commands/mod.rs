@@ -12,6 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod meta;
 mod open;
 pub(crate) mod rename;
+pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod split;
 pub(crate) mod stats;

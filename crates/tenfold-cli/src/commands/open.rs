@@ -99,6 +99,7 @@ impl<'a> Session<'a> {
             .limits(self.limits)
             .format(reading.from.as_deref())
             .assume_dtype(reading.assume)
+            .opaque(reading.opaque)
     }
 }
 

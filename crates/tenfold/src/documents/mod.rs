@@ -7,6 +7,8 @@
 mod diff;
 mod failure;
 mod inspect;
+#[cfg(feature = "pytorch")]
+mod scan;
 mod stats;
 mod value;
 mod verify;
@@ -22,6 +24,8 @@ use crate::prelude::*;
 pub use diff::DiffDocument;
 pub use failure::{ErrorDocument, LossDocument};
 pub use inspect::Inspection;
+#[cfg(feature = "pytorch")]
+pub use scan::ScanDocument;
 pub use stats::StatsDocument;
 pub use value::{ShownMetadata, ShownValue};
 #[cfg(feature = "digest")]

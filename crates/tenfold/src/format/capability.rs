@@ -180,6 +180,8 @@ pub enum Lost {
     Rank(usize),
     /// The shape.
     Shape(Shape),
+    /// That its data is that of the tensor with this name too.
+    Sharing(String),
     /// So many bytes.
     Size(u64),
     /// So many tensors.
@@ -213,6 +215,7 @@ impl fmt::Display for Lost {
             Lost::Place => f.write_str("place"),
             Lost::Rank(rank) => write!(f, "{rank} dimensions"),
             Lost::Shape(shape) => write!(f, "shape {shape:?}"),
+            Lost::Sharing(with) => write!(f, "data that is shared with {with:?}"),
             Lost::Size(len) => write!(f, "{len} bytes"),
             Lost::Tensors(count) => write!(f, "{count} tensors"),
             Lost::Values { from, to, tensors } => match tensors {

@@ -139,7 +139,12 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 }
 
 /// What a file is that is of no format and yet known, in the words of an error.
-#[cfg(any(feature = "gguf", feature = "onnx", feature = "safetensors"))]
+#[cfg(any(
+    feature = "gguf",
+    feature = "onnx",
+    feature = "pytorch",
+    feature = "safetensors"
+))]
 pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     let head = source.read(0..source.len().min(HEAD)).ok()?;
     if head.starts_with(ZIP) {

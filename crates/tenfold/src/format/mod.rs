@@ -75,6 +75,11 @@ pub trait Format: Sync + 'static {
         &[]
     }
 
+    /// Whether [`plan`](Self::plan) stores data once that several tensors have.
+    fn keeps_shared(&self) -> bool {
+        false
+    }
+
     /// Reads headers and indexes, and no tensor data.
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest>;
 

@@ -13,6 +13,8 @@ pub mod onnx;
 pub mod primitiv;
 pub mod pytorch;
 pub mod safetensors;
+#[cfg(any(feature = "pytorch", feature = "safetensors"))]
+mod sharded;
 pub mod tens;
 pub mod ztensor;
 

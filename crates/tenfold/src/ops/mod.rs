@@ -14,6 +14,8 @@ mod quantize;
 mod rename;
 #[cfg(feature = "std")]
 pub(crate) mod save;
+#[cfg(feature = "pytorch")]
+mod scan;
 mod shards;
 mod shared;
 mod sparse;
@@ -43,6 +45,8 @@ pub use metadata::{Edit, edit_metadata};
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
 pub use rename::rename;
+#[cfg(feature = "pytorch")]
+pub use scan::{Scan, ScannedImport, ScannedPickle, Verdict, scan};
 pub use shards::{Shards, natural_order};
 pub use shared::parts::Parts;
 pub use sparse::Sparse;

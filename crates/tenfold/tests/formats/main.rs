@@ -25,6 +25,8 @@ mod numpy;
 mod onnx;
 #[cfg(all(feature = "mag", feature = "primitiv", feature = "ztensor"))]
 mod primitiv;
+#[cfg(all(feature = "pytorch", feature = "safetensors", feature = "ztensor"))]
+mod pytorch;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 #[cfg(feature = "safetensors")]

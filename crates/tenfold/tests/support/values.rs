@@ -47,10 +47,55 @@ pub fn is_expected(value: &Value, expected: &Json) -> bool {
                     })
             }
             Value::Bytes(bytes) | Value::Encoded { bytes, .. } => {
-                expected.get("$bytes").and_then(Json::as_str) == Some(&super::hex(bytes))
+                let hex = expected.get("$bytes").or_else(|| expected.get("bytes_hex"));
+                hex.and_then(Json::as_str) == Some(&super::hex(bytes))
             }
+            // As Python prints its members, in any order.
+            Value::List(items) => expected.get("set").is_some_and(|set| {
+                let mut found: Vec<_> = items.iter().map(|item| printed(&item)).collect();
+                let mut expected: Vec<_> = (set.as_array().into_iter().flatten())
+                    .filter_map(Json::as_str)
+                    .map(ToOwned::to_owned)
+                    .collect();
+                found.sort();
+                expected.sort();
+                found == expected
+            }),
             _ => false,
         },
+    }
+}
+
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.clone(),
+        value => value.as_i64().map(|n| n.to_string()).unwrap_or_default(),
+    }
+}
+
+/// Whether a value of a tensor's metadata says what is so where nothing is said, and may be missing: PyTorch's tensors have
+/// no gradient, and begin with their storage, without a gap.
+pub fn is_implied(key: &str, expected: &Json, shape: &[u64]) -> bool {
+    match key {
+        "parameter" | "requires_grad" => *expected == Json::Bool(false),
+        "storage_offset" => expected.as_u64() == Some(0),
+        // Of elements that share a byte, pairs are counted.
+        "stride" => [1, 2].into_iter().any(|pair| {
+            let mut shape = shape.to_vec();
+            if let Some(last) = shape.last_mut() {
+                *last /= pair;
+            }
+            let strides = expected.as_array().into_iter().flatten();
+            let mut step = 1;
+            let mut known: Vec<_> = strides.filter_map(Json::as_u64).zip(&shape).collect();
+            known.reverse();
+            known.iter().all(|(stride, dim)| {
+                let expected = step;
+                step *= **dim;
+                **dim < 2 || shape.contains(&0) || *stride == expected
+            })
+        }),
+        _ => false,
     }
 }
 
@@ -60,9 +105,9 @@ fn close(a: f64, b: f64) -> bool {
 
 fn is_named(value: f64, name: &str) -> bool {
     match name {
-        "NaN" => value.is_nan(),
-        "Infinity" => value == f64::INFINITY,
-        "-Infinity" => value == f64::NEG_INFINITY,
+        "NaN" | "nan" => value.is_nan(),
+        "Infinity" | "inf" => value == f64::INFINITY,
+        "-Infinity" | "-inf" => value == f64::NEG_INFINITY,
         _ => false,
     }
 }

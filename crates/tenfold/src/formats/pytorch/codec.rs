@@ -4,13 +4,14 @@ use core::ops::ControlFlow;
 
 #[cfg(feature = "write")]
 use super::write;
-use super::{LEGACY, MAGIC, SPEC, ZIP, container, legacy};
+use super::{FAMILY, LEGACY, MAGIC, SPEC, ZIP, container, legacy};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Confidence, Context, Format, Head, Spec};
 #[cfg(feature = "write")]
-use crate::format::{Plan, PlanOptions};
+use crate::format::{Arranged, Plan, PlanOptions};
+use crate::format::{Confidence, Context, Format, Head, Spec};
+use crate::formats::sharded::{self, Shard};
 use crate::io::Source;
-use crate::model::{Manifest, SourceId};
+use crate::model::{Manifest, Region, SourceId};
 use crate::prelude::*;
 use crate::wire::zip::Directory;
 
@@ -31,6 +32,12 @@ impl Format for PyTorch {
         if first.starts_with(MAGIC) || legacy::begins(first) || is_tar_form(first) {
             return Ok(Confidence::Certain);
         }
+        if let Some(name) = head.name()
+            && FAMILY.is_index_name(name)
+            && sharded::is_index(head)?
+        {
+            return Ok(Confidence::Likely);
+        }
         let by_name = head
             .name()
             .and_then(|name| name.rsplit_once('.'))
@@ -43,16 +50,52 @@ impl Format for PyTorch {
         })
     }
 
+    fn is_index(&self, name: &str) -> bool {
+        FAMILY.is_index_name(name)
+    }
+
+    fn writes_shards(&self) -> bool {
+        true
+    }
+
+    fn keeps_shared(&self) -> bool {
+        true
+    }
+
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
+        if sharded::is_text(cx.source())? {
+            return sharded::describe(cx, &FAMILY);
+        }
         let mut manifest = Manifest::new(ZIP);
         describe_file(cx, SourceId::MAIN, cx.source(), &mut manifest)?;
         Ok(manifest)
     }
 
     #[cfg(feature = "write")]
+    fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
+        Ok(write::arrange(what))
+    }
+
+    #[cfg(feature = "write")]
     fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         write::plan(what, options)
     }
+}
+
+/// Describes one of several files.
+pub(super) fn describe_shard(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+) -> Result<Shard> {
+    let mut manifest = Manifest::new(ZIP);
+    describe_file(cx, id, source, &mut manifest)?;
+    Ok(Shard {
+        metadata: manifest.metadata,
+        tensors: manifest.tensors.into_iter().collect(),
+        regions: manifest.regions,
+        sealed: manifest.sealed,
+    })
 }
 
 /// Describes one file of perhaps several.
@@ -72,6 +115,16 @@ pub(super) fn describe_file(
         manifest.version = LEGACY.to_owned();
         legacy::describe(cx, id, source, manifest)?
     };
+    // What no tensor has of a storage belongs to it all the same.
+    for payload in &saved.loose {
+        if let Some((source, range)) = payload.stored() {
+            push_tight(&mut manifest.regions, Region::new(source, range, "storage"));
+        }
+    }
+    if let (tensors @ 1.., storages) = saved.shared {
+        let message = format!("{tensors} tensors share {storages} storages");
+        cx.note_in(id, "pytorch.shared", 0..0, message);
+    }
     if let Some((key, count)) = &saved.repeated {
         let more = match count {
             1 => String::new(),

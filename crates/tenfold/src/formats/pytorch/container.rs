@@ -69,6 +69,7 @@ pub(super) fn describe(
         storages: &storages,
         limits: cx.limits(),
         place: &program.place,
+        pickle: program.bytes.len(),
         file: source.len(),
         stem: &stem,
     };
@@ -284,9 +285,10 @@ impl Program {
                 cx.mismatch("pytorch.checksum", member.data.clone(), message)?;
             }
         }
-        let place = match member.is_deflated {
-            true => Place::Within(member.data.clone()),
-            false => Place::At(member.data.start),
+        let place = if member.is_deflated {
+            Place::Within(member.data.clone())
+        } else {
+            Place::At(member.data.start)
         };
         Ok(Self {
             bytes,

@@ -6,7 +6,7 @@ use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{DType, Layout, List, Metadata, Packer, TensorInfo, Value as Meta};
+use crate::model::{DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta};
 use crate::prelude::*;
 use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 
@@ -14,6 +14,8 @@ use crate::wire::pickle::{Budget, Kind, Node, Object, Place, Tree, Value};
 const MAX_DEPTH: usize = 256;
 /// Values that are looked at, at most: what is named twice is looked at twice.
 const MAX_VISITED: u64 = 10_000_000;
+/// Values that are looked at in the shortest pickle; every byte is good for four more.
+const FREE_VISITS: u64 = 100_000;
 /// Other tensors of the same storage that are named, at most.
 const MAX_SHARING: usize = 32;
 /// Of a module, what its parameters, buffers and other modules are in: no part of their names.
@@ -26,6 +28,10 @@ pub(super) struct Saved {
     pub(super) metadata: Metadata,
     /// Storages that some tensor is all of, so that its checksum is theirs.
     pub(super) covered: Vec<bool>,
+    /// Tensors that share a storage with another, and how many storages.
+    pub(super) shared: (usize, usize),
+    /// Storages that no tensor is all of.
+    pub(super) loose: Vec<Payload>,
     /// Keys of metadata that are there twice: one of them, and how many.
     pub(super) repeated: Option<(String, usize)>,
 }
@@ -37,6 +43,8 @@ pub(super) struct Around<'a> {
     pub(super) storages: &'a Storages,
     pub(super) limits: &'a Limits,
     pub(super) place: &'a Place,
+    /// Bytes of the pickle.
+    pub(super) pickle: usize,
     /// Bytes of the file.
     pub(super) file: u64,
     /// What a tensor is called that has no name.
@@ -78,9 +86,11 @@ struct Walk<'a, 'w> {
 impl Walk<'_, '_> {
     fn value(&mut self, value: &Value<'_>) -> Result<()> {
         self.visited += 1;
-        if self.visited > MAX_VISITED {
+        let limit = MAX_VISITED.min(FREE_VISITS.saturating_add(self.around.pickle as u64 * 4));
+        if self.visited > limit {
             let message = format!(
-                "more than {MAX_VISITED} values, counting those that are named twice every time"
+                "more than {limit} values in {} bytes, counting those that are named twice every time",
+                self.around.pickle
             );
             return Err(Error::limit("pytorch.limit", message));
         }
@@ -431,10 +441,21 @@ impl Walk<'_, '_> {
         self.placed.sort_by_key(|(_, placed)| placed.storage);
         let mut covered = vec![false; self.around.storages.list.len()];
         let placed = core::mem::take(&mut self.placed);
+        let mut shared = (0, 0);
         for group in placed.chunk_by(|(_, a), (_, b)| a.storage == b.storage) {
+            if group.len() > 1 {
+                shared = (shared.0 + group.len(), shared.1 + 1);
+            }
             self.facts(group, &mut covered)?;
         }
+        let storages = self.around.storages.list.iter().zip(&covered);
+        let loose = storages
+            .filter(|(_, covered)| !**covered)
+            .map(|(storage, _)| storage.payload.clone())
+            .collect();
         Ok(Saved {
+            shared,
+            loose,
             tensors: self.tensors,
             metadata: self.metadata,
             covered,

@@ -95,6 +95,7 @@ pub(super) fn describe(
         storages: &storages,
         limits: cx.limits(),
         place: &place,
+        pickle: object.len(),
         file: source.len(),
         stem: &stem,
     };

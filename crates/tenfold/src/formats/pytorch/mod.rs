@@ -64,7 +64,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["pt", "pth", "bin", "ckpt"],
     // Of the stream. Archives are looked into.
     magic: &[(0, MAGIC)],
-    reads: &[ZIP, LEGACY],
+    reads: &[ZIP, LEGACY, INDEX],
     writes: &[Profile {
         version: ZIP,
         read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
@@ -91,12 +91,48 @@ pub static SPEC: Spec = Spec {
     advice: None,
 };
 
+/// Files that an index can name.
+#[cfg(feature = "pytorch")]
+static FAMILY: super::sharded::Family = super::sharded::Family {
+    name: "PyTorch",
+    extension: ".bin",
+    version: INDEX,
+    json: &JSON,
+    rules: super::sharded::Rules {
+        shard_metadata: "pytorch.shard-metadata",
+        not_in_index: "pytorch.not-in-index",
+        total_size: "pytorch.total-size",
+        left_over: "pytorch.shard-left-over",
+        count: "pytorch.shard-count",
+    },
+    describe: codec::describe_shard,
+};
+
+#[cfg(feature = "pytorch")]
+static JSON: crate::wire::json::Rules = crate::wire::json::Rules {
+    syntax: "pytorch.json",
+    text: "pytorch.utf8",
+    depth: "pytorch.depth",
+};
+
+/// An index of several files.
+const INDEX: &str = "sharded index";
 /// The archive.
 const ZIP: &str = "zip";
 /// The stream of before 1.6.
 const LEGACY: &str = "legacy";
 /// The pickle of a number that streams begin with.
 const MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
+/// Whether a class or function is on the list of those that are read as data, also in TorchScript archives.
+#[cfg(feature = "pytorch")]
+pub(crate) fn is_known(module: &str, name: &str) -> bool {
+    let allowed = globals::Allowed {
+        script: true,
+        opaque: false,
+    };
+    allowed.find(module, name).is_some()
+}
+
 /// Dimensions, at most.
 const MAX_RANK: usize = 64;
 /// A list of more numbers or texts than this is one value; the others have a path for every entry.

@@ -183,7 +183,7 @@ impl Piece {
             None => {
                 self.range.start <= other.range.start
                     && other.range.end <= self.range.end
-                    && (other.range.start - self.range.start) % self.width == 0
+                    && (other.range.start - self.range.start).is_multiple_of(self.width)
             }
             Some(_) => self.range == other.range,
         };

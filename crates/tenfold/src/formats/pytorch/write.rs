@@ -1,10 +1,12 @@
 //! Laying out an archive.
 
+use super::FAMILY;
 use super::encode::{Program, Record};
 use super::storages::{self, Plan as Storages, Stored};
 use crate::error::{Error, Result};
-use crate::format::{FilePlan, Plan, PlanOptions, Segment, Written};
-use crate::model::{DigestKind, Manifest, Over};
+use crate::format::{Arranged, Effect, FilePlan, Loss, Lost, Plan, PlanOptions, Segment, Written};
+use crate::formats::sharded;
+use crate::model::{DigestKind, Manifest, Over, Value};
 use crate::prelude::*;
 use crate::wire::zip::{CentralRecord, LocalHeader, encode_directory};
 
@@ -14,9 +16,35 @@ const ROOT: &str = "archive";
 const ALIGN: u64 = 64;
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
-    let all = (0..what.tensors.len()).collect();
-    let file = file(what, all, options.file_name.clone(), true)?;
-    Ok(Plan { files: vec![file] })
+    sharded::plan(&FAMILY, what, options, &|places, name, is_first| {
+        file(what, places, name, is_first)
+    })
+}
+
+/// What cannot stand beside the tensors in one dict: values that are called as a tensor. That the file is one of PyTorch,
+/// which safetensors has as `format`, needs no saying in one.
+pub(super) fn arrange(what: &Manifest) -> Option<Arranged> {
+    let mut tensors = LookupMap::new();
+    tensors.extend(what.tensors.iter().map(|tensor| (tensor.name.as_str(), ())));
+    let says_format = |key: &str, value: &Value| key == "format" && value.as_str() == Some("pt");
+    let is_taken = |key: &str| tensors.contains_key(key);
+    let mut values = what.metadata.iter();
+    if !values.any(|(key, value)| says_format(key, value) || is_taken(key)) {
+        return None;
+    }
+    let mut losses = Vec::new();
+    let mut manifest = what.clone();
+    for (key, value) in what.metadata.iter() {
+        if is_taken(key) {
+            let why = "a tensor has this name, and both would be one entry of a dict";
+            let lost = Lost::Metadata(key.to_owned());
+            losses.push(Loss::new(None, lost, why, Effect::Dropped));
+        } else if !says_format(key, value) {
+            continue;
+        }
+        manifest.metadata.remove(key);
+    }
+    Some(Arranged::new(manifest, losses))
 }
 
 /// One file with the tensors at `places`, and with the metadata where it is wanted.

@@ -2,12 +2,13 @@
 
 use super::check::Tensors;
 use super::raw::{self, MAX_HEADER, PREFIX};
-use super::{FILE, SPEC, index, shards, write};
+use super::{FAMILY, FILE, SPEC, write};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 use crate::format::{Belongs, Confidence, Context, Format, Head, Plan, PlanOptions, Spec};
+use crate::formats::sharded::{self, Shard};
 use crate::io::{Patch, Source};
-use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
+use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 /// Reads and writes safetensors.
@@ -20,7 +21,7 @@ impl Format for Safetensors {
     }
 
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
-        if index::is_index(head)? {
+        if sharded::is_index(head)? {
             return Ok(Confidence::Likely);
         }
         let bytes = head.first();
@@ -42,7 +43,7 @@ impl Format for Safetensors {
     }
 
     fn is_index(&self, name: &str) -> bool {
-        index::is_index_name(name)
+        FAMILY.is_index_name(name)
     }
 
     fn writes_shards(&self) -> bool {
@@ -58,8 +59,8 @@ impl Format for Safetensors {
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
-        if index::is_text(cx.source())? {
-            return shards::describe(cx);
+        if sharded::is_text(cx.source())? {
+            return sharded::describe(cx, &FAMILY);
         }
         let file = describe_file(cx, SourceId::MAIN, cx.source())?;
         let mut manifest = Manifest::new(FILE);
@@ -92,6 +93,21 @@ pub(super) struct File {
     pub(super) tensors: Vec<TensorInfo>,
     /// Where the data begins.
     pub(super) data: u64,
+}
+
+/// Describes one of several files.
+pub(super) fn describe_shard(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+) -> Result<Shard> {
+    let file = describe_file(cx, id, source)?;
+    Ok(Shard {
+        metadata: file.metadata,
+        tensors: file.tensors,
+        regions: vec![Region::new(id, 0..file.data, "header")],
+        sealed: Vec::new(),
+    })
 }
 
 /// Describes one file of perhaps several.

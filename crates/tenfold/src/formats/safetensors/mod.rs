@@ -23,11 +23,7 @@ mod check;
 mod codec;
 mod dtypes;
 #[cfg(feature = "safetensors")]
-mod index;
-#[cfg(feature = "safetensors")]
 mod raw;
-#[cfg(feature = "safetensors")]
-mod shards;
 #[cfg(feature = "safetensors")]
 mod typed;
 #[cfg(feature = "safetensors")]
@@ -92,6 +88,23 @@ pub static SPEC: Spec = Spec {
         },
     ],
     advice: None,
+};
+
+/// Files that an index can name.
+#[cfg(feature = "safetensors")]
+pub(super) static FAMILY: super::sharded::Family = super::sharded::Family {
+    name: "safetensors",
+    extension: ".safetensors",
+    version: INDEX,
+    json: &raw::RULES,
+    rules: super::sharded::Rules {
+        shard_metadata: "safetensors.shard-metadata",
+        not_in_index: "safetensors.not-in-index",
+        total_size: "safetensors.total-size",
+        left_over: "safetensors.shard-left-over",
+        count: "safetensors.shard-count",
+    },
+    describe: codec::describe_shard,
 };
 
 /// The version of a file: there is only one, and it has no name.

@@ -1,50 +1,20 @@
 //! Laying out one file, or several and their index.
 
 use super::raw::{Encoder, PREFIX};
-use super::{dtypes, index};
-use crate::error::{Error, Hint, Result};
+use super::{FAMILY, dtypes};
+use crate::error::{Error, Result};
 use crate::format::in_place;
-use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, ShardName, Want};
+use crate::format::{FilePlan, Form, Plan, PlanOptions, Segment, Want};
+use crate::formats::sharded;
 use crate::io::Patch;
 use crate::model::{Manifest, TensorInfo};
 use crate::prelude::*;
 
-const EXTENSION: &str = ".safetensors";
-
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let room = Room::new(options)?;
-    let name = &options.file_name;
-    let index_stem = index::stem(name);
-    let Some(shards) = options.shards.clone() else {
-        if index_stem.is_some() {
-            let message =
-                format!("{name:?} is the name of an index; a single file ends in {EXTENSION}");
-            return Err(Error::argument(message).hinting(Hint::Shard));
-        }
-        let all = (0..what.tensors.len()).collect();
-        return Ok(Plan {
-            files: vec![file(what, all, name.clone(), room)?],
-        });
-    };
-    // As others have it: what fits into one file needs no index, unless that is what was asked for.
-    let names = (options.shard_names.clone()).filter(|names| fit(names, shards.len()));
-    if let ([_] | [], None, None) = (shards.as_slice(), index_stem, &names) {
-        let all = shards.into_iter().flatten().collect();
-        return Ok(Plan {
-            files: vec![file(what, all, name.clone(), room)?],
-        });
-    }
-    let stem = index_stem.unwrap_or_else(|| name.strip_suffix(EXTENSION).unwrap_or(name));
-    let count = shards.len();
-    let numbered = |number: usize| ShardName {
-        stem,
-        number: number as u64,
-        count: count as u64,
-        extension: EXTENSION,
-    };
-    let numbered = |number| numbered(number).to_string();
-    let names = names.unwrap_or_else(|| (1..=count).map(numbered).collect());
-    sharded(what, shards, names, stem, room)
+    sharded::plan(&FAMILY, what, options, &|places, name, _| {
+        file(what, places, name, room)
+    })
 }
 
 /// The header alone, as long as it was.
@@ -69,12 +39,6 @@ pub(super) fn amend(what: &Manifest, stored: &Manifest) -> Result<Vec<Patch>> {
     Ok(vec![Patch::new(PREFIX, header)])
 }
 
-/// Whether files can have these names, one for each of `count` shards.
-fn fit(names: &[String], count: usize) -> bool {
-    let is_file = |name: &String| name.ends_with(EXTENSION);
-    count > 0 && names.len() == count && names.iter().all(is_file)
-}
-
 /// What is left free in headers.
 #[derive(Clone, Copy)]
 struct Room {
@@ -91,32 +55,6 @@ impl Room {
         }
         Ok(Self { reserve, align })
     }
-}
-
-fn sharded(
-    what: &Manifest,
-    shards: Vec<Vec<usize>>,
-    names: Vec<String>,
-    stem: &str,
-    room: Room,
-) -> Result<Plan> {
-    let mut total = 0u64;
-    let mut weight_map = Vec::new();
-    for (places, name) in shards.iter().zip(&names) {
-        for tensor in places.iter().filter_map(|&place| what.tensors.get(place)) {
-            total = total.checked_add(len(tensor)?).ok_or_else(too_large)?;
-            weight_map.push((tensor.name.as_str(), name.as_str()));
-        }
-    }
-    let text = index::encode(total, weight_map);
-    let mut files = vec![FilePlan {
-        name: format!("{stem}{}", index::SUFFIX),
-        segments: vec![Segment::Bytes(text.into_bytes())],
-    }];
-    for (places, name) in shards.into_iter().zip(names) {
-        files.push(file(what, places, name, room)?);
-    }
-    Ok(Plan { files })
 }
 
 /// One file with the tensors at `places`, in the order of the reference: wide types first, then by name.

@@ -123,6 +123,10 @@ impl Format for ZTensor {
         Ok(found)
     }
 
+    fn keeps_shared(&self) -> bool {
+        true
+    }
+
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
         let source = cx.source();
         let magic = source.read(0..source.len().min(8))?;

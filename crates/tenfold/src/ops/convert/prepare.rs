@@ -60,6 +60,9 @@ impl Conversion {
         } = adapted;
         losses.extend(arranged);
         losses.extend(complete::losses(&source));
+        if !format.keeps_shared() {
+            losses.extend(copies(source.manifest()));
+        }
         losses.sort_by_key(|loss| core::cmp::Reverse(loss.effect));
         let mut plan_options = PlanOptions::new(profile.version, "");
         plan_options.options.clone_from(&options.options);
@@ -357,6 +360,34 @@ fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
         Loss::new(Some(info.name.clone()), what, why, effect)
     });
     losses.collect()
+}
+
+/// Tensors that have the same data and will have a copy each.
+fn copies(what: &Manifest) -> Vec<Loss> {
+    let mut known: LookupMap<_, &str> = LookupMap::default();
+    let mut losses = Vec::new();
+    for tensor in &what.tensors {
+        let [part] = tensor.parts.as_slice() else {
+            continue;
+        };
+        let Some((source, range)) = part.payload.stored().filter(|(_, range)| !range.is_empty())
+        else {
+            continue;
+        };
+        let place = (source.0, range.start, range.end);
+        match known.get(&place) {
+            Some(first) => losses.push(Loss::new(
+                Some(tensor.name.clone()),
+                Lost::Sharing((*first).to_owned()),
+                "written as a copy",
+                Effect::Rearranged,
+            )),
+            None => {
+                known.insert(place, &tensor.name);
+            }
+        }
+    }
+    losses
 }
 
 /// How bad losses are: the worst beyond a rearrangement, and how many are beyond it.

@@ -465,7 +465,7 @@ fn container(code: u8) -> Option<Step> {
 }
 
 fn check_pairs(content: Content, values: &[Ref]) -> Result<()> {
-    if content == Content::Entries && values.len() % 2 != 0 {
+    if content == Content::Entries && !values.len().is_multiple_of(2) {
         let message = format!("{} values are no keys and values", values.len());
         return Err(Error::malformed("pickle", message));
     }

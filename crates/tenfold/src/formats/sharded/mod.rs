@@ -1,18 +1,58 @@
-//! A model in several files, opened through its index: both are held against each other.
+//! A model in several files, opened through its index: both are held against each other. safetensors and PyTorch share it.
 
-use super::codec::{File, describe_file};
-use super::index::{self, Index, TotalSize};
-use super::{INDEX, raw};
+mod index;
+#[cfg(feature = "write")]
+mod write;
+
 use crate::error::lists::quoted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Context, ShardName, diagnose};
-use crate::model::{Manifest, Metadata, Region, SourceId, TensorInfo, Value};
+use crate::io::Source;
+use crate::model::{Manifest, Metadata, Region, SealedRange, SourceId, TensorInfo, Value};
 use crate::prelude::*;
+use crate::wire::json;
+
+use index::{Index, TotalSize};
+pub(super) use index::{is_index, is_text};
+#[cfg(feature = "write")]
+pub(super) use write::plan;
+
+/// A kind of files that an index can name.
+pub(super) struct Family {
+    /// What they are called.
+    pub(super) name: &'static str,
+    /// With its dot.
+    pub(super) extension: &'static str,
+    /// The version of an index.
+    pub(super) version: &'static str,
+    pub(super) json: &'static json::Rules,
+    pub(super) rules: Rules,
+    /// Describes one of the files.
+    pub(super) describe: fn(&mut Context<'_>, SourceId, &dyn Source) -> Result<Shard>,
+}
+
+/// Rules of what readers tolerate.
+pub(super) struct Rules {
+    pub(super) shard_metadata: &'static str,
+    pub(super) not_in_index: &'static str,
+    pub(super) total_size: &'static str,
+    pub(super) left_over: &'static str,
+    pub(super) count: &'static str,
+}
+
+/// One file, described.
+#[derive(Default)]
+pub(super) struct Shard {
+    pub(super) metadata: Metadata,
+    pub(super) tensors: Vec<TensorInfo>,
+    pub(super) regions: Vec<Region>,
+    pub(super) sealed: Vec<SealedRange>,
+}
 
 /// Describes the shards that an index names, in the order of their names.
-pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
-    let index = Index::read(cx.source(), cx.limits())?;
-    let mut manifest = Manifest::new(INDEX);
+pub(super) fn describe(cx: &mut Context<'_>, family: &Family) -> Result<Manifest> {
+    let index = Index::read(family, cx.source(), cx.limits())?;
+    let mut manifest = Manifest::new(family.version);
     manifest.region(0..cx.source().len(), "index");
     let mut found = Found::new(&index);
     let mut metadata = Merged::default();
@@ -21,26 +61,23 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
     cx.expect_siblings(&names);
     for (name, at) in order {
-        let (id, file) = open(cx, name, *at)?;
-        manifest.regions.push(Region {
-            source: id,
-            range: 0..file.data,
-            label: "header",
-        });
+        let (id, file) = open(cx, family, name, *at)?;
         if let Some((key, count)) = metadata.add(&file.metadata) {
             let message = format!(
                 "{name} disagrees with the files before it about metadata {key:?}{}",
                 and_more(count)
             );
-            cx.warn_in(id, "safetensors.shard-metadata", 0..file.data, message)?;
+            cx.warn_in(id, family.rules.shard_metadata, 0..index::HEAD, message)?;
         }
         let unnamed = found.add(name, &file.tensors)?;
-        warn_unnamed(cx, id, name, &unnamed)?;
+        warn_unnamed(cx, family, id, name, &unnamed)?;
         manifest.tensors.extend(file.tensors);
+        manifest.regions.extend(file.regions);
+        manifest.sealed.extend(file.sealed);
     }
     found.check()?;
-    check_total(cx, index.total_size.as_ref(), &manifest.tensors)?;
-    check_left_over(cx, &index)?;
+    check_total(cx, family, index.total_size.as_ref(), &manifest.tensors)?;
+    check_left_over(cx, family, &index)?;
     // What the files say of themselves goes before what the index says of all.
     metadata.add(&index.metadata);
     manifest.metadata = metadata.all;
@@ -80,11 +117,11 @@ fn and_more(count: usize) -> String {
 }
 
 /// Opens a shard and describes it.
-fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, File)> {
+fn open(cx: &mut Context<'_>, family: &Family, name: &str, at: u64) -> Result<(SourceId, Shard)> {
     let id = cx.sibling(name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
             let message = format!("the index names {name:?}, which is missing");
-            Error::new(ErrorKind::NotFound, "safetensors.shard-missing", message)
+            Error::new(ErrorKind::NotFound, "shard-missing", message)
                 .at(at..at + 1)
                 .because(cause)
         }
@@ -93,20 +130,20 @@ fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, File)> {
     let source = cx.open(id).filter(|_| id != SourceId::MAIN);
     let source = source.ok_or_else(|| {
         let message = "the index names itself as a file of tensors";
-        Error::malformed("safetensors.shard-name", message).at(at..at + 1)
+        Error::malformed("shard-name", message).at(at..at + 1)
     })?;
     if index::is_text(&*source)? {
-        let message = "JSON text, not a safetensors file";
-        let error = Error::malformed("safetensors.header", message).at(0..source.len().min(8));
+        let message = format!("JSON text, not a {} file", family.name);
+        let error = Error::malformed("header", message).at(0..source.len().min(8));
         return Err(error.in_file(id, name));
     }
-    match describe_file(cx, id, &*source) {
+    match (family.describe)(cx, id, &*source) {
         Ok(file) => Ok((id, file)),
         Err(error) => {
             // Often a pointer of Git or a server's answer, of which the first bytes are no length.
             let what = diagnose::instead(&*source);
             let error = what.map_or(error, |what| {
-                Error::malformed("safetensors.header", what.message()).at(0..raw::PREFIX)
+                Error::malformed("header", what.message()).at(0..index::HEAD)
             });
             Err(error.in_file(id, name))
         }
@@ -145,7 +182,7 @@ impl<'i> Found<'i> {
             };
             if let Some(other) = before {
                 let message = format!("it is in {other} and in {file}");
-                let error = Error::malformed("safetensors.duplicate", message);
+                let error = Error::malformed("duplicate", message);
                 return Err(error.in_tensor(&tensor.name));
             }
         }
@@ -165,14 +202,20 @@ impl<'i> Found<'i> {
                 Some(other) => format!("the index says that it is in {said}, it is in {other}"),
                 None => format!("the index says that it is in {said}, no file has it"),
             };
-            let error = Error::malformed("safetensors.weight-map", message);
+            let error = Error::malformed("weight-map", message);
             return Err(error.at(*at..*at + 1).in_tensor(name));
         }
         Ok(())
     }
 }
 
-fn warn_unnamed(cx: &mut Context<'_>, id: SourceId, file: &str, unnamed: &[String]) -> Result<()> {
+fn warn_unnamed(
+    cx: &mut Context<'_>,
+    family: &Family,
+    id: SourceId,
+    file: &str,
+    unnamed: &[String],
+) -> Result<()> {
     if unnamed.is_empty() {
         return Ok(());
     }
@@ -184,26 +227,27 @@ fn warn_unnamed(cx: &mut Context<'_>, id: SourceId, file: &str, unnamed: &[Strin
         },
         quoted(unnamed.iter().map(String::as_str))
     );
-    cx.warn_in(id, "safetensors.not-in-index", 0..raw::PREFIX, message)
+    cx.warn_in(id, family.rules.not_in_index, 0..index::HEAD, message)
 }
 
 /// The bytes of all tensors are informative: readers do not look at them.
 fn check_total(
     cx: &mut Context<'_>,
+    family: &Family,
     said: Option<&TotalSize>,
     tensors: &[TensorInfo],
 ) -> Result<()> {
     let Some(TotalSize { value, at }) = said else {
         return Ok(());
     };
-    let parts = tensors.iter().flat_map(|tensor| &tensor.parts);
-    let total = parts.fold(0u64, |sum, part| sum.saturating_add(part.payload.len()));
+    let lens = tensors.iter().map(|tensor| tensor.dense_len().unwrap_or(0));
+    let total = lens.fold(0u64, u64::saturating_add);
     // Some programs write it as a float.
     #[allow(clippy::cast_precision_loss)] // then it is compared as one
     let same = value.as_u64() == Some(total) || value.as_f64() == Some(total as f64);
     if same {
         let message = format!("total_size is that of the tensors, {total} bytes");
-        cx.note("safetensors.total-size", *at..*at + 1, message);
+        cx.note(family.rules.total_size, *at..*at + 1, message);
         return Ok(());
     }
     let found = match value.as_u64() {
@@ -211,13 +255,16 @@ fn check_total(
         None => value.in_words(),
     };
     let message = format!("total_size is {found}, the tensors have {total} bytes");
-    cx.warn("safetensors.total-size", *at..*at + 1, message)
+    cx.warn(family.rules.total_size, *at..*at + 1, message)
 }
 
 /// Files that look like shards of this model and that the index does not name, and shards that the names count and
 /// that do not exist.
-fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
-    let stem = cx.name().and_then(index::stem).unwrap_or_default();
+fn check_left_over(cx: &mut Context<'_>, family: &Family, index: &Index) -> Result<()> {
+    let stem = cx
+        .name()
+        .and_then(|name| family.stem(name))
+        .unwrap_or_default();
     let named: LookupMap<&str, ()> = index
         .shards
         .iter()
@@ -226,28 +273,31 @@ fn check_left_over(cx: &mut Context<'_>, index: &Index) -> Result<()> {
     let mut left_over: Vec<String> = cx
         .siblings()?
         .into_iter()
-        .filter(|name| shard_name(name, stem).is_some() && !named.contains_key(name.as_str()))
+        .filter(|name| {
+            shard_name(family, name, stem).is_some() && !named.contains_key(name.as_str())
+        })
         .collect();
     left_over.sort();
     for name in left_over {
         let message =
             format!("{name} looks like a part of this model, but the index does not name it");
-        cx.warn("safetensors.shard-left-over", 0..1, message)?;
+        cx.warn(family.rules.left_over, 0..1, message)?;
     }
     let counted = index.shards.iter();
-    let counted = counted.filter_map(|(name, at)| Some((shard_name(name, stem)?.count, *at)));
+    let counted =
+        counted.filter_map(|(name, at)| Some((shard_name(family, name, stem)?.count, *at)));
     let known = index.shards.len() as u64;
     if let Some((count, at)) = counted.max()
         && count != known
     {
         let message =
             format!("the names of the files say that there are {count}, the index names {known}");
-        cx.warn("safetensors.shard-count", at..at + 1, message)?;
+        cx.warn(family.rules.count, at..at + 1, message)?;
     }
     Ok(())
 }
 
 /// The parts of `STEM-00001-of-00003.safetensors`.
-fn shard_name<'n>(name: &'n str, stem: &str) -> Option<ShardName<'n>> {
-    ShardName::parse(name).filter(|name| name.stem == stem && name.extension == ".safetensors")
+fn shard_name<'n>(family: &Family, name: &'n str, stem: &str) -> Option<ShardName<'n>> {
+    ShardName::parse(name).filter(|name| name.stem == stem && name.extension == family.extension)
 }

@@ -2,49 +2,61 @@
 
 use alloc::borrow::Cow;
 
-use super::raw::{MAX_DEPTH, MAX_HEADER, PREFIX, RULES, twice};
+use super::Family;
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
 use crate::model::{Metadata, Packer, Value};
 use crate::prelude::*;
 use crate::wire::json::{Json, encode_str};
 
-/// What the names of indexes end in; a variant may stand between the two, as in `model.safetensors.index.fp16.json`.
-const MIDDLE: &str = ".safetensors.index.";
+/// What all indexes end in.
 const END: &str = ".json";
-/// How the names of indexes that are written end.
-pub(super) const SUFFIX: &str = ".safetensors.index.json";
+/// How the names of indexes that are written end, behind the extension of the files.
+const SUFFIX: &str = ".index.json";
+/// Bytes of an index, at most, and its levels.
+const MAX_LEN: u64 = 100_000_000;
+const MAX_DEPTH: usize = 128;
+/// Bytes that tell text from a file of tensors.
+pub(super) const HEAD: u64 = 8;
 
-/// Whether this is how an index is called.
-pub(super) fn is_index_name(name: &str) -> bool {
-    stem(name).is_some()
-}
-
-/// The name of an index without its end: the names of its shards begin with it.
-pub(super) fn stem(name: &str) -> Option<&str> {
-    if let Some(stem) = name.strip_suffix(SUFFIX) {
-        return Some(stem);
+impl Family {
+    /// Whether this is how an index is called.
+    pub(in crate::formats) fn is_index_name(&self, name: &str) -> bool {
+        self.stem(name).is_some()
     }
-    let (stem, rest) = name.split_once(MIDDLE)?;
-    let variant = rest.strip_suffix(END)?;
-    (!variant.contains('.')).then_some(stem)
+
+    /// The name of an index without its end: the names of its shards begin with it. A variant may stand before the end, as in
+    /// `model.safetensors.index.fp16.json`.
+    pub(in crate::formats) fn stem<'n>(&self, name: &'n str) -> Option<&'n str> {
+        if let Some(stem) = name.strip_suffix(&self.index_name("")) {
+            return Some(stem);
+        }
+        let (stem, rest) = name.split_once(&format!("{}.index.", self.extension))?;
+        let variant = rest.strip_suffix(END)?;
+        (!variant.contains('.')).then_some(stem)
+    }
+
+    /// The name of an index to be written.
+    pub(super) fn index_name(&self, stem: &str) -> String {
+        format!("{stem}{}{SUFFIX}", self.extension)
+    }
 }
 
-/// Whether a file is JSON text rather than a length and a header: of a length, the upper half is 0.
-pub(super) fn is_text(source: &dyn Source) -> Result<bool> {
-    let head = source.read(0..source.len().min(PREFIX))?;
+/// Whether a file is JSON text rather than one of tensors, whose first bytes have a 0 or no `{`.
+pub(in crate::formats) fn is_text(source: &dyn Source) -> Result<bool> {
+    let head = source.read(0..source.len().min(HEAD))?;
     let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
     Ok(!head.contains(&0) && first.is_none_or(|byte| *byte == b'{') && !head.is_empty())
 }
 
 /// Whether a file is an index: JSON text with a `weight_map`, which usually comes soon.
-pub(super) fn is_index(source: &dyn Source) -> Result<bool> {
+pub(in crate::formats) fn is_index(source: &dyn Source) -> Result<bool> {
     const PIECE: u64 = 64 << 10;
     const KEY: &[u8] = b"\"weight_map\"";
     if !is_text(source)? {
         return Ok(false);
     }
-    let end = source.len().min(MAX_HEADER);
+    let end = source.len().min(MAX_LEN);
     let mut at = 0;
     while at < end {
         // Pieces overlap, so that a key on the border is in one of them.
@@ -81,23 +93,23 @@ const MAX_SHARDS: usize = 1 << 14;
 const DERIVED: [&str; 2] = ["total_size", "total_parameters"];
 
 impl Index {
-    pub(super) fn read(source: &dyn Source, limits: &Limits) -> Result<Self> {
+    pub(super) fn read(family: &Family, source: &dyn Source, limits: &Limits) -> Result<Self> {
         let len = source.len();
-        let limit = limits.header_bytes.min(MAX_HEADER);
+        let limit = limits.header_bytes.min(MAX_LEN);
         if len > limit {
             let message = format!("the index has {len} bytes, the limit is {limit}");
-            let error = Error::limit("safetensors.limit", message).at(0..len);
-            return Err(if limit < MAX_HEADER {
+            let error = Error::limit("limit", message).at(0..len);
+            return Err(if limit < MAX_LEN {
                 error.raised_by("header_bytes", len)
             } else {
                 error
             });
         }
-        Self::parse(&source.read(0..len)?)
+        Self::parse(family, &source.read(0..len)?)
     }
 
-    pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        let mut json = Json::new(text, 0, MAX_DEPTH, &RULES)?;
+    pub(super) fn parse(family: &Family, text: &[u8]) -> Result<Self> {
+        let mut json = Json::new(text, 0, MAX_DEPTH, family.json)?;
         let mut index = Self {
             metadata: Metadata::new(),
             total_size: None,
@@ -121,8 +133,11 @@ impl Index {
         if known.contains_key("weight_map") {
             Ok(index)
         } else {
-            let message = "JSON text without a weight_map: not an index of safetensors files";
-            Err(Error::malformed("safetensors.index", message).at(0..1))
+            let message = format!(
+                "JSON text without a weight_map: not an index of {} files",
+                family.name
+            );
+            Err(Error::malformed("index", message).at(0..1))
         }
     }
 
@@ -170,7 +185,7 @@ impl Index {
                     check_name(&shard, at)?;
                     if self.shards.len() == MAX_SHARDS {
                         let message = format!("the index names more than {MAX_SHARDS} files");
-                        return Err(Error::limit("safetensors.limit", message).at(at..at + 1));
+                        return Err(Error::limit("limit", message).at(at..at + 1));
                     }
                     self.shards.push((shard.to_string(), at));
                     shards.insert(shard, self.shards.len() - 1);
@@ -195,6 +210,10 @@ impl Index {
     }
 }
 
+fn twice(message: impl Into<String>, at: u64) -> Error {
+    Error::malformed("duplicate", message).at(at..at + 1)
+}
+
 /// Shards lie beside the index.
 fn check_name(name: &str, at: u64) -> Result<()> {
     let elsewhere = name.contains(['/', '\\', '\0', ':']);
@@ -202,7 +221,7 @@ fn check_name(name: &str, at: u64) -> Result<()> {
         return Ok(());
     }
     let message = format!("{name:?} is not the plain name of a file beside the index");
-    Err(Error::malformed("safetensors.shard-name", message).at(at..at + 1))
+    Err(Error::malformed("shard-name", message).at(at..at + 1))
 }
 
 /// An index of tensors in files, sorted by their names, as others write it.
@@ -221,28 +240,29 @@ pub(super) fn encode(total_size: u64, mut weight_map: Vec<(&str, &str)>) -> Stri
     text
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "safetensors"))]
 mod tests {
     use super::*;
+    use crate::formats::safetensors::FAMILY;
 
     #[test]
     fn indexes_are_known_by_their_names() {
-        assert_eq!(stem("model.safetensors.index.json"), Some("model"));
-        assert_eq!(stem("a.b.safetensors.index.fp16.json"), Some("a.b"));
+        assert_eq!(FAMILY.stem("model.safetensors.index.json"), Some("model"));
+        assert_eq!(FAMILY.stem("a.b.safetensors.index.fp16.json"), Some("a.b"));
         for other in [
             "model.safetensors",
             "pytorch_model.bin.index.json",
             "model.safetensors.index.json.bak",
             "index.json",
         ] {
-            assert_eq!(stem(other), None, "{other}");
+            assert_eq!(FAMILY.stem(other), None, "{other}");
         }
     }
 
     #[test]
     fn an_index_reads_back() {
         let text = encode(12, vec![("b\n", "m-2"), ("a", "m-1"), ("c", "m-1")]);
-        let index = Index::parse(text.as_bytes()).unwrap();
+        let index = Index::parse(&FAMILY, text.as_bytes()).unwrap();
         let names: Vec<_> = index
             .weight_map
             .iter()
@@ -258,8 +278,8 @@ mod tests {
     fn names_outside_of_the_directory_are_refused() {
         for name in ["", ".", "..", "../m", "/m", "a/b", "a\\\\b", "c:m"] {
             let text = format!("{{\"weight_map\": {{\"t\": \"{name}\"}}}}");
-            let error = Index::parse(text.as_bytes()).err().unwrap();
-            assert_eq!(error.rule(), "safetensors.shard-name", "{name}");
+            let error = Index::parse(&FAMILY, text.as_bytes()).err().unwrap();
+            assert_eq!(error.rule(), "file.shard-name", "{name}");
         }
     }
 
@@ -272,8 +292,8 @@ mod tests {
             r#"{"metadata": {"k": 1, "k": 1}, "weight_map": {}}"#,
             r#"{"metadata": {"k": {"l": 1, "l": 1}}, "weight_map": {}}"#,
         ] {
-            let error = Index::parse(text.as_bytes()).err().unwrap();
-            assert_eq!(error.rule(), "safetensors.duplicate", "{text}");
+            let error = Index::parse(&FAMILY, text.as_bytes()).err().unwrap();
+            assert_eq!(error.rule(), "file.duplicate", "{text}");
         }
     }
 }

@@ -1,0 +1,98 @@
+//! What the pickles in a file would import, if somebody loaded them.
+//!
+//! Python's pickles are programs: loading one runs whatever it names. Here they are followed as data, with the machine that
+//! reads PyTorch's files; nothing is imported, nothing is called, and what is found gets a verdict.
+
+mod find;
+mod follow;
+mod verdict;
+
+pub use verdict::Verdict;
+
+use crate::error::{Error, Result};
+use crate::io::{Limits, Source};
+use crate::prelude::*;
+
+/// What was found in the pickles of a file.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Scan {
+    /// The pickles, in the order of the file.
+    pub pickles: Vec<ScannedPickle>,
+    /// What could hide pickles and was not looked into, by the name of the member, and why.
+    pub unread: Vec<(String, Error)>,
+}
+
+impl Scan {
+    /// The worst of what was found: what could not be followed to its end is not known to be harmless.
+    pub fn verdict(&self) -> Verdict {
+        let pickles = self.pickles.iter().map(ScannedPickle::verdict);
+        let unread = self.unread.iter().map(|_| Verdict::Unknown);
+        pickles.chain(unread).max().unwrap_or(Verdict::Harmless)
+    }
+}
+
+/// A pickle, and everything that it would import.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ScannedPickle {
+    /// The member of the archive that it is in, or an empty text.
+    pub member: String,
+    /// Where it begins in its file or member.
+    pub at: u64,
+    /// What it would import, each once, in the order in which it would.
+    pub imports: Vec<ScannedImport>,
+    /// Why it could not be followed to its end: a damage, or a way to hide the rest. What lies behind that was searched for
+    /// the names of classes and functions.
+    pub fault: Option<Error>,
+}
+
+impl ScannedPickle {
+    /// The worst of its imports.
+    pub fn verdict(&self) -> Verdict {
+        let imports = self.imports.iter().map(|import| import.verdict);
+        let fault = self.fault.iter().map(|_| Verdict::Unknown);
+        imports.chain(fault).max().unwrap_or(Verdict::Harmless)
+    }
+}
+
+/// A class or function that a pickle would import.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ScannedImport {
+    /// The module.
+    pub module: String,
+    /// The name in it, which can have dots.
+    pub name: String,
+    /// What it is.
+    pub verdict: Verdict,
+    /// What it could do, where that is known: `runs commands`.
+    pub could: Option<&'static str>,
+    /// The opcode that imports it first.
+    pub opcode: &'static str,
+    /// The byte of that opcode in the pickle.
+    pub at: u64,
+    /// How often it is imported.
+    pub times: u64,
+}
+
+/// Looks for pickles in a file of any kind: in zip and tar archives, PyTorch's streams, `.npy` arrays of objects, joblib's
+/// files and plain pickles; `name` is the file's name.
+///
+/// ```
+/// use tenfold::{Bytes, io::Limits, ops::{Verdict, scan}};
+/// let file = Bytes::from_static(b"cposix\nsystem\n(X\x04\0\0\0truetR.");
+/// let found = scan(&file, Some("evil.pkl"), &Limits::default())?;
+/// assert_eq!(found.verdict(), Verdict::Dangerous);
+/// assert_eq!(found.pickles[0].imports[0].name, "system");
+/// # Ok::<(), tenfold::Error>(())
+/// ```
+pub fn scan(source: &dyn Source, name: Option<&str>, limits: &Limits) -> Result<Scan> {
+    let mut scan = Scan::default();
+    let mut finder = find::Finder {
+        scan: &mut scan,
+        limits,
+    };
+    finder.file(source, name.unwrap_or_default(), "", 0)?;
+    Ok(scan)
+}

@@ -1,0 +1,293 @@
+//! What is special to PyTorch's files.
+
+use std::sync::Arc;
+
+use crate::support::amplifiers::{TORCH_SCALAR, torch_stream};
+use crate::support::{InMemory, Kind, cases, hex, options_for, profiles, write_to_memory};
+use tenfold::format::Registry;
+use tenfold::io::Limits;
+use tenfold::model::{DType, Layout, Value};
+use tenfold::ops::{self, Shards, Verdict};
+use tenfold::{Archive, Bytes, ErrorKind, Hint, OpenOptions, Result};
+
+fn open(bytes: Vec<u8>) -> Result<Archive> {
+    let options = OpenOptions::new();
+    options.read(Arc::new(Bytes::from(bytes)), Some("file.pt"))
+}
+
+fn fixture(kind: Kind, name: &str) -> InMemory {
+    let mut all = cases(kind).into_iter();
+    let case = all.find(|case| case.format == "pytorch" && case.title().ends_with(name));
+    case.unwrap().file().unwrap()
+}
+
+/// The one file that is written.
+fn rewritten(archive: &Archive, to: &str) -> Vec<u8> {
+    let (entry, profile) = profiles()
+        .into_iter()
+        .find(|(entry, _)| entry.spec.id == to)
+        .unwrap();
+    let options = options_for(profile).allow(tenfold::format::Effect::Dropped);
+    let files = write_to_memory(archive, &entry, &options).unwrap();
+    files.into_values().next().unwrap()
+}
+
+#[test]
+fn tensors_that_share_a_storage_say_so_and_share_it_in_a_new_file() {
+    let archive = fixture(Kind::Valid, "/shared_storage").open().unwrap();
+    let names = |name: &str| match archive
+        .tensor(name)
+        .unwrap()
+        .info()
+        .metadata
+        .get("shares_storage_with")
+    {
+        Some(Value::List(names)) => names
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect(),
+        _ => Vec::new(),
+    };
+    assert_eq!(names("emb.weight"), ["lm_head.weight", "emb_view"]);
+    assert!(names("other").is_empty());
+    let again = open(rewritten(&archive, "pytorch")).unwrap();
+    let key = |name: &str| {
+        again
+            .tensor(name)
+            .unwrap()
+            .info()
+            .metadata
+            .get("storage_key")
+            .cloned()
+    };
+    assert_eq!(key("emb.weight"), key("lm_head.weight"));
+    assert_eq!(key("emb.weight"), key("emb_view"));
+    assert_ne!(key("emb.weight"), key("other"));
+}
+
+#[test]
+fn a_view_without_gaps_is_a_slice_of_its_storage_and_others_have_strides() {
+    let file = fixture(Kind::Valid, "/views");
+    let archive = file.open().unwrap();
+    let layout = |name: &str| archive.tensor(name).unwrap().info().layout.clone();
+    for name in ["row", "contig", "elem", "narrow"] {
+        assert_eq!(layout(name), Layout::RowMajor, "{name}");
+    }
+    for name in ["t", "slice", "step", "perm", "diag", "expand"] {
+        assert!(matches!(layout(name), Layout::Strided(_)), "{name}");
+    }
+    // In place: no copy is made of it.
+    let row = archive.tensor("row").unwrap();
+    let stored = row.stored().unwrap();
+    let at = stored.as_ptr() as usize - file.bytes.as_ptr() as usize;
+    assert_eq!(&file.bytes[at..at + stored.len()], &stored[..]);
+}
+
+#[test]
+fn unknown_classes_are_records_where_that_is_asked_for() {
+    let file = fixture(Kind::Reject, "/whole_module");
+    let refused = file.open().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert!(refused.hints().contains(&Hint::Opaque));
+    let options = OpenOptions::new().opaque(true);
+    let archive = options
+        .read(Arc::new(file.bytes.clone()), Some("m.pt"))
+        .unwrap();
+    let names: Vec<_> = archive
+        .tensors()
+        .map(|tensor| tensor.name().to_owned())
+        .collect();
+    assert_eq!(names, ["weight", "bias"]);
+    assert!(archive.tensors().all(|tensor| tensor.canonical().is_ok()));
+}
+
+#[test]
+fn names_are_paths_and_a_bare_tensor_has_that_of_its_file() {
+    let object = [TORCH_SCALAR, b"."].concat();
+    let archive = open(torch_stream(&object)).unwrap();
+    let tensor = archive.tensors().next().unwrap();
+    assert_eq!(tensor.name(), "file");
+    assert!(tensor.info().is_unnamed());
+    let object = [
+        b"}(K\x05](",
+        TORCH_SCALAR,
+        b"NeG\x40\x04\0\0\0\0\0\0\x88\x86u.",
+    ]
+    .concat();
+    let archive = open(torch_stream(&object));
+    // A tuple of a float and True is a key like any other, and has no value here.
+    assert!(archive.is_err());
+    let object = [b"}(K\x05](", TORCH_SCALAR, b"NeG\x40\x04\0\0\0\0\0\0\x88u."].concat();
+    let archive = open(torch_stream(&object)).unwrap();
+    let names: Vec<_> = archive
+        .tensors()
+        .map(|tensor| tensor.name().to_owned())
+        .collect();
+    assert_eq!(names, ["5.0"]);
+    assert_eq!(archive.metadata().get("5.1"), Some(&Value::Null));
+    assert_eq!(archive.metadata().get("2.5"), Some(&Value::Bool(true)));
+}
+
+#[test]
+fn what_shares_many_names_is_refused_before_it_takes_memory() {
+    // Every list holds the one before it four times.
+    let mut object = b"]N\x85".to_vec();
+    object.truncate(1);
+    object.extend_from_slice(b"q\0");
+    for level in 0u8..40 {
+        object.push(b']');
+        object.push(b'(');
+        for _ in 0..4 {
+            object.extend_from_slice(&[b'h', level]);
+        }
+        object.extend_from_slice(&[b'e', b'q', level + 1]);
+    }
+    object.push(b'.');
+    let error = open(torch_stream(&object)).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.rule()),
+        (ErrorKind::Limit, "pytorch.limit")
+    );
+}
+
+#[test]
+fn the_tar_form_is_refused_by_name() {
+    let mut tar = vec![0; 1024];
+    tar[..8].copy_from_slice(b"sys_info");
+    tar[257..262].copy_from_slice(b"ustar");
+    let error = open(tar).unwrap_err();
+    assert_eq!(error.rule(), "pytorch.tar");
+    assert!(error.message().contains("0.1.10"), "{error}");
+}
+
+#[test]
+fn an_expansion_beyond_the_limit_is_read_when_that_is_raised() {
+    let file = fixture(Kind::Reject, "/expand_bomb");
+    let limited = |bytes| {
+        let limits = Limits::default().dense_bytes(bytes);
+        let options = OpenOptions::new().limits(limits);
+        let archive = options
+            .read(Arc::new(file.bytes.clone()), Some("m.pt"))
+            .unwrap();
+        let defect = archive.tensors().next().unwrap().info().defect.clone();
+        defect.map(|defect| defect.rule().to_owned())
+    };
+    assert_eq!(limited(16 << 30).as_deref(), Some("pytorch.expand"));
+    assert_eq!(limited(u64::MAX), None);
+}
+
+#[test]
+fn a_model_in_several_files_reads_back_through_its_index() {
+    let archive = fixture(Kind::Valid, "/state_dict").open().unwrap();
+    let registry = Registry::standard();
+    let entry = *registry.get("pytorch").unwrap();
+    let options = ops::ConvertOptions::new().shards(Some(Shards::Size(64)));
+    let files = write_to_memory(&archive, &entry, &options).unwrap();
+    let names: Vec<_> = files.keys().map(String::as_str).collect();
+    assert!(names.len() > 2, "{names:?}");
+    assert!(
+        names.iter().any(|name| name.ends_with(".bin.index.json")),
+        "{names:?}"
+    );
+    assert!(
+        names
+            .iter()
+            .any(|name| name.ends_with("-00001-of-00008.bin") || name.contains("-00001-of-")),
+        "{names:?}"
+    );
+    let index = names
+        .iter()
+        .find(|name| name.ends_with(".index.json"))
+        .unwrap()
+        .to_string();
+    let again = InMemory::written(files, &index).open().unwrap();
+    assert_eq!(again.format().unwrap().id, "pytorch");
+    let digest = |archive: &Archive| {
+        crate::support::digest(archive, 1)
+            .content
+            .map(|sum| hex(&sum))
+    };
+    assert_eq!(digest(&again), digest(&archive));
+}
+
+#[test]
+fn every_hostile_file_is_found_by_a_scan_and_every_sound_one_is_clean() {
+    for case in cases(Kind::Reject)
+        .into_iter()
+        .filter(|case| case.format == "pytorch")
+    {
+        let Some(file) = case.file() else { continue };
+        let found = ops::scan(&file.bytes, Some(&file.name), &Limits::default()).unwrap();
+        if case.title().contains("/evil_") {
+            assert_eq!(found.verdict(), Verdict::Dangerous, "{}", case.title());
+        }
+        if let Some(named) = case.text("message_must_name") {
+            let imports = found.pickles.iter().flat_map(|pickle| &pickle.imports);
+            let mut globals = imports.map(|import| format!("{}.{}", import.module, import.name));
+            assert!(
+                globals.any(|global| global == named),
+                "{}: {named}",
+                case.title()
+            );
+        }
+    }
+    for case in cases(Kind::Valid)
+        .into_iter()
+        .filter(|case| case.format == "pytorch")
+    {
+        let Some(file) = case.file() else { continue };
+        let found = ops::scan(&file.bytes, Some(&file.name), &Limits::default()).unwrap();
+        assert_eq!(
+            found.verdict(),
+            Verdict::Harmless,
+            "{}: {found:?}",
+            case.title()
+        );
+        assert!(!found.pickles.is_empty(), "{}", case.title());
+    }
+}
+
+#[test]
+fn a_scan_goes_on_behind_what_it_cannot_follow() {
+    let joblib = b"\x80\x03]q\0.\x80\x03cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}b\xff\xfe\xfdcos\nsystem\nX\x01\0\0\0aR.";
+    let found = ops::scan(
+        &Bytes::from_static(joblib),
+        Some("a.joblib"),
+        &Limits::default(),
+    )
+    .unwrap();
+    assert_eq!(found.verdict(), Verdict::Dangerous);
+    let plain = ops::scan(&Bytes::from_static(b"\x80\x02]."), None, &Limits::default()).unwrap();
+    assert_eq!(
+        (plain.verdict(), plain.pickles.len()),
+        (Verdict::Harmless, 1)
+    );
+}
+
+#[test]
+fn metadata_and_types_come_back_from_zip_and_from_ztensor() {
+    let archive = fixture(Kind::Valid, "/all_dtypes").open().unwrap();
+    let again = open(rewritten(&archive, "pytorch")).unwrap();
+    for (before, after) in archive.tensors().zip(again.tensors()) {
+        assert_eq!(before.info().dtype, after.info().dtype);
+        assert_eq!(before.info().shape, after.info().shape);
+    }
+    assert!(
+        archive
+            .tensors()
+            .any(|tensor| tensor.info().dtype == DType::F4_E2M1)
+    );
+    let parameters = fixture(Kind::Valid, "/parameters").open().unwrap();
+    let again = open(rewritten(&parameters, "pytorch")).unwrap();
+    for (before, after) in parameters.tensors().zip(again.tensors()) {
+        for key in ["parameter", "requires_grad"] {
+            let (before, after) = (before.info(), after.info());
+            assert_eq!(
+                before.metadata.get(key),
+                after.metadata.get(key),
+                "{} {key}",
+                before.name
+            );
+        }
+    }
+}
