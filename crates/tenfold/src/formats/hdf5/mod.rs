@@ -16,11 +16,15 @@
 
 #[cfg(feature = "hdf5")]
 mod codec;
+mod limits;
+#[cfg(all(feature = "hdf5", feature = "write"))]
+mod write;
 
 #[cfg(feature = "hdf5")]
 use codec::Hdf5;
 
-use crate::format::{Entry, Spec};
+use crate::format::{Capabilities, Entry, Profile, Spec};
+use crate::model::Layout;
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -33,7 +37,20 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
-    reads: &["superblock 0", "superblock 1", "superblock 2", "superblock 3"],
+    reads: &["superblock 0", "superblock 1", VERSION, "superblock 3"],
+    writes: &[Profile {
+        version: VERSION,
+        read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
+        can: Capabilities {
+            max_rank: limits::MOST_RANK,
+            name: limits::name,
+            dtype: limits::dtype,
+            layout: |layout| matches!(layout, Layout::RowMajor),
+            file_value: limits::file_value,
+            tensor_value: limits::named,
+            ..Capabilities::new()
+        },
+    }],
     ..Spec::known(
         "hdf5",
         "HDF5",
@@ -41,3 +58,6 @@ pub static SPEC: Spec = Spec {
         &[(0, b"\x89HDF\r\n\x1a\n")],
     )
 };
+
+/// The version that is written.
+const VERSION: &str = "superblock 2";
