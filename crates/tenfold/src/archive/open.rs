@@ -123,7 +123,9 @@ impl OpenOptions {
     fn open_as_a_whole(&self, directory: &Path) -> Result<Option<Archive>> {
         let siblings = crate::io::DirectorySiblings::with(&directory.join("any"), self.access);
         let names = siblings.names()?.unwrap_or_default();
-        let wanted = |entry: &&crate::format::Entry| self.format.as_ref().is_none_or(|id| *id == entry.spec.id);
+        let wanted = |entry: &&crate::format::Entry| {
+            self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
+        };
         let mut entries = self.registry.entries().iter().filter(wanted);
         let found = entries.find_map(|entry| {
             let file = entry.codec?.directory_file(&names)?;

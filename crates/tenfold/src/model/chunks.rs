@@ -136,7 +136,9 @@ impl Cuts {
             Cuts::At(places) => {
                 let starts = [0].into_iter().chain(places.iter().copied());
                 let ends = places.iter().copied().chain([dim]);
-                let sides = starts.zip(ends).map(|(start, end)| end.saturating_sub(start));
+                let sides = starts
+                    .zip(ends)
+                    .map(|(start, end)| end.saturating_sub(start));
                 sides.max().unwrap_or(dim).max(1)
             }
         }
@@ -223,7 +225,9 @@ mod tests {
         let cuts = Cuts::At(vec![3, 4, 9]);
         assert_eq!((cuts.count(12), cuts.count(9), cuts.count(0)), (4, 3, 0));
         assert_eq!(cuts.longest(12), 5);
-        let around: Vec<_> = [0, 2, 3, 4, 8, 9, 11].map(|index| cuts.around(index)).into();
+        let around: Vec<_> = [0, 2, 3, 4, 8, 9, 11]
+            .map(|index| cuts.around(index))
+            .into();
         let expected = [
             (0, 0..3),
             (0, 0..3),

@@ -9,7 +9,10 @@
 pub(crate) mod cbor;
 #[cfg(any(feature = "hdf5", feature = "keras"))]
 // Each format uses a part of it.
-#[cfg_attr(not(all(feature = "hdf5", feature = "keras")), allow(dead_code, unused_imports))]
+#[cfg_attr(
+    not(all(feature = "hdf5", feature = "keras")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod hdf5;
 #[cfg(any(
     feature = "gguf",

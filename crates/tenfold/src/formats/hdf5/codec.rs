@@ -4,9 +4,9 @@ use super::SPEC;
 #[cfg(feature = "write")]
 use super::write;
 use crate::error::{Error, Result};
-use crate::format::{Confidence, Context, Format, Head, Spec};
 #[cfg(feature = "write")]
 use crate::format::{Arranged, Plan, PlanOptions};
+use crate::format::{Confidence, Context, Format, Head, Spec};
 use crate::model::{Manifest, SourceId, Value};
 use crate::prelude::*;
 use crate::wire::hdf5::{self, Content, Remark, RemarkKind};
@@ -32,7 +32,10 @@ impl Format for Hdf5 {
         let source = cx.source();
         let content = hdf5::read(source, SourceId::MAIN, 0..source.len())?;
         if content.tensors.is_empty()
-            && let Some(link) = content.remarks.iter().find(|remark| remark.kind == RemarkKind::External)
+            && let Some(link) = content
+                .remarks
+                .iter()
+                .find(|remark| remark.kind == RemarkKind::External)
         {
             let message = format!(
                 "{:?} is an external link, which is never followed, and there is nothing else",
@@ -54,7 +57,9 @@ impl Format for Hdf5 {
         }
         manifest.metadata = content.metadata;
         for (path, attributes) in content.groups {
-            manifest.metadata.push(format!("/{path}"), Value::from(attributes));
+            manifest
+                .metadata
+                .push(format!("/{path}"), Value::from(attributes));
         }
         manifest.tensors = content.tensors.into();
         Ok(manifest)

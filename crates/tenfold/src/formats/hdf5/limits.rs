@@ -119,7 +119,8 @@ fn bytes(value: &Value) -> usize {
     };
     let count = dims.iter().copied().try_fold(1u64, u64::checked_mul);
     let len = count.and_then(|count| count.checked_mul(width(kind, value) as u64));
-    len.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX / 2)
+    len.and_then(|len| usize::try_from(len).ok())
+        .unwrap_or(usize::MAX / 2)
 }
 
 /// Bytes of an element: of text, those of the longest and a zero byte.

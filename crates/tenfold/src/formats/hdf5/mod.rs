@@ -23,7 +23,7 @@ mod write;
 #[cfg(feature = "hdf5")]
 use codec::Hdf5;
 
-use crate::format::{Capabilities, Entry, Profile, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
 use crate::model::Layout;
 
 /// The row of the table of formats.
@@ -51,6 +51,23 @@ pub static SPEC: Spec = Spec {
             ..Capabilities::new()
         },
     }],
+    options: &[
+        OptionSpec::new(
+            "chunk",
+            "auto or sides",
+            "write chunks: of about 1 MiB, or of these sides for tensors of as many dimensions, as in 64x64",
+        ),
+        OptionSpec::new(
+            "deflate",
+            "0-9",
+            "compress chunks, 1 fast to 9 small, 0 not at all",
+        ),
+        OptionSpec::new(
+            "shuffle",
+            "true or false",
+            "put bytes of equal significance together before they are compressed, which makes most numbers smaller",
+        ),
+    ],
     ..Spec::known(
         "hdf5",
         "HDF5",

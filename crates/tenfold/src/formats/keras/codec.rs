@@ -9,8 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Confidence, Context, Format, Head, Spec};
 use crate::io::Source;
 use crate::model::{
-    Checksum, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId,
-    TensorInfo,
+    Checksum, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId, TensorInfo,
 };
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
@@ -158,14 +157,17 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
 
 /// The error for an archive without weights.
 fn no_weights(members: &[Member]) -> Error {
-    let npz = members.iter().find(|member| member.name == "model.weights.npz");
+    let npz = members
+        .iter()
+        .find(|member| member.name == "model.weights.npz");
     match npz {
         Some(npz) => {
             let message = "the weights are pickled objects in model.weights.npz, which Keras itself cannot load; only model.weights.h5 is read";
             Error::unsupported("keras.weights", message).at(npz.header.clone())
         }
         None => {
-            let message = format!("there is no member {WEIGHTS:?}: no Keras model, or one without weights");
+            let message =
+                format!("there is no member {WEIGHTS:?}: no Keras model, or one without weights");
             Error::malformed("keras.weights", message)
         }
     }
@@ -198,8 +200,13 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
         control: None,
     });
     let mut bytes = crate::io::zeros(member.size)?;
-    let is_whole = inflate.fill(&mut bytes).map_err(|error| error.at(at.clone()))?;
-    let is_end = inflate.read(&mut [0]).map_err(|error| error.at(at.clone()))? == 0;
+    let is_whole = inflate
+        .fill(&mut bytes)
+        .map_err(|error| error.at(at.clone()))?;
+    let is_end = inflate
+        .read(&mut [0])
+        .map_err(|error| error.at(at.clone()))?
+        == 0;
     if !is_whole || !is_end {
         let message = format!(
             "member {:?} unpacks to another length than {} bytes",
@@ -223,7 +230,9 @@ fn directory(cx: &mut Context<'_>) -> Result<Manifest> {
     let mut manifest = Manifest::new("directory");
     let len = cx.source().len();
     manifest.region(0..len, "architecture");
-    manifest.kept.push(Kept::new(SPEC.id, CONFIG, SourceId::MAIN, 0..len));
+    manifest
+        .kept
+        .push(Kept::new(SPEC.id, CONFIG, SourceId::MAIN, 0..len));
     let names = cx.siblings()?;
     if names.iter().any(|name| name == METADATA) {
         let id = cx.sibling(METADATA)?;
@@ -243,7 +252,9 @@ fn directory(cx: &mut Context<'_>) -> Result<Manifest> {
         }
         _ => cause,
     })?;
-    let source = cx.open(id).ok_or_else(|| Error::argument("a file that was not opened"))?;
+    let source = cx
+        .open(id)
+        .ok_or_else(|| Error::argument("a file that was not opened"))?;
     let content = hdf5::read(&*source, id, 0..source.len());
     let content = content.map_err(|error| error.in_file(id, WEIGHTS))?;
     add(cx, &mut manifest, content)?;
@@ -266,14 +277,19 @@ fn metadata(text: &[u8], at: u64) -> Result<Metadata> {
         json.pack(&mut packer, &mut again)?;
     }
     json.end()?;
-    packer.last_wins(&mut |key, place| again(key, places.get(place).copied().unwrap_or_default()))?;
+    packer
+        .last_wins(&mut |key, place| again(key, places.get(place).copied().unwrap_or_default()))?;
     Ok(Metadata::from(&packer.into_map()))
 }
 
 /// Adds the tensors of an HDF5 file, with the names that their layers have.
 pub(super) fn add(cx: &mut Context<'_>, manifest: &mut Manifest, content: Content) -> Result<()> {
     report(cx, &content)?;
-    let named: Vec<Option<String>> = content.tensors.iter().map(|tensor| layer(&content, tensor)).collect();
+    let named: Vec<Option<String>> = content
+        .tensors
+        .iter()
+        .map(|tensor| layer(&content, tensor))
+        .collect();
     for (mut tensor, layer) in content.tensors.into_iter().zip(named) {
         if let Some(layer) = layer {
             tensor.metadata.push_fact("layer", layer.into());

@@ -29,7 +29,10 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     for (number, (name, at)) in index.files.iter().enumerate() {
         let (id, content) = open(cx, name, *at)?;
         for (place, (group, files, _)) in index.groups.iter().enumerate() {
-            if files.contains(&number) && has_group(&content, group) && let Some(found) = found.get_mut(place) {
+            if files.contains(&number)
+                && has_group(&content, group)
+                && let Some(found) = found.get_mut(place)
+            {
                 *found = true;
             }
         }
@@ -40,7 +43,9 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         return Err(Error::malformed("keras.group-missing", message).at(*at..*at + 1));
     }
     let order = |name: &str| name.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
-    manifest.tensors.sort_by_cached_key(|tensor| order(&tensor.name));
+    manifest
+        .tensors
+        .sort_by_cached_key(|tensor| order(&tensor.name));
     let mut neighbours = manifest.tensors.iter().zip(manifest.tensors.iter().skip(1));
     if let Some((tensor, _)) = neighbours.find(|(a, b)| a.name == b.name) {
         let message = "two of the files have it";

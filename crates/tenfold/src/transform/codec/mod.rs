@@ -17,19 +17,15 @@ pub(crate) use absent::encode;
 pub(crate) use absent::{DEFLATE_END, encode_deflate};
 #[cfg(not(feature = "zstd"))]
 use absent::{Decoder, decode_frame};
-#[cfg(all(not(feature = "deflate"), feature = "write"))]
-pub(super) use absent::deflate_zlib;
 #[cfg(not(feature = "deflate"))]
-pub(super) use absent::inflate_zlib;
+pub(super) use absent::{deflate_zlib, inflate_zlib};
 #[cfg(feature = "deflate")]
 pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
-#[cfg(all(feature = "deflate", feature = "write"))]
-pub(super) use zlib::deflate as deflate_zlib;
 #[cfg(feature = "deflate")]
-pub(super) use zlib::inflate as inflate_zlib;
+pub(super) use zlib::{deflate as deflate_zlib, inflate as inflate_zlib};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]

@@ -13,7 +13,11 @@ pub(super) fn undo(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
     // A copy of 264 bytes takes 3: nothing else makes as much of as little.
     let mut out = Vec::with_capacity(most.min(bytes.len().saturating_mul(88)));
     let mut rest = bytes.iter();
-    let mut next = || rest.next().copied().ok_or_else(|| broken("it ends in the middle"));
+    let mut next = || {
+        rest.next()
+            .copied()
+            .ok_or_else(|| broken("it ends in the middle"))
+    };
     let mut taken = 0;
     while taken < bytes.len() {
         let control = next()?;

@@ -90,8 +90,7 @@ fn undo_one(filter: Filter, known: Len, bytes: Bytes) -> Result<Bytes> {
 }
 
 /// The bytes of a chunk as they are stored.
-#[cfg(feature = "write")]
-pub(super) fn apply(filters: &[Filter], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     for filter in filters {
         bytes = match filter {
             Filter::Shuffle { width } => shuffle::apply(&bytes, as_size((*width).into())?),
@@ -166,7 +165,10 @@ mod tests {
         let mut chunk = vec![1, 2, 3];
         chunk.extend([0x02, 0x04, 0x04, 0x05]);
         let filters = [Filter::Fletcher32];
-        assert_eq!(undo(&filters, 0, chunk.clone().into(), 3).unwrap()[..], [1, 2, 3]);
+        assert_eq!(
+            undo(&filters, 0, chunk.clone().into(), 3).unwrap()[..],
+            [1, 2, 3]
+        );
         let error = undo(&filters, 0, chunk.clone().into(), 2).unwrap_err();
         assert_eq!(error.rule(), "file.chunk-size");
         chunk[0] = 9;
@@ -178,13 +180,16 @@ mod tests {
     fn a_filter_that_was_skipped_is_not_undone() {
         let filters = [Filter::Shuffle { width: 2 }, Filter::Fletcher32];
         let stored = Bytes::from_static(&[1, 2, 3, 4]);
-        assert_eq!(undo(&filters, 0b10, stored.clone(), 4).unwrap()[..], [1, 3, 2, 4]);
+        assert_eq!(
+            undo(&filters, 0b10, stored.clone(), 4).unwrap()[..],
+            [1, 3, 2, 4]
+        );
         assert_eq!(undo(&filters, 0b11, stored, 4).unwrap()[..], [1, 2, 3, 4]);
         assert!(are_all_skipped(&filters, 0b11));
         assert!(!are_all_skipped(&filters, 0b10));
     }
 
-    #[cfg(all(feature = "deflate", feature = "write"))]
+    #[cfg(feature = "deflate")]
     #[test]
     fn what_was_deflated_comes_back_and_has_the_length_that_it_must_have() {
         let bytes: Vec<u8> = (0..10_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
@@ -195,7 +200,10 @@ mod tests {
         assert_eq!(undo(&filters, 0, stored.clone(), len).unwrap(), bytes);
         for wrong in [0, len - 1, len + 1, 1 << 40] {
             let error = undo(&filters, 0, stored.clone(), wrong).unwrap_err();
-            assert!(["file.chunk-size", "file.deflate"].contains(&error.rule()), "{error}");
+            assert!(
+                ["file.chunk-size", "file.deflate"].contains(&error.rule()),
+                "{error}"
+            );
         }
     }
 }

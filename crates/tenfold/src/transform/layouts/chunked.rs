@@ -316,13 +316,15 @@ impl<'a> Boxes<'a> {
                 self.copy_chunk(&combination, &lens, out)?;
             }
             // The next combination, the last axis running fastest.
-            let is_next = (chosen.iter_mut().zip(&spans)).rev().any(|(chosen, spans)| {
-                *chosen += 1;
-                if *chosen == spans.len() {
-                    *chosen = 0;
-                }
-                *chosen > 0
-            });
+            let is_next = (chosen.iter_mut().zip(&spans))
+                .rev()
+                .any(|(chosen, spans)| {
+                    *chosen += 1;
+                    if *chosen == spans.len() {
+                        *chosen = 0;
+                    }
+                    *chosen > 0
+                });
             if !is_next {
                 return Ok(());
             }

@@ -85,7 +85,12 @@ impl Attributes {
         collections: &mut Collections,
         names: &mut LookupMap<String, ()>,
     ) -> Result<()> {
-        let Attribute { name, datatype, dataspace, data } = Attribute::read(file, block)?;
+        let Attribute {
+            name,
+            datatype,
+            dataspace,
+            data,
+        } = Attribute::read(file, block)?;
         file.make(2 * name.len() + size_of::<Value>() + 2 * size_of::<String>())?;
         if names.insert(name.clone(), ()).is_some() {
             let message = format!("an object has two attributes {name:?}");
@@ -139,7 +144,8 @@ impl Attribute {
         let text = name.bytes.strip_suffix(b"\0").unwrap_or(&name.bytes);
         let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let text = core::str::from_utf8(text).map_err(|cause| {
-            name.wrong("hdf5.name", "the name of an attribute is not UTF-8").because(cause)
+            name.wrong("hdf5.name", "the name of an attribute is not UTF-8")
+                .because(cause)
         })?;
         let datatype = if flags & 1 == 0 {
             datatype
@@ -237,14 +243,20 @@ impl Entries<'_, '_, '_> {
     }
 
     fn one(&mut self) -> Result<Value> {
-        let element = self.data.part(self.at, self.width, "data of an attribute")?;
+        let element = self
+            .data
+            .part(self.at, self.width, "data of an attribute")?;
         self.at += self.width;
         match self.class {
             Class::Text => self.text(&element),
             Class::LongText => {
                 let (len, address, index) = element.parse(|r| {
                     let len = r.u32("length of a text")?;
-                    Ok((len, r.u64("address of a collection")?, r.u32("index of a text")?))
+                    Ok((
+                        len,
+                        r.u64("address of a collection")?,
+                        r.u32("index of a text")?,
+                    ))
                 })?;
                 if len == 0 || address == 0 {
                     return Ok(Value::Str(String::new()));
@@ -265,7 +277,11 @@ impl Entries<'_, '_, '_> {
 
     /// Text up to its first zero byte.
     fn text(&mut self, block: &Block) -> Result<Value> {
-        let text = block.bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        let text = block
+            .bytes
+            .split(|byte| *byte == 0)
+            .next()
+            .unwrap_or_default();
         self.file.make(text.len())?;
         Ok(match core::str::from_utf8(text) {
             Ok(text) => Value::Str(text.to_owned()),

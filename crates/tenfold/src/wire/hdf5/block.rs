@@ -182,7 +182,13 @@ impl Fetch for File<'_> {
     fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block> {
         let range = self.space.range(address, len, what)?;
         self.parsed = self.parsed.saturating_add(len);
-        if self.parsed > self.space.end.saturating_mul(MOST_PARSED).saturating_add(16 * FREE) {
+        if self.parsed
+            > self
+                .space
+                .end
+                .saturating_mul(MOST_PARSED)
+                .saturating_add(16 * FREE)
+        {
             let message = "structures of the file overlap, or are used again and again";
             return Err(Error::limit("hdf5.shared", message).at(range));
         }

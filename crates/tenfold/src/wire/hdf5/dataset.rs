@@ -40,7 +40,12 @@ pub(super) fn read(
         Ok(Err(why)) => return Ok(Dataset::Skipped(why)),
         Err(error) => return defective(error, name, DType::UNKNOWN, &[]),
     };
-    let Parsed { dtype, endian, dataspace, named } = &parsed;
+    let Parsed {
+        dtype,
+        endian,
+        dataspace,
+        named,
+    } = &parsed;
     let placed = place(file, source, header, &parsed);
     let (layout, payload) = match placed {
         Ok(placed) => placed,
@@ -50,7 +55,10 @@ pub(super) fn read(
     let mut part = Part::new(Role::Values, *dtype, payload);
     part.endian = *endian;
     info.parts = part.into();
-    Ok(Dataset::Tensor { info, named: *named })
+    Ok(Dataset::Tensor {
+        info,
+        named: *named,
+    })
 }
 
 /// A tensor that cannot be read. A disk that fails costs more than that.
@@ -82,7 +90,9 @@ impl Parsed {
             let message = format!("a dataset without a {what}");
             Error::malformed("hdf5.dataset", message).at(header.at..header.at + 1)
         };
-        let message = header.one(kind::DATASPACE)?.ok_or_else(|| missing("dataspace"))?;
+        let message = header
+            .one(kind::DATASPACE)?
+            .ok_or_else(|| missing("dataspace"))?;
         let dataspace = Dataspace::read(&message.data)?;
         if dataspace.is_null {
             return Ok(Err("null dataspace".to_owned()));
@@ -95,7 +105,11 @@ impl Parsed {
         };
         let datatype = Datatype::read(&block)?;
         let (dtype, endian, named) = match datatype.class {
-            Class::Number { dtype, endian, named } => (dtype, endian, named),
+            Class::Number {
+                dtype,
+                endian,
+                named,
+            } => (dtype, endian, named),
             Class::Unknown(error) => return Err(error.at(block.range())),
             Class::Opaque => match attributes.get("dtype").and_then(Value::as_str) {
                 // Keras has no other type for it.
@@ -119,7 +133,10 @@ impl Parsed {
         let width = dtype.width().unwrap_or(0) as u64;
         let count = element_count(&dataspace.dims).and_then(|count| count.checked_mul(width));
         if count.is_none() {
-            let message = format!("{dtype} of {:?} has more bytes than 64 bits count", dataspace.dims);
+            let message = format!(
+                "{dtype} of {:?} has more bytes than 64 bits count",
+                dataspace.dims
+            );
             return Err(Error::malformed("hdf5.dataspace", message));
         }
         Ok(Ok(Self {
@@ -145,7 +162,8 @@ fn place(
     parsed: &Parsed,
 ) -> Result<(Layout, Payload)> {
     let message = header.one(kind::LAYOUT)?;
-    let message = message.ok_or_else(|| Error::malformed("hdf5.layout", "a dataset without a layout"))?;
+    let message =
+        message.ok_or_else(|| Error::malformed("hdf5.layout", "a dataset without a layout"))?;
     let len = parsed.len();
     let raw = |range: Range<u64>| (Layout::RowMajor, Payload::Raw { source, range });
     let too_short = |size: u64| {
@@ -179,7 +197,8 @@ fn place(
         }
         Storage::Chunked(storage) => chunked(file, source, header, parsed, storage),
         Storage::Virtual => {
-            let message = "a virtual dataset, put together from other datasets and files, which is not read";
+            let message =
+                "a virtual dataset, put together from other datasets and files, which is not read";
             Err(Error::unsupported("hdf5.virtual", message).at(header.at..header.at + 1))
         }
     }
@@ -216,9 +235,16 @@ fn chunked(
     if let Some(message) = header.one(kind::FILTERS)? {
         chunks.filters = storage::filters(&message.data, width)?;
     }
-    let most = storage.dims.iter().copied().try_fold(width, u64::checked_mul);
+    let most = storage
+        .dims
+        .iter()
+        .copied()
+        .try_fold(width, u64::checked_mul);
     if most.is_none() {
-        let message = format!("the size of chunks of {:?} does not fit 64 bits", storage.dims);
+        let message = format!(
+            "the size of chunks of {:?} does not fit 64 bits",
+            storage.dims
+        );
         return Err(message_error(message, header));
     }
     if storage.address != UNDEFINED {

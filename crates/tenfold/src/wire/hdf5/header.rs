@@ -77,7 +77,9 @@ impl Header {
 
     /// The messages of a kind.
     pub(super) fn of(&self, kind: u16) -> impl Iterator<Item = &Message> {
-        self.messages.iter().filter(move |message| message.kind == kind)
+        self.messages
+            .iter()
+            .filter(move |message| message.kind == kind)
     }
 
     /// The first message of a kind; none but types may be shared.

@@ -25,7 +25,11 @@ impl LocalHeap {
     pub(super) fn text(&self, offset: u64) -> Result<&[u8]> {
         let from = usize::try_from(offset).ok();
         let rest = from.and_then(|from| self.0.bytes.get(from..));
-        let text = rest.and_then(|rest| rest.split(|byte| *byte == 0).next().filter(|text| text.len() < rest.len()));
+        let text = rest.and_then(|rest| {
+            rest.split(|byte| *byte == 0)
+                .next()
+                .filter(|text| text.len() < rest.len())
+        });
         text.ok_or_else(|| {
             let message = format!(
                 "a name at byte {offset} of a heap of {} bytes, or without an end",
@@ -113,7 +117,11 @@ impl FractalHeap {
         match first >> 4 & 3 {
             0 => {}
             1 => return Ok(None),
-            2 => return id.part(1, u64::from(first & 15) + 1, "an object of a heap").map(Some),
+            2 => {
+                return id
+                    .part(1, u64::from(first & 15) + 1, "an object of a heap")
+                    .map(Some);
+            }
             kind => return Err(id.wrong("hdf5.heap", format!("an object of kind {kind}"))),
         }
         let (offset, len) = id.parse(|r| {
@@ -155,7 +163,10 @@ impl FractalHeap {
                 at = end;
                 row += 1;
                 if row > 1 {
-                    size = size.checked_mul(2).filter(|size| *size < 1 << 50).ok_or_else(outside)?;
+                    size = size
+                        .checked_mul(2)
+                        .filter(|size| *size < 1 << 50)
+                        .ok_or_else(outside)?;
                 }
             }
             let column = (offset - at) / size;
@@ -167,7 +178,9 @@ impl FractalHeap {
             let first_row = self.start * self.width;
             // Smaller than this one, because its size is that of a single one of its blocks.
             let log = |size: u64| u64::from(size.max(1).ilog2());
-            rows = (log(size) + 1).checked_sub(log(first_row)).ok_or_else(outside)?;
+            rows = (log(size) + 1)
+                .checked_sub(log(first_row))
+                .ok_or_else(outside)?;
             address = child;
         }
     }

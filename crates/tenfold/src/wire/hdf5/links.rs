@@ -27,9 +27,9 @@ pub(super) enum Link {
 pub(super) fn of(file: &mut File<'_>, header: &Header) -> Result<Vec<(String, Link)>> {
     let mut links = Vec::new();
     if let Some(message) = header.one(kind::SYMBOL_TABLE)? {
-        let (tree, heap) = message.data.parse(|r| {
-            Ok((r.u64("address of a B-tree")?, r.u64("address of a heap")?))
-        })?;
+        let (tree, heap) = message
+            .data
+            .parse(|r| Ok((r.u64("address of a B-tree")?, r.u64("address of a heap")?)))?;
         let heap = LocalHeap::read(file, heap)?;
         old_tree(file, tree, None, &heap, &mut links)?;
     }
@@ -49,7 +49,11 @@ pub(super) fn of(file: &mut File<'_>, header: &Header) -> Result<Vec<(String, Li
         }
     }
     links.sort_unstable_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
-    if let Some(((name, _), _)) = links.iter().zip(links.iter().skip(1)).find(|(a, b)| a.0 == b.0) {
+    if let Some(((name, _), _)) = links
+        .iter()
+        .zip(links.iter().skip(1))
+        .find(|(a, b)| a.0 == b.0)
+    {
         let message = format!("a group has two entries {name:?}");
         return Err(Error::malformed("hdf5.duplicate", message).at(header.at..header.at + 1));
     }
@@ -90,8 +94,12 @@ fn old_tree(
         r.skip(4, "signature")?;
         let kind = r.u8("type of a B-tree")?;
         let level = r.u8("level of a node")?;
-        if kind != 0 || level > MOST_LEVELS || above.is_some_and(|above| above != level.wrapping_add(1)) {
-            let message = format!("a node of type {kind} and level {level} in the B-tree of a group");
+        if kind != 0
+            || level > MOST_LEVELS
+            || above.is_some_and(|above| above != level.wrapping_add(1))
+        {
+            let message =
+                format!("a node of type {kind} and level {level} in the B-tree of a group");
             return Err(Error::malformed("hdf5.btree", message));
         }
         Ok((level, r.u16("entries of a node")?))
@@ -173,7 +181,11 @@ fn link(block: &Block) -> Result<(Vec<u8>, Link)> {
             return Err(Error::unsupported("hdf5.link", message));
         }
         let flags = r.u8("flags of a link")?;
-        let kind = if flags & 8 == 0 { 0 } else { r.u8("type of a link")? };
+        let kind = if flags & 8 == 0 {
+            0
+        } else {
+            r.u8("type of a link")?
+        };
         r.skip(if flags & 4 == 0 { 0 } else { 8 }, "order of a link")?;
         r.skip(if flags & 16 == 0 { 0 } else { 1 }, "character set")?;
         let len = sized(r, flags & 3, "length of a name")?;

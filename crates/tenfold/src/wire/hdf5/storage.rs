@@ -15,7 +15,10 @@ pub(super) enum Storage {
     /// In the header itself: its bytes in the file.
     Compact(Range<u64>),
     /// In one piece; the size is not always said.
-    Contiguous { address: u64, size: Option<u64> },
+    Contiguous {
+        address: u64,
+        size: Option<u64>,
+    },
     Chunked(ChunkStorage),
     /// Put together from other datasets.
     Virtual,
@@ -69,7 +72,11 @@ fn old(r: &mut Reader<'_>, at: u64) -> Result<Storage> {
     let rank = r.u8("rank of a layout")?;
     let class = r.u8("class of a layout")?;
     r.skip(5, "reserved")?;
-    let address = if class == 0 { 0 } else { r.u64("address of data")? };
+    let address = if class == 0 {
+        0
+    } else {
+        r.u64("address of data")?
+    };
     let dims = (0..rank).map(|_| r.u32("a dimension").map(u64::from));
     let dims: Vec<u64> = dims.collect::<Result<_>>()?;
     match class {
@@ -78,7 +85,10 @@ fn old(r: &mut Reader<'_>, at: u64) -> Result<Storage> {
             let data = r.skip(size.into(), "compact data")?;
             Ok(Storage::Compact(at + data.start..at + data.end))
         }
-        1 => Ok(Storage::Contiguous { address, size: None }),
+        1 => Ok(Storage::Contiguous {
+            address,
+            size: None,
+        }),
         2 => chunked(dims, IndexKind::OldTree, address, false),
         class => Err(unknown_class(class)),
     }
@@ -117,7 +127,9 @@ fn new(r: &mut Reader<'_>, at: u64, version: u8) -> Result<Storage> {
                 }
                 2 => IndexKind::Implicit,
                 3 => r.skip(1, "bits of a page").map(|_| IndexKind::Fixed)?,
-                4 => r.skip(5, "sizes of blocks").map(|_| IndexKind::Extensible)?,
+                4 => r
+                    .skip(5, "sizes of blocks")
+                    .map(|_| IndexKind::Extensible)?,
                 5 => r.skip(6, "sizes of nodes").map(|_| IndexKind::Tree)?,
                 index => {
                     let message = format!("an index of chunks of type {index}, 1 to 5 are known");
@@ -132,7 +144,12 @@ fn new(r: &mut Reader<'_>, at: u64, version: u8) -> Result<Storage> {
 }
 
 /// The last dimension is the size of an element.
-fn chunked(mut dims: Vec<u64>, index: IndexKind, address: u64, plain_edges: bool) -> Result<Storage> {
+fn chunked(
+    mut dims: Vec<u64>,
+    index: IndexKind,
+    address: u64,
+    plain_edges: bool,
+) -> Result<Storage> {
     let element = dims.pop().unwrap_or(0);
     if element == 0 || dims.contains(&0) {
         let message = format!("chunks of {dims:?} elements of {element} bytes");
@@ -188,11 +205,19 @@ pub(super) fn filters(block: &Block, element: u64) -> Result<Vec<Filter>> {
 fn filter(r: &mut Reader<'_>, version: u8, element: u64) -> Result<Filter> {
     let id = r.u16("number of a filter")?;
     let has_name = version == 1 || id >= 256;
-    let name_len = if has_name { r.u16("length of a name")? } else { 0 };
+    let name_len = if has_name {
+        r.u16("length of a name")?
+    } else {
+        0
+    };
     let _flags = r.u16("flags of a filter")?;
     let count = r.u16("number of values")?;
     let name_len = u64::from(name_len);
-    let padded = if version == 1 { name_len.next_multiple_of(8) } else { name_len };
+    let padded = if version == 1 {
+        name_len.next_multiple_of(8)
+    } else {
+        name_len
+    };
     let name = r.take(padded, "name of a filter")?;
     let values = (0..count).map(|_| r.u32("a value of a filter"));
     let values: Vec<u32> = values.collect::<Result<_>>()?;
@@ -201,7 +226,10 @@ fn filter(r: &mut Reader<'_>, version: u8, element: u64) -> Result<Filter> {
     }
     Ok(match id {
         1 => Filter::Deflate {
-            level: values.first().and_then(|level| i32::try_from(*level).ok()).unwrap_or(0),
+            level: values
+                .first()
+                .and_then(|level| i32::try_from(*level).ok())
+                .unwrap_or(0),
         },
         2 => Filter::Shuffle {
             width: match values.first() {

@@ -48,7 +48,9 @@ impl Superblock {
         let mut file = File::new(source, space);
         let cut_off = |error: Error| {
             let message = "the file ends within its superblock: it is truncated";
-            Error::malformed("hdf5.truncated", message).at(at..limit).because(error)
+            Error::malformed("hdf5.truncated", message)
+                .at(at..limit)
+                .because(error)
         };
         let version = file.block(0, 9, "the superblock").map_err(cut_off)?;
         let version = version.parse(|r| {
@@ -113,6 +115,7 @@ fn check_sizes(offsets: u8, lengths: u8) -> Result<()> {
     if (offsets, lengths) == (8, 8) {
         return Ok(());
     }
-    let message = format!("addresses of {offsets} and lengths of {lengths} bytes, 8 and 8 are read");
+    let message =
+        format!("addresses of {offsets} and lengths of {lengths} bytes, 8 and 8 are read");
     Err(Error::unsupported("hdf5.version", message))
 }

@@ -46,7 +46,10 @@ impl Tree {
             let wrong = |message: String| Error::malformed("hdf5.btree", message);
             r.skip(4, "signature")?;
             if r.u8("version of a B-tree")? != 0 {
-                return Err(Error::unsupported("hdf5.btree", "a B-tree of a version that is not known"));
+                return Err(Error::unsupported(
+                    "hdf5.btree",
+                    "a B-tree of a version that is not known",
+                ));
             }
             let kind = r.u8("type of a B-tree")?;
             let node = u64::from(r.u32("size of a node")?);
@@ -68,10 +71,18 @@ impl Tree {
                 let (below, total) = most.last().copied().unwrap_or_default();
                 let pointer = 8 + bytes_for(below) + if level > 1 { bytes_for(total) } else { 0 };
                 let here = node.saturating_sub(OVERHEAD + pointer) / (record + pointer);
-                let all = (here.saturating_add(1)).saturating_mul(total).saturating_add(here);
+                let all = (here.saturating_add(1))
+                    .saturating_mul(total)
+                    .saturating_add(here);
                 most.push((here, all));
             }
-            Ok(Self { kind, record, depth, root, most })
+            Ok(Self {
+                kind,
+                record,
+                depth,
+                root,
+                most,
+            })
         })
     }
 
@@ -156,19 +167,29 @@ impl Tree {
         } else {
             0
         };
-        let len = node.records.saturating_mul(self.record).saturating_add(pointers);
+        let len = node
+            .records
+            .saturating_mul(self.record)
+            .saturating_add(pointers);
         let len = len.saturating_add(OVERHEAD);
         let signature = if level > 0 { *b"BTIN" } else { *b"BTLF" };
         file.sealed(node.address, len, signature, "a node of a B-tree")
     }
 
     fn record(&self, block: &Block, place: u64) -> Result<Block> {
-        block.part(FRONT + place * self.record, self.record, "a record of a B-tree")
+        block.part(
+            FRONT + place * self.record,
+            self.record,
+            "a record of a B-tree",
+        )
     }
 
     /// Records of a node at a level, and of everything below it, at most.
     fn most(&self, level: u16) -> (u64, u64) {
-        self.most.get(usize::from(level)).copied().unwrap_or_default()
+        self.most
+            .get(usize::from(level))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Bytes of a pointer to a child, in a node at a level.

@@ -183,7 +183,12 @@ fn compound(r: &mut Reader<'_>, version: u8, count: u16, size: u32, depth: usize
             r.skip(28, "dimensions of a member")?;
         }
         let member = Datatype::parse(r, depth + 1)?;
-        let Class::Number { dtype, endian, named: false } = member.class else {
+        let Class::Number {
+            dtype,
+            endian,
+            named: false,
+        } = member.class
+        else {
             // How long its description is follows from nothing here.
             return Ok(OTHER);
         };
@@ -191,7 +196,8 @@ fn compound(r: &mut Reader<'_>, version: u8, count: u16, size: u32, depth: usize
     }
     Ok(match members.as_slice() {
         [(a, 0, first, endian, width), (b, offset, second, other, _)]
-            if (a.as_slice(), b.as_slice()) == (b"r", b"i") || (a.as_slice(), b.as_slice()) == (b"real", b"imag") =>
+            if (a.as_slice(), b.as_slice()) == (b"r", b"i")
+                || (a.as_slice(), b.as_slice()) == (b"real", b"imag") =>
         {
             let is_pair = first == second && endian == other && offset == width;
             match (is_pair && size == width.saturating_mul(2), first) {
@@ -260,8 +266,16 @@ fn complex(r: &mut Reader<'_>, size: u32, depth: usize) -> Result<Class> {
         Class::Unknown(Error::unsupported("hdf5.datatype", message))
     };
     Ok(match base.class {
-        Class::Number { dtype: DType::F32, endian, .. } if size == 8 => pair(DType::C64, endian),
-        Class::Number { dtype: DType::F64, endian, .. } if size == 16 => pair(DType::C128, endian),
+        Class::Number {
+            dtype: DType::F32,
+            endian,
+            ..
+        } if size == 8 => pair(DType::C64, endian),
+        Class::Number {
+            dtype: DType::F64,
+            endian,
+            ..
+        } if size == 16 => pair(DType::C128, endian),
         Class::Number { dtype, .. } => unknown(&dtype.to_string()),
         _ => unknown("another kind"),
     })
@@ -303,9 +317,15 @@ impl Dataspace {
             }
         };
         if rank > MOST_RANK {
-            return Err(wrong(format!("{rank} dimensions, at most {MOST_RANK} are allowed")));
+            return Err(wrong(format!(
+                "{rank} dimensions, at most {MOST_RANK} are allowed"
+            )));
         }
-        let mut list = |field| (0..rank).map(|_| r.u64(field)).collect::<Result<Vec<u64>>>();
+        let mut list = |field| {
+            (0..rank)
+                .map(|_| r.u64(field))
+                .collect::<Result<Vec<u64>>>()
+        };
         let dims = list("dimension")?;
         let most = if flags & 1 == 0 {
             dims.clone()
@@ -313,8 +333,14 @@ impl Dataspace {
             list("maximum of a dimension")?
         };
         if let Some((dim, most)) = dims.iter().zip(&most).find(|(dim, most)| dim > most) {
-            return Err(wrong(format!("a dimension of {dim}, at most {most} are allowed")));
+            return Err(wrong(format!(
+                "a dimension of {dim}, at most {most} are allowed"
+            )));
         }
-        Ok(Self { is_null, dims, most })
+        Ok(Self {
+            is_null,
+            dims,
+            most,
+        })
     }
 }

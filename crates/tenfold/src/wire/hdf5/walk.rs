@@ -169,11 +169,17 @@ impl Walk<'_> {
             self.dataset(path, address, &header)?;
             return Ok(None);
         }
-        let is_group = [kind::SYMBOL_TABLE, kind::LINK_INFO, kind::LINK, kind::GROUP_INFO];
+        let is_group = [
+            kind::SYMBOL_TABLE,
+            kind::LINK_INFO,
+            kind::LINK,
+            kind::GROUP_INFO,
+        ];
         if is_group.iter().any(|kind| header.has(*kind)) {
             let attributes = self.attributes(&header, path)?;
             if !attributes.is_empty() {
-                self.file.make(path.len() + size_of::<(String, Metadata)>())?;
+                self.file
+                    .make(path.len() + size_of::<(String, Metadata)>())?;
                 push_tight(&mut self.content.groups, (path.to_owned(), attributes));
             }
             return Ok(Some(header));
@@ -224,7 +230,8 @@ impl Walk<'_> {
             self.content.unlisted += 1;
             return Ok(());
         }
-        self.file.make(path.len() + why.len() + size_of::<Remark>())?;
+        self.file
+            .make(path.len() + why.len() + size_of::<Remark>())?;
         let path = path.to_owned();
         push_tight(&mut self.content.remarks, Remark { kind, path, why });
         Ok(())
@@ -252,7 +259,8 @@ impl Content {
     fn check_overlap(&self) -> Result<()> {
         let pieces = self.pieces();
         let mut neighbours = pieces.iter().zip(pieces.iter().skip(1));
-        let Some(((a, first), (b, second))) = neighbours.find(|((a, _), (b, _))| a.end > b.start) else {
+        let Some(((a, first), (b, second))) = neighbours.find(|((a, _), (b, _))| a.end > b.start)
+        else {
             return Ok(());
         };
         let name = |place: &usize| self.tensors.get(*place).map_or("", |tensor| &tensor.name);
@@ -286,7 +294,9 @@ impl Content {
 
     /// The attribute of a group.
     pub(crate) fn group(&self, path: &str, key: &str) -> Option<&Value> {
-        let known = self.groups.binary_search_by(|(known, _)| known.split('/').cmp(path.split('/')));
+        let known = self
+            .groups
+            .binary_search_by(|(known, _)| known.split('/').cmp(path.split('/')));
         let (_, attributes) = self.groups.get(known.ok()?)?;
         attributes.get(key)
     }

@@ -1,7 +1,8 @@
 //! Messages and headers, as they are written.
 
 use super::super::limits::{grid, width};
-use crate::model::{DType, Lanes, Scalar, Value, ValueKind};
+use super::Place;
+use crate::model::{DType, Filter, Lanes, Scalar, Value, ValueKind};
 use crate::prelude::*;
 use crate::wire::hdf5::lookup3;
 
@@ -16,6 +17,7 @@ const FILL: u8 = 5;
 const LINK: u8 = 6;
 const LAYOUT: u8 = 8;
 const GROUP_INFO: u8 = 10;
+const FILTERS: u8 = 11;
 const ATTRIBUTE: u8 = 12;
 
 /// The messages of an object header.
@@ -54,17 +56,34 @@ impl Messages {
         self.push(LINK, 0, &link);
     }
 
-    /// A dataset of a type and a shape, with its data in one piece.
-    pub(super) fn dataset(dtype: DType, shape: &[u64], address: u64, len: u64) -> Self {
+    /// A dataset of a type and a shape, with data at an address.
+    pub(super) fn dataset(dtype: DType, shape: &[u64], place: &Place) -> Self {
         let mut messages = Self::default();
         messages.push(DATASPACE, 0, &dataspace(shape));
         messages.push(DATATYPE, 1, &datatype(dtype));
-        // Allocated late, written if it is set, which it is not.
-        messages.push(FILL, 0, &[3, 0x0a]);
-        let mut layout = vec![3, 1];
-        layout.extend_from_slice(&address.to_le_bytes());
-        layout.extend_from_slice(&len.to_le_bytes());
+        let Some((cut, tree)) = &place.chunks else {
+            // Allocated late, written if it is set, which it is not.
+            messages.push(FILL, 0, &[3, 0x0a]);
+            let mut layout = vec![3, 1];
+            layout.extend_from_slice(&place.address.to_le_bytes());
+            layout.extend_from_slice(&place.len.to_le_bytes());
+            messages.push(LAYOUT, 0, &layout);
+            return messages;
+        };
+        // Allocated chunk by chunk.
+        messages.push(FILL, 0, &[3, 0x0b]);
+        // The size of an element is one more dimension.
+        let rank = u8::try_from(cut.sides.len() + 1).unwrap_or(u8::MAX);
+        let mut layout = vec![3, 2, rank];
+        layout.extend_from_slice(&cut.root(*tree).to_le_bytes());
+        for side in cut.sides.iter().chain([&cut.width]) {
+            let side = u32::try_from(*side).unwrap_or(u32::MAX);
+            layout.extend_from_slice(&side.to_le_bytes());
+        }
         messages.push(LAYOUT, 0, &layout);
+        if !cut.filters.is_empty() {
+            messages.push(FILTERS, 0, &filters(&cut.filters));
+        }
         messages
     }
 
@@ -117,6 +136,25 @@ impl Messages {
         seal(&mut header);
         header
     }
+}
+
+/// The filters of chunks, each with one value. A chunk may be stored without any of them.
+fn filters(filters: &[Filter]) -> Vec<u8> {
+    let count = u8::try_from(filters.len()).unwrap_or(u8::MAX);
+    let mut bytes = vec![2, count];
+    for filter in filters {
+        let (id, value): (u16, u32) = match filter {
+            Filter::Shuffle { width } => (2, *width),
+            Filter::Deflate { level } => (1, u32::try_from(*level).unwrap_or(6)),
+            // Never asked for.
+            Filter::Lzf | Filter::Fletcher32 => continue,
+        };
+        for number in [id, 1, 1] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&value.to_le_bytes());
+    }
+    bytes
 }
 
 /// Puts the checksum of everything behind it.

@@ -1,13 +1,15 @@
-//! Laying out a file: all headers, then the data.
+//! Laying out a file: all headers and B-trees, then the data.
 
+mod chunks;
 mod encode;
 
 use alloc::collections::BTreeMap;
 
+use self::chunks::{Chunking, Cut};
 use self::encode::{Messages, UNDEFINED, superblock};
 use crate::error::{Error, Result};
 use crate::format::{
-    Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want,
+    Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want, Written,
 };
 use crate::model::{Manifest, Metadata, TensorInfo, Value};
 use crate::prelude::*;
@@ -48,7 +50,7 @@ fn parts(tensor: &TensorInfo) -> core::str::Split<'_, char> {
 #[derive(Default)]
 struct Group<'m> {
     entries: BTreeMap<&'m str, Node<'m>>,
-    attributes: Vec<(&'m str, Value)>,
+    attributes: Vec<(String, Value)>,
 }
 
 enum Node<'m> {
@@ -73,7 +75,114 @@ impl<'m> Group<'m> {
     }
 }
 
+/// Where the data of a tensor is.
+pub(super) struct Place {
+    address: u64,
+    len: u64,
+    /// How it is cut into chunks, and the address of their B-tree.
+    chunks: Option<(Cut, u64)>,
+}
+
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+    let chunking = Chunking::new(options)?;
+    let mut places = Vec::new();
+    for tensor in &what.tensors {
+        let too_large =
+            || Error::unsupported("hdf5.write", "it is too large").in_tensor(&tensor.name);
+        let cut = chunking
+            .as_ref()
+            .map(|chunking| chunking.of(tensor))
+            .transpose()?;
+        places.push(Place {
+            address: UNDEFINED,
+            len: tensor.dense_len().ok_or_else(too_large)?,
+            chunks: cut.flatten().map(|cut| (cut, 0)),
+        });
+    }
+    // How long headers are depends on no address.
+    let headers = Layout::of(what, &places)?.headers;
+    let mut at = SUPERBLOCK + headers;
+    let mut segments = Vec::new();
+    for (cut, tree) in places.iter_mut().filter_map(|place| place.chunks.as_mut()) {
+        *tree = at;
+        at += cut.tree_len();
+    }
+    let front = at;
+    let has_chunks = places.iter().any(|place| place.chunks.is_some());
+    for (index, (tensor, place)) in what.tensors.iter().zip(&mut places).enumerate() {
+        if place.len == 0 {
+            continue;
+        }
+        segments.push(Segment::Align { to: ALIGN, fill: 0 });
+        segments.push(match &place.chunks {
+            Some((cut, _)) => Segment::Chunks {
+                index,
+                dtype: tensor.dtype,
+                sides: cut.sides.clone(),
+                filters: cut.filters.clone(),
+            },
+            None => Segment::Tensor {
+                index,
+                part: 0,
+                want: Want::Dense(Form::canonical(tensor.dtype)),
+                codec: None,
+                digest: None,
+            },
+        });
+        let end = at.checked_next_multiple_of(ALIGN).and_then(|start| {
+            place.address = start;
+            start.checked_add(place.len)
+        });
+        let message = "the file would be too large";
+        at =
+            end.ok_or_else(|| Error::unsupported("hdf5.write", message).in_tensor(&tensor.name))?;
+    }
+    segments.insert(
+        0,
+        if has_chunks {
+            let what = what.clone();
+            Segment::Late {
+                len: front,
+                make: Box::new(move |written, _| late(&what, places, written)),
+            }
+        } else {
+            Segment::Bytes(Layout::of(what, &places)?.render(at))
+        },
+    );
+    Ok(Plan {
+        files: vec![FilePlan {
+            name: options.file_name.clone(),
+            segments,
+        }],
+    })
+}
+
+/// Everything in front of the data, where its length shows when it is written.
+fn late(what: &Manifest, mut places: Vec<Place>, written: &[Written]) -> Result<Vec<u8>> {
+    let missing = || Error::argument("a tensor that was not written");
+    let mut trees = Vec::new();
+    let mut end = 0;
+    for done in written {
+        let place = places.get_mut(done.index).ok_or_else(missing)?;
+        place.address = done.range.start;
+        end = end.max(done.range.end);
+        if let Some((cut, at)) = &place.chunks {
+            trees.push((*at, cut.tree(*at, done)?));
+        }
+    }
+    let mut front = Layout::of(what, &places)?.render(end);
+    trees.sort_unstable_by_key(|(at, _)| *at);
+    for (at, tree) in trees {
+        if at != front.len() as u64 {
+            return Err(missing());
+        }
+        front.extend_from_slice(&tree);
+    }
+    Ok(front)
+}
+
+/// The groups of a file.
+fn groups(what: &Manifest) -> Result<Group<'_>> {
     let mut root = Group::default();
     for (place, tensor) in what.tensors.iter().enumerate() {
         let (group, name) = match tensor.name.rsplit_once('/') {
@@ -89,67 +198,55 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         match (key.strip_prefix('/'), value) {
             (Some(path), Value::Map(map)) => {
                 let group = root.inner(path)?;
-                group.attributes.extend(map.iter());
+                group
+                    .attributes
+                    .extend(map.iter().map(|(key, value)| (key.to_owned(), value)));
             }
-            _ => root.attributes.push((key, value.clone())),
+            _ => root.attributes.push((key.to_owned(), value.clone())),
         }
     }
-    let mut layout = Layout {
-        what,
-        lens: Vec::new(),
-        headers: 0,
-        data: Vec::new(),
-    };
-    // Headers first: how long they are depends on no address.
-    layout.measure(&root);
-    let mut at = SUPERBLOCK + layout.headers;
-    for tensor in &what.tensors {
-        let too_large = || Error::unsupported("hdf5.write", "it is too large").in_tensor(&tensor.name);
-        let len = tensor.dense_len().ok_or_else(too_large)?;
-        let start = at.checked_next_multiple_of(ALIGN).ok_or_else(too_large)?;
-        layout.data.push((if len == 0 { UNDEFINED } else { start }, len));
-        if len > 0 {
-            at = start.checked_add(len).ok_or_else(too_large)?;
-        }
-    }
-    let mut headers = superblock(SUPERBLOCK, at);
-    let mut lens = core::mem::take(&mut layout.lens).into_iter();
-    let mut next = SUPERBLOCK;
-    layout.encode(&root, &mut lens, &mut next, &mut headers);
-    let mut segments = vec![Segment::Bytes(headers)];
-    for (index, (tensor, (_, len))) in what.tensors.iter().zip(&layout.data).enumerate() {
-        if *len == 0 {
-            continue;
-        }
-        segments.push(Segment::Align { to: ALIGN, fill: 0 });
-        segments.push(Segment::Tensor {
-            index,
-            part: 0,
-            want: Want::Dense(Form::canonical(tensor.dtype)),
-            codec: None,
-            digest: None,
-        });
-    }
-    Ok(Plan {
-        files: vec![FilePlan {
-            name: options.file_name.clone(),
-            segments,
-        }],
-    })
+    Ok(root)
 }
 
 /// Where everything goes.
 struct Layout<'m> {
     what: &'m Manifest,
+    root: Group<'m>,
     /// Bytes of the headers, group by group, each before what is in it.
     lens: Vec<u64>,
     /// Bytes of all of them.
     headers: u64,
-    /// Address and bytes of the data of each tensor.
-    data: Vec<(u64, u64)>,
+    places: &'m [Place],
 }
 
 impl<'m> Layout<'m> {
+    fn of(what: &'m Manifest, places: &'m [Place]) -> Result<Self> {
+        let mut layout = Self {
+            what,
+            root: Group::default(),
+            lens: Vec::new(),
+            headers: 0,
+            places,
+        };
+        let root = groups(what)?;
+        layout.measure(&root);
+        layout.root = root;
+        Ok(layout)
+    }
+
+    /// The superblock and all headers of a file that ends at an address.
+    fn render(&self, end: u64) -> Vec<u8> {
+        let mut out = superblock(SUPERBLOCK, end);
+        let mut next = SUPERBLOCK;
+        self.encode(
+            &self.root,
+            &mut self.lens.iter().copied(),
+            &mut next,
+            &mut out,
+        );
+        out
+    }
+
     /// Notes how long the headers of a group and of everything in it are.
     fn measure(&mut self, group: &Group<'m>) {
         let mut messages = self.group(group);
@@ -211,10 +308,9 @@ impl<'m> Layout<'m> {
     fn dataset(&self, place: usize) -> Messages {
         static NOTHING: Metadata = Metadata::new();
         let tensor = self.what.tensors.get(place);
-        let (address, len) = self.data.get(place).copied().unwrap_or_default();
-        let mut messages = match tensor {
-            Some(tensor) => Messages::dataset(tensor.dtype, &tensor.shape, address, len),
-            None => Messages::default(),
+        let mut messages = match (tensor, self.places.get(place)) {
+            (Some(tensor), Some(place)) => Messages::dataset(tensor.dtype, &tensor.shape, place),
+            _ => Messages::default(),
         };
         let metadata = tensor.map_or(&NOTHING, |tensor| &tensor.metadata);
         for (key, value, is_fact) in metadata.entries() {

@@ -35,7 +35,12 @@ fn numbers(counts: &[u64]) -> Vec<Vec<u64>> {
 }
 
 /// Cuts a tensor into chunks; `None` where one is to be missing.
-fn cut(shape: &[u64], grid: &[Cuts], padded: bool, is_missing: fn(&[u64]) -> bool) -> (Chunks, Vec<u8>) {
+fn cut(
+    shape: &[u64],
+    grid: &[Cuts],
+    padded: bool,
+    is_missing: fn(&[u64]) -> bool,
+) -> (Chunks, Vec<u8>) {
     let mut expected = dense(shape);
     let mut chunks = Chunks::new(shape, 2);
     chunks.grid = grid.to_vec();
@@ -63,7 +68,11 @@ fn cut(shape: &[u64], grid: &[Cuts], padded: bool, is_missing: fn(&[u64]) -> boo
         let lens: Vec<u64> = sides.iter().map(|side| side.end - side.start).collect();
         let mut bytes = Vec::new();
         for within in numbers(&lens) {
-            let index: Vec<u64> = within.iter().zip(&sides).map(|(n, side)| n + side.start).collect();
+            let index: Vec<u64> = within
+                .iter()
+                .zip(&sides)
+                .map(|(n, side)| n + side.start)
+                .collect();
             let place = index.iter().zip(shape).try_fold(0, |place, (index, dim)| {
                 (index < dim).then_some(place * dim + index)
             });
@@ -83,7 +92,10 @@ fn cut(shape: &[u64], grid: &[Cuts], padded: bool, is_missing: fn(&[u64]) -> boo
         if number.iter().sum::<u64>() % 3 == 0 {
             located.skipped = 1;
         } else {
-            bytes = (0..2).flat_map(|n| bytes.iter().skip(n).step_by(2)).copied().collect();
+            bytes = (0..2)
+                .flat_map(|n| bytes.iter().skip(n).step_by(2))
+                .copied()
+                .collect();
         }
         located.payload = Payload::Inline(bytes.into());
         listed.push((number, located));
@@ -108,9 +120,26 @@ fn a_tensor_is_the_same_however_it_is_cut() {
         (&[10], vec![Cuts::At(vec![1, 2, 7])], false),
         (&[5, 7], vec![Cuts::Every(2), Cuts::Every(3)], true),
         (&[5, 7], vec![Cuts::Every(2), Cuts::Every(3)], false),
-        (&[4, 5, 6], vec![Cuts::Every(1), Cuts::Every(2), Cuts::Every(4)], true),
-        (&[3, 4, 5], vec![Cuts::At(vec![2]), Cuts::Every(9), Cuts::At(vec![1, 3])], false),
-        (&[2, 3, 1, 4], vec![Cuts::Every(2), Cuts::Every(2), Cuts::Every(1), Cuts::Every(3)], true),
+        (
+            &[4, 5, 6],
+            vec![Cuts::Every(1), Cuts::Every(2), Cuts::Every(4)],
+            true,
+        ),
+        (
+            &[3, 4, 5],
+            vec![Cuts::At(vec![2]), Cuts::Every(9), Cuts::At(vec![1, 3])],
+            false,
+        ),
+        (
+            &[2, 3, 1, 4],
+            vec![
+                Cuts::Every(2),
+                Cuts::Every(2),
+                Cuts::Every(1),
+                Cuts::Every(3),
+            ],
+            true,
+        ),
     ];
     for (shape, grid, padded) in cases {
         for is_missing in [(|_| false) as fn(&[u64]) -> bool, |number| number[0] == 1] {
@@ -122,7 +151,9 @@ fn a_tensor_is_the_same_however_it_is_cut() {
             let (second, reversed) = (range(None, None, 2), range(None, None, -1));
             let inner = range(Some(1), Some(3), 1);
             let mut plain = crate::ArchiveBuilder::new();
-            plain.push("t", DType::U16, shape, Bytes::from(expected)).unwrap();
+            plain
+                .push("t", DType::U16, shape, Bytes::from(expected))
+                .unwrap();
             let plain = plain.finish();
             for slices in [second, reversed, inner] {
                 let of = |archive: &Archive| {
@@ -177,7 +208,10 @@ fn what_is_not_stored_at_all_is_the_fill_value() {
     let mut chunks = Chunks::new([3, 2], 2);
     chunks.fill = Bytes::from_static(&[1, 2]);
     let archive = archive(chunks);
-    assert_eq!(archive.tensor("t").unwrap().canonical().unwrap(), [1, 2].repeat(6));
+    assert_eq!(
+        archive.tensor("t").unwrap().canonical().unwrap(),
+        [1, 2].repeat(6)
+    );
 }
 
 #[test]

@@ -61,13 +61,18 @@ impl Elements {
 }
 
 fn too_large() -> Error {
-    Error::malformed("hdf5.chunk-index", "an array of more entries than a file can have")
+    Error::malformed(
+        "hdf5.chunk-index",
+        "an array of more entries than a file can have",
+    )
 }
 
 /// Entries of a page.
 fn page(bits: u8) -> Result<u64> {
     // More would not fit into a file.
-    1u64.checked_shl(bits.into()).filter(|_| bits < 40).ok_or_else(too_large)
+    1u64.checked_shl(bits.into())
+        .filter(|_| bits < 40)
+        .ok_or_else(too_large)
 }
 
 /// Whether a bit is set, the most significant of a byte being the first.
@@ -89,7 +94,12 @@ pub(super) fn fixed(file: &mut dyn Fetch, address: u64, place: u64) -> Result<Op
         r.skip(5, "version")?;
         let elements = Elements::new(r.u8("client of an array")?, r.u8("size of an entry")?)?;
         let per_page = page(r.u8("bits of a page")?)?;
-        Ok((elements, per_page, r.u64("number of entries")?, r.u64("address of entries")?))
+        Ok((
+            elements,
+            per_page,
+            r.u64("number of entries")?,
+            r.u64("address of entries")?,
+        ))
     })?;
     if place >= count {
         let message = format!("chunk {place} of an array of {count}");
@@ -100,7 +110,9 @@ pub(super) fn fixed(file: &mut dyn Fetch, address: u64, place: u64) -> Result<Op
     }
     let what = "the entries of a fixed array";
     if count <= per_page {
-        let len = count.saturating_mul(elements.len).saturating_add(FRONT + SUM);
+        let len = count
+            .saturating_mul(elements.len)
+            .saturating_add(FRONT + SUM);
         let block = file.sealed(data, len, *b"FADB", what)?;
         return elements.get(&block, FRONT, place);
     }
@@ -184,8 +196,13 @@ impl Extensible {
         };
         // Super block n has as many entries as all before it, and as the first data block more.
         let number = (place / self.first).saturating_add(1).ilog2();
-        let before = self.first.checked_mul((1u64 << number) - 1).ok_or_else(too_large)?;
-        let entries = 1u64.checked_shl(number.div_ceil(2)).and_then(|n| n.checked_mul(self.first));
+        let before = self
+            .first
+            .checked_mul((1u64 << number) - 1)
+            .ok_or_else(too_large)?;
+        let entries = 1u64
+            .checked_shl(number.div_ceil(2))
+            .and_then(|n| n.checked_mul(self.first));
         let entries = entries.ok_or_else(too_large)?;
         let within = place - before;
         let (data, place) = (within / entries, within % entries);
@@ -216,7 +233,9 @@ impl Extensible {
         let count = 1u64 << (number / 2);
         let front = FRONT + self.offset;
         let all_bits = bits.saturating_mul(count);
-        let len = front.saturating_add(all_bits).saturating_add(8 * count + SUM);
+        let len = front
+            .saturating_add(all_bits)
+            .saturating_add(8 * count + SUM);
         let what = "a super block of an array";
         let block = file.sealed(super_block, len, *b"EASB", what)?;
         if is_paged && !has_bit(&block, front + bits * data, place / self.per_page)? {
@@ -242,9 +261,16 @@ impl Extensible {
         if entries > self.per_page {
             file.sealed(address, front + SUM, *b"EADB", what)?;
             let pages = address.checked_add(front + SUM).ok_or_else(too_large)?;
-            return self.elements.in_page(file, pages, place, entries, self.per_page);
+            return self
+                .elements
+                .in_page(file, pages, place, entries, self.per_page);
         }
-        let block = file.sealed(address, front + entries * self.elements.len + SUM, *b"EADB", what)?;
+        let block = file.sealed(
+            address,
+            front + entries * self.elements.len + SUM,
+            *b"EADB",
+            what,
+        )?;
         self.elements.get(&block, front, place)
     }
 }

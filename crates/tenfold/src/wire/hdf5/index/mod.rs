@@ -11,7 +11,7 @@ use super::storage::{ChunkStorage, IndexKind};
 use super::tree2::Tree;
 use super::types::Dataspace;
 use crate::error::{Error, Result};
-use crate::model::{Located, Locate, Payload, ReadFile, SourceId};
+use crate::model::{Locate, Located, Payload, ReadFile, SourceId};
 use crate::prelude::*;
 
 /// The file that an index speaks of: there is one.
@@ -54,8 +54,12 @@ impl Index {
     /// Bytes of a chunk before the filters.
     fn chunk_len(&self) -> Result<u64> {
         let sides = self.storage.dims.iter().copied();
-        let len = sides.clone().try_fold(self.storage.element, u64::checked_mul);
-        len.ok_or_else(|| Error::malformed("hdf5.layout", "the size of a chunk does not fit 64 bits"))
+        let len = sides
+            .clone()
+            .try_fold(self.storage.element, u64::checked_mul);
+        len.ok_or_else(|| {
+            Error::malformed("hdf5.layout", "the size of a chunk does not fit 64 bits")
+        })
     }
 
     /// The number of a chunk among all that the dataset can grow to, the last dimension running fastest. An unlimited
@@ -78,7 +82,11 @@ impl Index {
 
     fn entry(&self, file: &mut dyn Fetch, chunk: &[u64]) -> Result<Option<Entry>> {
         let ChunkStorage { index, address, .. } = self.storage;
-        let width = |element: u64| element.checked_sub(12).filter(|width| (1..=8).contains(width));
+        let width = |element: u64| {
+            element
+                .checked_sub(12)
+                .filter(|width| (1..=8).contains(width))
+        };
         match index {
             IndexKind::Single(said) => Ok(Some(Entry {
                 address,
@@ -179,12 +187,13 @@ impl Locate for Index {
             source: FILE,
             range,
         });
-        let is_partial = (chunk.iter().zip(&self.storage.dims).zip(&self.dims)).any(
-            |((number, side), dim)| {
-                let end = number.checked_add(1).and_then(|next| next.checked_mul(*side));
+        let is_partial =
+            (chunk.iter().zip(&self.storage.dims).zip(&self.dims)).any(|((number, side), dim)| {
+                let end = number
+                    .checked_add(1)
+                    .and_then(|next| next.checked_mul(*side));
                 end.is_none_or(|end| end > *dim)
-            },
-        );
+            });
         located.skipped = if self.has_filters && self.storage.plain_edges && is_partial {
             u32::MAX
         } else {

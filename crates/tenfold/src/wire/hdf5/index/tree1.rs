@@ -35,7 +35,8 @@ pub(super) fn find(
             let level = r.u8("level of a node")?;
             let is_next = above.is_none_or(|above| above == level.wrapping_add(1));
             if kind != 1 || level > MOST_LEVELS || !is_next {
-                let message = format!("a node of type {kind} and level {level} in a B-tree of chunks");
+                let message =
+                    format!("a node of type {kind} and level {level} in a B-tree of chunks");
                 return Err(Error::malformed("hdf5.btree", message));
             }
             Ok((level, u64::from(r.u16("entries of a node")?)))
