@@ -1,4 +1,4 @@
-"""Keras with its NumPy backend: weights of a small model, and whole models.
+"""Keras with its JAX backend: weights of a small model, and whole models.
 
 `.weights.h5` files are loaded into a model of the same architecture, and what the model then holds is said. `.keras` files
 are written only: tenfold reads them.
@@ -8,7 +8,7 @@ import os
 import tempfile
 import zipfile
 
-os.environ["KERAS_BACKEND"] = "numpy"
+os.environ["KERAS_BACKEND"] = "jax"
 
 import h5py
 import keras

@@ -396,7 +396,7 @@ pub(super) static PACKAGES: &[Package] = &[
     Package {
         format: "hdf5",
         extension: "weights.h5",
-        installs: &["keras==3.15.1", "h5py==3.16.0", "scipy==1.18.0"],
+        installs: &["keras==3.15.1", "h5py==3.16.0", "jax==0.10.2"],
         program: "keras_models.py",
         writes: &["weights"],
         loads: &["superblock 2"],
@@ -411,7 +411,7 @@ pub(super) static PACKAGES: &[Package] = &[
     Package {
         format: "keras",
         extension: "keras",
-        installs: &["keras==3.15.1", "h5py==3.16.0", "scipy==1.18.0"],
+        installs: &["keras==3.15.1", "h5py==3.16.0", "jax==0.10.2"],
         program: "keras_models.py",
         writes: &["model"],
         loads: &[],
