@@ -6,6 +6,7 @@
 mod cast;
 mod contestants;
 mod edit;
+mod hdf5;
 mod numbers;
 mod order;
 mod race;
@@ -69,6 +70,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("safetensors", Bench::safetensors),
     ("cast", Bench::cast),
     ("gguf", Bench::gguf),
+    ("hdf5", Bench::hdf5),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

@@ -81,7 +81,10 @@ impl Chunks {
     /// How the chunks are stored, in words: `"shuffle+deflate"`.
     pub fn encoding(&self) -> &'static str {
         // A checksum changes nothing. The rest is what files have in practice; anything else is told by its last filter.
-        let mut filters = self.filters.iter().filter(|filter| **filter != Filter::Fletcher32);
+        let mut filters = self
+            .filters
+            .iter()
+            .filter(|filter| **filter != Filter::Fletcher32);
         match (filters.next(), filters.next(), filters.next_back()) {
             (None, ..) => "raw",
             (Some(Filter::Shuffle { .. }), Some(Filter::Deflate { .. }), None) => "shuffle+deflate",

@@ -1274,26 +1274,31 @@ fn hdf5(all: &mut Vec<Amplifier>) {
             .collect();
         hdf5_file(&[hdf5_object(&attributes)])
     });
-    add_refused(all, "hdf5, the same long text again and again", "a.h5", |len| {
-        // Behind the root, a collection of one text that every element refers to.
-        let text_len = (len / 2) as u64;
-        let make = |collection: u64| {
-            let mut reference = (text_len as u32).to_le_bytes().to_vec();
-            reference.extend_from_slice(&collection.to_le_bytes());
-            reference.extend_from_slice(&1u32.to_le_bytes());
-            let data = reference.repeat(4000);
-            hdf5_object(&[hdf5_attribute("a", HDF5_TEXT, 4000, &data)])
-        };
-        let collection = 96 + make(0).len() as u64;
-        let mut heap = b"GCOL\x01\0\0\0".to_vec();
-        heap.extend_from_slice(&(text_len + 48).to_le_bytes());
-        heap.extend_from_slice(&1u16.to_le_bytes());
-        heap.extend_from_slice(&[0; 6]);
-        heap.extend_from_slice(&text_len.to_le_bytes());
-        heap.resize(heap.len() + text_len as usize, b'x');
-        heap.resize(heap.len() + 32, 0);
-        hdf5_file(&[make(collection), heap])
-    });
+    add_refused(
+        all,
+        "hdf5, the same long text again and again",
+        "a.h5",
+        |len| {
+            // Behind the root, a collection of one text that every element refers to.
+            let text_len = (len / 2) as u64;
+            let make = |collection: u64| {
+                let mut reference = (text_len as u32).to_le_bytes().to_vec();
+                reference.extend_from_slice(&collection.to_le_bytes());
+                reference.extend_from_slice(&1u32.to_le_bytes());
+                let data = reference.repeat(4000);
+                hdf5_object(&[hdf5_attribute("a", HDF5_TEXT, 4000, &data)])
+            };
+            let collection = 96 + make(0).len() as u64;
+            let mut heap = b"GCOL\x01\0\0\0".to_vec();
+            heap.extend_from_slice(&(text_len + 48).to_le_bytes());
+            heap.extend_from_slice(&1u16.to_le_bytes());
+            heap.extend_from_slice(&[0; 6]);
+            heap.extend_from_slice(&text_len.to_le_bytes());
+            heap.resize(heap.len() + text_len as usize, b'x');
+            heap.resize(heap.len() + 32, 0);
+            hdf5_file(&[make(collection), heap])
+        },
+    );
     add(all, "hdf5, datasets", "a.h5", |len| {
         let dataset = hdf5_dataset();
         let count = (len / (dataset.len() + 24)).clamp(1, MOST);
@@ -1313,17 +1318,22 @@ fn hdf5(all: &mut Vec<Amplifier>) {
         let at = 96 + root(0).len() as u64;
         hdf5_file(&[root(at), hdf5_dataset()])
     });
-    add_refused(all, "hdf5, datasets in a group of a long name", "a.h5", |len| {
-        let dataset = hdf5_dataset();
-        let count = (len / (dataset.len() + 24)).clamp(4000, MOST);
-        let name = "n".repeat(60_000);
-        let group = |at: u64| {
-            let links = (0..count).map(|n| hdf5_link(&key(n), at + (n * dataset.len()) as u64));
-            hdf5_object(&links.collect::<Vec<_>>())
-        };
-        let root = |at: u64| hdf5_object(&[hdf5_link(&name, at)]);
-        let first = 96 + root(0).len() as u64;
-        let second = first + group(0).len() as u64;
-        hdf5_file(&[root(first), group(second), dataset.repeat(count)])
-    });
+    add_refused(
+        all,
+        "hdf5, datasets in a group of a long name",
+        "a.h5",
+        |len| {
+            let dataset = hdf5_dataset();
+            let count = (len / (dataset.len() + 24)).clamp(4000, MOST);
+            let name = "n".repeat(60_000);
+            let group = |at: u64| {
+                let links = (0..count).map(|n| hdf5_link(&key(n), at + (n * dataset.len()) as u64));
+                hdf5_object(&links.collect::<Vec<_>>())
+            };
+            let root = |at: u64| hdf5_object(&[hdf5_link(&name, at)]);
+            let first = 96 + root(0).len() as u64;
+            let second = first + group(0).len() as u64;
+            hdf5_file(&[root(first), group(second), dataset.repeat(count)])
+        },
+    );
 }
