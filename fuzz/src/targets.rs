@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("roundtrip", roundtrip),
     ("transform", transform),
     ("wire_cbor", wire_cbor),
+    ("wire_hdf5", wire_hdf5),
     ("wire_json", wire_json),
     ("wire_msgpack", wire_msgpack),
     ("wire_numpy", wire_numpy),
@@ -76,6 +77,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             files.chain(amplifiers).collect()
         }
         "wire_cbor" => regions(&["ztensor", "burnpack"]),
+        "wire_hdf5" => of_format("hdf5"),
         "wire_json" => {
             let mut texts = regions(&["mag", "safetensors"]);
             texts.extend(files().map(|case| case.expected.to_string().into_bytes()));
@@ -391,6 +393,11 @@ pub fn wire_numpy(data: &[u8]) {
 /// Pickles: a list of names allows nothing that a lenient policy does not, and what is built can be looked at.
 pub fn wire_pickle(data: &[u8]) {
     fuzzing::pickle(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// HDF5: what is found lies in the file, under a name of its own.
+pub fn wire_hdf5(data: &[u8]) {
+    fuzzing::hdf5(data).unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// Zip: members do not overlap, and an archive of the same members has the same members.

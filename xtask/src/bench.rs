@@ -6,6 +6,7 @@
 mod cast;
 mod contestants;
 mod edit;
+mod hdf5;
 mod numbers;
 mod onnx;
 mod order;
@@ -71,6 +72,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("cast", Bench::cast),
     ("gguf", Bench::gguf),
     ("onnx", Bench::onnx),
+    ("hdf5", Bench::hdf5),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

@@ -452,3 +452,35 @@ pub fn pickle(bytes: &[u8]) -> Result<(), Contradiction> {
     }
     Ok(())
 }
+
+/// The structures of HDF5: whatever is found lies in the file, under a name of its own, and is found again.
+#[cfg(feature = "hdf5")]
+pub fn hdf5(bytes: &[u8]) -> Result<(), Contradiction> {
+    use crate::model::{Payload, SourceId};
+    use bytes::Bytes;
+
+    let file = Bytes::copy_from_slice(bytes);
+    let len = bytes.len() as u64;
+    let read = || crate::wire::hdf5::read(&file, SourceId::MAIN, 0..len);
+    let (Ok(content), Ok(again)) = (read(), read()) else {
+        return Ok(());
+    };
+    let mut names = LookupMap::new();
+    for (tensor, again) in content.tensors.iter().zip(&again.tensors) {
+        if names.insert(tensor.name.as_str(), ()).is_some() || tensor.name != again.name {
+            return Err(format!("{:?} is there twice, or not again", tensor.name));
+        }
+        for part in &tensor.parts {
+            match &part.payload {
+                Payload::Raw { range, .. } if range.start > range.end || range.end > len => {
+                    return Err(format!("{:?} is at {range:?} of {len}", tensor.name));
+                }
+                Payload::Chunks(chunks) if chunks.shape != tensor.shape => {
+                    return Err(format!("{:?}: chunks of {:?}", tensor.name, chunks.shape));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}

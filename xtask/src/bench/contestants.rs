@@ -61,6 +61,11 @@ impl Bench {
         )
     }
 
+    pub(super) fn h5py(&self) -> Result<Contestant> {
+        let installs = ["h5py==3.16.0", "numpy==2.4.6"];
+        self.package("h5py 3.16.0", &installs, "hdf5_h5py.py")
+    }
+
     pub(super) fn gguf_package(&self) -> Result<Contestant> {
         self.package(
             "gguf-py 0.19.0",

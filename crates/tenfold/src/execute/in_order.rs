@@ -4,11 +4,11 @@ use crate::error::{Error, Result};
 use crate::execute::target::Target;
 use crate::execute::{Digesting, Executor, padding};
 use crate::format::{Segment, Spell, Want, Written};
-use crate::model::{Checksum, Codec, Payload, SourceId};
+use crate::model::{Checksum, Codec, Filter, Payload, SourceId};
 use crate::prelude::*;
 use crate::threads;
 use crate::transform::{
-    DEFLATE_END, PIECE, Pieces, View, as_size, encode, encode_deflate, seek_table,
+    DEFLATE_END, PIECE, Pieces, View, apply_filters, as_size, encode, encode_deflate, seek_table,
 };
 
 /// A piece to be prepared.
@@ -29,9 +29,11 @@ struct Piece {
 
 /// What is done to the bytes of a tensor before they are written.
 #[derive(Clone, Copy)]
-enum Change {
+enum Change<'s> {
     Keep,
     Encode(Codec),
+    /// Each piece is a chunk, and goes through these by itself.
+    Filter(&'s [Filter]),
     Spell(Spell),
 }
 
@@ -65,6 +67,18 @@ pub(super) fn write(
                 let change = codec.map_or(Change::Keep, Change::Encode);
                 let sum = Digesting::new(*digest)?;
                 writer.tensor(*index, *part, want, change, sum)?;
+            }
+            Segment::Chunks {
+                index,
+                dtype,
+                sides,
+                filters,
+            } => {
+                let info = writer.executor.tensor(*index)?;
+                let view = View::tiled(writer.executor.data(), info, *dtype, sides);
+                let view = view.map_err(|error| error.in_tensor(&info.name))?;
+                let sum = Digesting::new(None)?;
+                writer.view((*index, 0), &view, Change::Filter(filters), sum)?;
             }
             Segment::Text { index, form, spell } => {
                 let sum = Digesting::new(None)?;
@@ -125,14 +139,26 @@ impl Writer<'_, '_, '_> {
         index: usize,
         part: usize,
         want: &Want,
-        change: Change,
+        change: Change<'_>,
         sum: Digesting,
     ) -> Result<()> {
         let info = self.executor.tensor(index)?;
         let view = View::new(self.executor.data(), info, part, want)?;
+        self.view((index, part), &view, change, sum)
+    }
+
+    /// Writes a view of a tensor's part, and notes where.
+    fn view(
+        &mut self,
+        (index, part): (usize, usize),
+        view: &View<'_>,
+        change: Change<'_>,
+        sum: Digesting,
+    ) -> Result<()> {
+        let info = self.executor.tensor(index)?;
         let start = self.executor.at;
-        let digest = self
-            .pieces(&view, change, sum)
+        let (digest, frames) = self
+            .pieces(view, change, sum)
             .map_err(|error| error.in_tensor(&info.name))?;
         self.executor.written.push(Written {
             index,
@@ -140,6 +166,10 @@ impl Writer<'_, '_, '_> {
             range: start..self.executor.at,
             raw_len: view.len(),
             digest,
+            chunks: match change {
+                Change::Filter(_) => frames.into_iter().map(|(stored, _)| stored).collect(),
+                Change::Keep | Change::Encode(_) | Change::Spell(_) => Vec::new(),
+            },
         });
         Ok(())
     }
@@ -148,18 +178,19 @@ impl Writer<'_, '_, '_> {
     fn pieces(
         &mut self,
         view: &View<'_>,
-        change: Change,
+        change: Change<'_>,
         mut sum: Digesting,
-    ) -> Result<Option<Checksum>> {
+    ) -> Result<(Option<Checksum>, Vec<(u32, u32)>)> {
         let codec = match change {
             Change::Encode(codec) => Some(codec),
-            Change::Keep | Change::Spell(_) => None,
+            Change::Keep | Change::Filter(_) | Change::Spell(_) => None,
         };
         let keep_decoded = sum.wants_decoded() && codec.is_some();
         // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
         let wanted = match codec {
             Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
             Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
+            None if matches!(change, Change::Filter(_)) => view.step(),
             None => view.piece(),
         };
         let options = self.executor.options;
@@ -219,7 +250,7 @@ impl Writer<'_, '_, '_> {
             sum.update(&end);
         }
         self.write(&end)?;
-        Ok(sum.finish())
+        Ok((sum.finish(), frames))
     }
 }
 
@@ -251,7 +282,7 @@ impl<'v> Recut<'v> {
     }
 }
 
-impl Change {
+impl Change<'_> {
     /// What a worker does with the bytes of a piece.
     fn apply(self, decoded: Vec<u8>, keep_decoded: bool) -> Result<Piece> {
         let decoded_len = decoded.len() as u64;
@@ -259,6 +290,13 @@ impl Change {
             Change::Keep => {
                 return Ok(Piece {
                     stored: decoded,
+                    decoded: None,
+                    decoded_len,
+                });
+            }
+            Change::Filter(filters) => {
+                return Ok(Piece {
+                    stored: apply_filters(filters, decoded)?,
                     decoded: None,
                     decoded_len,
                 });

@@ -138,7 +138,9 @@ impl<'e> Executor<'e> {
             && segments.iter().all(|segment| {
                 !matches!(
                     segment,
-                    Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. }
+                    Segment::Tensor { codec: Some(_), .. }
+                        | Segment::Chunks { .. }
+                        | Segment::Text { .. }
                 )
             })
         {
@@ -248,9 +250,10 @@ pub(crate) fn known_len(segment: &Segment, from: &Archive, at: u64) -> Result<Op
             ..
         } => Some(View::wanted_len(tensor(from, *index)?, *part, want)?),
         Segment::Late { len, .. } => Some(*len),
-        Segment::Tensor { codec: Some(_), .. } | Segment::Text { .. } | Segment::Computed(_) => {
-            None
-        }
+        Segment::Tensor { codec: Some(_), .. }
+        | Segment::Chunks { .. }
+        | Segment::Text { .. }
+        | Segment::Computed(_) => None,
     })
 }
 
@@ -261,6 +264,12 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
         Segment::Tensor {
             index, part, want, ..
         } => View::wanted_len(tensor(from, *index)?, *part, want),
+        Segment::Chunks {
+            index,
+            dtype,
+            sides,
+            ..
+        } => View::chunks_len(tensor(from, *index)?, *dtype, sides),
         Segment::Text { index, form, .. } => {
             View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(*form))
         }

@@ -6,7 +6,8 @@ use super::options;
 use crate::error::{Error, Result};
 use crate::io::Source;
 use crate::model::{
-    Checksum, Codec, DType, DigestKind, Endian, Form, Over, SourceId, Symmetry, TensorInfo, Want,
+    Checksum, Codec, DType, DigestKind, Endian, Filter, Form, Over, SourceId, Symmetry, TensorInfo,
+    Want,
 };
 use crate::prelude::*;
 
@@ -80,6 +81,17 @@ pub enum Segment {
         /// Hashed how, while it is written.
         digest: Option<(DigestKind, Over)>,
     },
+    /// A tensor in chunks, each of which goes through filters by itself: how long it gets is known afterwards.
+    Chunks {
+        /// Which tensor.
+        index: usize,
+        /// The type of the elements, which are little-endian.
+        dtype: DType,
+        /// Elements of a chunk along every dimension.
+        sides: Vec<u64>,
+        /// What is done to each of them, in this order.
+        filters: Vec<Filter>,
+    },
     /// A whole tensor as text: every piece of it goes through `spell`, and how long that gets is known afterwards.
     Text {
         /// Which tensor.
@@ -122,6 +134,7 @@ impl fmt::Debug for Segment {
             } => {
                 write!(f, "Tensor({index}.{part}, {want:?}, {codec:?}, {digest:?})")
             }
+            Segment::Chunks { index, sides, .. } => write!(f, "Chunks({index}, {sides:?})"),
             Segment::Text { index, form, .. } => write!(f, "Text({index}, {form:?})"),
             Segment::Computed(_) => f.write_str("Computed"),
             Segment::Late { len, .. } => write!(f, "Late({len})"),
@@ -143,6 +156,8 @@ pub struct Written {
     pub raw_len: u64,
     /// The hash that was asked for.
     pub digest: Option<Checksum>,
+    /// Of a tensor in [chunks](Segment::Chunks), the bytes that each of them has in the file.
+    pub chunks: Vec<u32>,
 }
 
 impl Written {
@@ -155,6 +170,7 @@ impl Written {
             range,
             raw_len,
             digest: None,
+            chunks: Vec::new(),
         }
     }
 }

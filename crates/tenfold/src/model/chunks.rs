@@ -80,12 +80,17 @@ impl Chunks {
 
     /// How the chunks are stored, in words: `"shuffle+deflate"`.
     pub fn encoding(&self) -> &'static str {
-        // What files have in practice; anything else is told by its last filter.
-        match self.filters.as_slice() {
-            [] => "raw",
-            [Filter::Shuffle { .. }, Filter::Deflate { .. }] => "shuffle+deflate",
-            [Filter::Shuffle { .. }, Filter::Lzf] => "shuffle+lzf",
-            [.., last] => last.name(),
+        // A checksum changes nothing. The rest is what files have in practice; anything else is told by its last filter.
+        let mut filters = self
+            .filters
+            .iter()
+            .filter(|filter| **filter != Filter::Fletcher32);
+        match (filters.next(), filters.next(), filters.next_back()) {
+            (None, ..) => "raw",
+            (Some(Filter::Shuffle { .. }), Some(Filter::Deflate { .. }), None) => "shuffle+deflate",
+            (Some(Filter::Shuffle { .. }), Some(Filter::Lzf), None) => "shuffle+lzf",
+            (Some(only), None, _) => only.name(),
+            (_, Some(last), None) | (.., Some(last)) => last.name(),
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) mod quant;
 mod select;
 mod strides;
 mod symmetric;
+mod tiled;
 mod view;
 
 pub(crate) use crate::io::as_size;
@@ -41,6 +42,7 @@ pub(crate) use codec::Inflate;
 pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
+pub(crate) use filters::apply as apply_filters;
 pub(crate) use input::{Data, Input};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;

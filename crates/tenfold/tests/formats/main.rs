@@ -17,6 +17,8 @@ mod burnpack;
 mod cc4s;
 #[cfg(all(feature = "gguf", feature = "safetensors"))]
 mod gguf;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 #[cfg(feature = "mag")]
 mod mag;
 #[cfg(all(feature = "npy", feature = "npz"))]

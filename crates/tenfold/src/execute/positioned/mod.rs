@@ -56,6 +56,7 @@ pub(super) fn write(
                 raw_len: range.end - range.start,
                 range,
                 digest: digest.into_inner(),
+                chunks: Vec::new(),
             }),
             What::Bytes(_) | What::Align(_) | What::Copy(_) => {}
         }
@@ -114,7 +115,7 @@ impl<'p> Placed<'p> {
                 want,
                 digest: *digest,
             }),
-            Segment::Text { .. } | Segment::Computed(_) => {
+            Segment::Chunks { .. } | Segment::Text { .. } | Segment::Computed(_) => {
                 return Err(Error::argument("a segment of unknown length"));
             }
         };

@@ -1,7 +1,11 @@
 //! Between the objects of a file and the model.
 
 use super::SPEC;
+#[cfg(feature = "write")]
+use super::write;
 use crate::error::{Error, Result};
+#[cfg(feature = "write")]
+use crate::format::{Arranged, Plan, PlanOptions};
 use crate::format::{Confidence, Context, Format, Head, Spec};
 use crate::model::{Manifest, SourceId, Value};
 use crate::prelude::*;
@@ -59,6 +63,16 @@ impl Format for Hdf5 {
         }
         manifest.tensors = content.tensors.into();
         Ok(manifest)
+    }
+
+    #[cfg(feature = "write")]
+    fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
+        Ok(Some(write::arrange(what)))
+    }
+
+    #[cfg(feature = "write")]
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        write::plan(what, options)
     }
 }
 

@@ -16,11 +16,15 @@
 
 #[cfg(feature = "hdf5")]
 mod codec;
+mod limits;
+#[cfg(all(feature = "hdf5", feature = "write"))]
+mod write;
 
 #[cfg(feature = "hdf5")]
 use codec::Hdf5;
 
-use crate::format::{Entry, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
+use crate::model::Layout;
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -33,11 +37,36 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
-    reads: &[
-        "superblock 0",
-        "superblock 1",
-        "superblock 2",
-        "superblock 3",
+    reads: &["superblock 0", "superblock 1", VERSION, "superblock 3"],
+    writes: &[Profile {
+        version: VERSION,
+        read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
+        can: Capabilities {
+            max_rank: limits::MOST_RANK,
+            name: limits::name,
+            dtype: limits::dtype,
+            layout: |layout| matches!(layout, Layout::RowMajor),
+            file_value: limits::file_value,
+            tensor_value: limits::named,
+            ..Capabilities::new()
+        },
+    }],
+    options: &[
+        OptionSpec::new(
+            "chunk",
+            "auto or sides",
+            "write chunks: of about 1 MiB, or of these sides for tensors of as many dimensions, as in 64x64",
+        ),
+        OptionSpec::new(
+            "deflate",
+            "0-9",
+            "compress chunks, 1 fast to 9 small, 0 not at all",
+        ),
+        OptionSpec::new(
+            "shuffle",
+            "true or false",
+            "put bytes of equal significance together before they are compressed, which makes most numbers smaller",
+        ),
     ],
     ..Spec::known(
         "hdf5",
@@ -46,3 +75,6 @@ pub static SPEC: Spec = Spec {
         &[(0, b"\x89HDF\r\n\x1a\n")],
     )
 };
+
+/// The version that is written.
+const VERSION: &str = "superblock 2";

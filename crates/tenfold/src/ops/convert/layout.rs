@@ -147,7 +147,9 @@ fn comes_from(tensor: &TensorInfo, source: SourceId) -> bool {
 /// Makes a segment that was planned for some of the tensors, `places`, one of all of them.
 fn renumber(segment: &mut Segment, places: &Arc<[usize]>) {
     match segment {
-        Segment::Tensor { index, .. } | Segment::Text { index, .. } => {
+        Segment::Tensor { index, .. }
+        | Segment::Chunks { index, .. }
+        | Segment::Text { index, .. } => {
             if let Some(place) = places.get(*index) {
                 *index = *place;
             }

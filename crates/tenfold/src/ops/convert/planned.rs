@@ -96,7 +96,7 @@ impl PlannedContent {
                 name: name(*index),
                 part: *part,
             },
-            Segment::Text { index, .. } => Self::Tensor {
+            Segment::Chunks { index, .. } | Segment::Text { index, .. } => Self::Tensor {
                 name: name(*index),
                 part: 0,
             },

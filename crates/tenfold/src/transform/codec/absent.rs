@@ -43,7 +43,7 @@ pub(in crate::transform) fn inflate_zlib(_: &[u8], _: u64) -> Result<Vec<u8>> {
 }
 
 /// Makes a stream. This build cannot.
-#[cfg(all(not(feature = "deflate"), feature = "write"))]
+#[cfg(not(feature = "deflate"))]
 pub(in crate::transform) fn deflate_zlib(_: &[u8], _: i32) -> Result<Vec<u8>> {
     Err(no_deflate())
 }

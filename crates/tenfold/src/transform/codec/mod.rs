@@ -26,10 +26,8 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
-#[cfg(all(feature = "deflate", feature = "write"))]
-pub(super) use zlib::deflate as deflate_zlib;
 #[cfg(feature = "deflate")]
-pub(super) use zlib::inflate as inflate_zlib;
+pub(super) use zlib::{deflate as deflate_zlib, inflate as inflate_zlib};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]

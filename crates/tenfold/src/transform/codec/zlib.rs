@@ -42,7 +42,6 @@ fn broken(what: impl core::fmt::Display) -> Error {
 }
 
 /// A stream of these bytes.
-#[cfg(feature = "write")]
 pub(in crate::transform) fn deflate(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
     let level = u8::try_from(level.clamp(0, 9)).map_err(|_| Error::argument("a level"))?;
     Ok(miniz_oxide::deflate::compress_to_vec_zlib(bytes, level))

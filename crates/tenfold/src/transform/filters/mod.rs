@@ -90,8 +90,7 @@ fn undo_one(filter: Filter, known: Len, bytes: Bytes) -> Result<Bytes> {
 }
 
 /// The bytes of a chunk as they are stored.
-#[cfg(feature = "write")]
-pub(super) fn apply(filters: &[Filter], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     for filter in filters {
         bytes = match filter {
             Filter::Shuffle { width } => shuffle::apply(&bytes, as_size((*width).into())?),
@@ -190,7 +189,7 @@ mod tests {
         assert!(!are_all_skipped(&filters, 0b10));
     }
 
-    #[cfg(all(feature = "deflate", feature = "write"))]
+    #[cfg(feature = "deflate")]
     #[test]
     fn what_was_deflated_comes_back_and_has_the_length_that_it_must_have() {
         let bytes: Vec<u8> = (0..10_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();

@@ -38,7 +38,6 @@ fn gather<const WIDTH: usize>(bytes: &[u8], out: &mut [u8], count: usize) {
 }
 
 /// Takes elements apart.
-#[cfg(feature = "write")]
 pub(super) fn apply(bytes: &[u8], width: usize) -> Vec<u8> {
     let count = bytes.len().checked_div(width).unwrap_or(0);
     if width < 2 || count < 2 {
@@ -65,7 +64,6 @@ mod tests {
         assert_eq!(undo(mixed, 3), &b"abcdefgh"[..]);
     }
 
-    #[cfg(feature = "write")]
     #[test]
     fn every_width_comes_back() {
         let bytes: Vec<u8> = (0..=250).collect();

@@ -13,15 +13,13 @@ use crate::transform::select::Selected;
 use crate::transform::{Body, Data, as_size, filters, overflow};
 
 /// Bytes of a row of chunks that is made at once, unless a single chunk has more.
-const BAND: u64 = 64 << 20;
+const BAND: u64 = 32 << 20;
 /// Chunks that are looked for in a file that has no room for as many.
 const MOST_MISSING: u64 = 1 << 20;
 /// Bytes that an index takes for a chunk, at least.
 const INDEX_ENTRY: u64 = 8;
-/// Chunks that are not stored, and compression, may stand for so many times the bytes of the files without a limit, or
-/// for so many bytes.
+/// Chunks that are not stored, and compression, may stand for so many times the bytes of the files without a limit.
 const EXPANSION: u64 = 64;
-const EXPANDED: u64 = 1 << 30;
 
 pub(super) struct Chunked;
 
@@ -51,7 +49,7 @@ impl Arrangement for Chunked {
 
 /// Whether there are many more elements than the files have bytes.
 fn expands(chunks: &Chunks) -> bool {
-    let free = chunks.room.saturating_mul(EXPANSION).max(EXPANDED);
+    let free = chunks.room.saturating_mul(EXPANSION);
     chunks.len().is_none_or(|len| len > free)
 }
 

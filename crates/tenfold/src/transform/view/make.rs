@@ -10,6 +10,7 @@ use crate::transform::elements::ElementMap;
 use crate::transform::input::{Data, Input};
 use crate::transform::layouts::{self, Opening, Whole};
 use crate::transform::symmetric::{Pack, Triangle};
+use crate::transform::tiled::{self, Tiled};
 use crate::transform::{codec, overflow, too_expanded};
 
 impl<'a> View<'a> {
@@ -185,6 +186,28 @@ impl<'a> View<'a> {
             }
         };
         len().map_err(|error| error.in_tensor(&tensor.name))
+    }
+
+    /// The whole tensor in chunks of these sides, one behind the other, the last dimension of the grid running fastest, as
+    /// little-endian elements. Those at the edges are padded with zeros.
+    pub(crate) fn tiled(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        dtype: DType,
+        sides: &[u64],
+    ) -> Result<Self> {
+        tensor.readable()?;
+        let len = Self::chunks_len(tensor, dtype, sides)?;
+        let tiled = Tiled::new(data, tensor, dtype, sides)?;
+        Ok(Self::plain(data, Body::Tiled(Box::new(tiled)), len))
+    }
+
+    /// Bytes of a tensor in chunks of these sides, all of them whole.
+    pub(crate) fn chunks_len(tensor: &TensorInfo, dtype: DType, sides: &[u64]) -> Result<u64> {
+        let count = tiled::count(&tensor.shape, sides);
+        let elements = sides.iter().copied().try_fold(1, u64::checked_mul);
+        let len = elements.and_then(|elements| dtype.bytes_for(elements)?.checked_mul(count?));
+        len.ok_or_else(|| Error::argument("the size of the chunks does not fit 64 bits"))
     }
 
     /// Whether it costs nothing to make the view, so that everybody who works on it can make one.

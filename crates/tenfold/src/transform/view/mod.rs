@@ -18,6 +18,7 @@ use super::layouts::{Decoded, Scatter};
 use super::order::Reorder;
 use super::select::Selected;
 use super::symmetric::{Pack, Unpack};
+use super::tiled::Tiled;
 use super::{PIECE, as_size};
 use crate::error::{Error, Result};
 use crate::model::Codec;
@@ -53,6 +54,7 @@ pub(super) enum Body<'a> {
     Reorder(Reorder<'a>),
     Scatter(Scatter),
     Selected(Box<Selected<'a>>),
+    Tiled(Box<Tiled<'a>>),
     Unpack(Unpack<'a>),
 }
 
@@ -105,6 +107,7 @@ impl<'a> View<'a> {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
             Body::Decoded(decoded) => decoded.step_len(),
+            Body::Tiled(tiled) => tiled.step_len(),
             Body::Selected(selected) => self.map.whole(selected.step_len()),
             // A multiple of every element's width, except those of blocks.
             Body::Direct(_)
@@ -226,6 +229,7 @@ impl<'a> View<'a> {
             Body::Decoded(decoded) => decoded.read_into(at, out, self.tally),
             Body::Pack(pack) => pack.read_into(at, out),
             Body::Selected(selected) => selected.reader().read_into(at, out),
+            Body::Tiled(tiled) => tiled.read_into(at, out),
             Body::Unpack(unpack) => unpack.read_into(at, out),
             Body::Sequential(..) => {
                 Err(Error::argument("a compressed stream has no random access"))

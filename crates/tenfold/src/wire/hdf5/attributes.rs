@@ -7,7 +7,7 @@ use super::tree2::Tree;
 use super::types::{Class, Dataspace, Datatype};
 use crate::error::{Error, Result};
 use crate::io::Reader;
-use crate::model::{DType, Endian, Metadata, Packer, Scalar, Value};
+use crate::model::{DType, Endian, Metadata, Packer, Scalar, Value, ValueKind};
 use crate::prelude::*;
 
 /// Bytes of a reference to a text: its length, a collection, an index.
@@ -183,7 +183,7 @@ fn value(
         let mut map = Packer::map();
         map.key("empty");
         map.str(type_name(&datatype.class));
-        return Ok(Some(map.finish()));
+        return Ok(Some(Value::Map(map.into_map())));
     }
     let count = crate::model::element_count(&dataspace.dims);
     let len = count.and_then(|count| count.checked_mul(width));
@@ -204,8 +204,10 @@ fn value(
         at: 0,
         packer: Packer::new(),
     };
-    if dataspace.dims.is_empty() {
-        return entries.one().map(Some);
+    match *dataspace.dims.as_slice() {
+        [] => return entries.one().map(Some),
+        [0] => return Ok(Some(Value::Empty(kind(&datatype.class)))),
+        _ => {}
     }
     entries.list(&dataspace.dims)?;
     Ok(Some(entries.packer.finish()))
@@ -325,6 +327,27 @@ fn real(r: &mut Reader<'_>, scalar: Scalar, endian: Endian) -> Result<Value> {
         // Eight bits, which other formats have no number for.
         _ => Value::U8(r.u8("a number")?),
     })
+}
+
+/// What the entries of a list of such elements would be.
+fn kind(class: &Class) -> ValueKind {
+    let Class::Number { dtype, .. } = class else {
+        return ValueKind::Str;
+    };
+    match *dtype {
+        DType::BOOL => ValueKind::Bool,
+        DType::U16 => ValueKind::U16,
+        DType::U32 => ValueKind::U32,
+        DType::U64 => ValueKind::U64,
+        DType::I8 => ValueKind::I8,
+        DType::I16 => ValueKind::I16,
+        DType::I32 => ValueKind::I32,
+        DType::I64 => ValueKind::I64,
+        DType::F16 | DType::BF16 | DType::F32 => ValueKind::F32,
+        DType::F64 => ValueKind::F64,
+        DType::C64 | DType::C128 => ValueKind::List,
+        _ => ValueKind::U8,
+    }
 }
 
 /// What NumPy calls a type.

@@ -71,6 +71,7 @@ pub(crate) fn read(source: &dyn Source, id: SourceId, range: Range<u64>) -> Resu
         source: id,
         collections: Collections::default(),
         seen: LookupMap::new(),
+        other_attributes: (None, 0),
         content: Content {
             version: superblock.version,
             tensors: Vec::new(),
@@ -82,6 +83,14 @@ pub(crate) fn read(source: &dyn Source, id: SourceId, range: Range<u64>) -> Resu
         },
     };
     walk.all(superblock.root)?;
+    if let (Some((path, first)), objects) = core::mem::take(&mut walk.other_attributes) {
+        let more = match objects {
+            1 => String::new(),
+            n => format!(", and so are attributes of {} more objects", n - 1),
+        };
+        let why = format!("its attribute {first:?} is neither numbers nor text{more}");
+        walk.remark(RemarkKind::Attribute, &path, why)?;
+    }
     walk.content.check_overlap()?;
     Ok(walk.content)
 }
@@ -92,6 +101,8 @@ struct Walk<'a> {
     collections: Collections,
     /// Objects that were met, and which of the tensors they are.
     seen: LookupMap<u64, Option<usize>>,
+    /// The first attribute that is neither numbers nor text, with its object, and how many objects have such.
+    other_attributes: (Option<(String, String)>, u64),
     content: Content,
 }
 
@@ -215,12 +226,11 @@ impl Walk<'_> {
     fn attributes(&mut self, header: &Header, path: &str) -> Result<Metadata> {
         let found = attributes::of(&mut self.file, header, &mut self.collections)?;
         let Attributes { values, skipped } = found;
-        if let Some(first) = skipped.first() {
-            let why = match skipped.len() {
-                1 => format!("attribute {first:?} is neither numbers nor text"),
-                n => format!("{n} attributes are neither numbers nor text, {first:?} first"),
-            };
-            self.remark(RemarkKind::Attribute, path, why)?;
+        if let Some(first) = skipped.into_iter().next() {
+            self.other_attributes.1 += 1;
+            if self.other_attributes.0.is_none() {
+                self.other_attributes.0 = Some((path.to_owned(), first));
+            }
         }
         Ok(values)
     }
