@@ -115,15 +115,15 @@ impl DType {
             other => other,
         }
     }
+}
 
-    /// The dimension that NumPy's arrays have more than the tensor.
-    pub(crate) fn extra_dimension(&self) -> Option<u32> {
-        match self.dtype {
-            model::DType::Number(_, lanes) if lanes != Lanes::Real => {
-                (self.dtype.numpy_name().is_none()).then(|| lanes.count())
-            }
-            _ => None,
+/// The dimension that NumPy's arrays have more than the tensor.
+pub(crate) fn extra_dimension(dtype: model::DType) -> Option<u32> {
+    match dtype {
+        model::DType::Number(_, lanes) if lanes != Lanes::Real => {
+            (dtype.numpy_name().is_none()).then(|| lanes.count())
         }
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use tenfold::model::{self, BlockSpec};
 use tenfold::ops::{self, Conflicts, Edit};
@@ -100,7 +101,10 @@ pub(crate) fn edit_metadata(
 ) -> PyResult<Archive> {
     let opened = archive.get()?;
     let before = match tensor {
-        Some(name) => &opened.tensor(name).map_err(raised)?.info().metadata,
+        Some(name) => {
+            let gone = || PyKeyError::new_err(format!("there is no tensor {name:?}"));
+            &opened.get(name).ok_or_else(gone)?.info().metadata
+        }
         None => opened.metadata(),
     };
     let mut edits: Vec<_> = unset.into_iter().map(Edit::Unset).collect();

@@ -100,11 +100,7 @@ pub(crate) fn shared_array<'py>(
     };
     let dtype = dtype::interned(py, info.dtype)?;
     let dtype = dtype.get();
-    // A dimension more would be the first of column-major ones.
-    let extra = dtype.extra_dimension();
-    if extra.is_some() && found.order == Order::ColumnMajor {
-        return Ok(None);
-    }
+    let extra = dtype::extra_dimension(info.dtype);
     let endian = if info.dtype.is_ordered() {
         found.endian
     } else {
@@ -136,8 +132,12 @@ fn viewed(tensor: &tenfold::Tensor<'_>) -> Option<InPlace> {
         let is_wide = matches!(dtype, model::DType::Number(model::Scalar::BF16, _));
         is_wide && found.endian != Endian::NATIVE
     };
+    // A dimension more would be the first of column-major ones.
+    let is_turned = |found: &InPlace| {
+        found.order == Order::ColumnMajor && dtype::extra_dimension(dtype).is_some()
+    };
     let found = tensor.in_place().filter(|_| is_viewed(dtype));
-    found.filter(|found| !is_foreign(found))
+    found.filter(|found| !is_foreign(found) && !is_turned(found))
 }
 
 /// Whether NumPy can have the type in memory as it is in the file.

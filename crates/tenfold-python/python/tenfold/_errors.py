@@ -105,7 +105,6 @@ _KINDS: dict[str, type[Error]] = {
     "lossy": LossError,
     "malformed": FormatError,
     "mismatch": CorruptError,
-    "not-found": ArgumentError,
     "unrecognized": UnrecognizedError,
     "unsupported": UnsupportedError,
 }
@@ -124,13 +123,11 @@ def from_library(facts: dict[str, Any]) -> BaseException:
     facts["hint"] = "; ".join(hints) or None
     path = facts["path"] = None if facts["path"] is None else os.fspath(facts["path"])
     kind: str = facts["kind"]
-    if kind in ("io", "not-found") and (code is not None or facts["tensor"] is None):
+    if kind in ("io", "not-found"):
         code = code if code is not None else _errno.ENOENT if kind == "not-found" else _errno.EIO
         error: BaseException = OSError(code, os.strerror(code) if path else facts["message"], path)
         error.add_note(f"{facts['message']} [{facts['rule']}]")
         return error
-    if kind == "not-found":
-        return KeyError(facts["message"])
     if is_plain:
         text = facts["message"]
     if path is not None:
