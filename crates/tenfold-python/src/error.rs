@@ -58,6 +58,7 @@ fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> 
     facts.set_item("text", error.to_string())?;
     facts.set_item("hints", hint::list(error.hints()))?;
     facts.set_item("limit", error.hints().iter().find_map(limit))?;
+    facts.set_item("exists", error.hints().contains(&Hint::Replace))?;
     facts.set_item("errno", errno(error))?;
     facts.set_item("losses", loss_rows(py, losses)?)?;
     Ok(PyErr::from_value(make.call1((facts,))?))

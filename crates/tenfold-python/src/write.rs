@@ -12,7 +12,7 @@ use tenfold::format::{Checksums, Compression, Effect, Entry, Loss, Registry};
 use tenfold::io::{AtomicOutput, MemoryOutput};
 use tenfold::model::DigestKind;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, Sparse};
-use tenfold::{Error, ErrorKind, Work};
+use tenfold::{Error, ErrorKind, Hint, Work};
 
 use crate::archive::{Archive, globs};
 use crate::error::{lossy, raised, raised_about};
@@ -325,12 +325,18 @@ fn carry_out(
     })?;
     done.map_err(|failed| match failed {
         Failed::Error(error, losses) if error.kind() == ErrorKind::Lossy => lossy(&error, &losses),
-        Failed::Error(error, _) if matches!(error.kind(), ErrorKind::Io | ErrorKind::NotFound) => {
+        Failed::Error(error, _) if is_about_output(&error) => {
             raised_about(output.as_deref(), &error)
         }
         Failed::Error(error, _) => raised(error),
         Failed::Document(cause) => PyValueError::new_err(cause),
     })
+}
+
+/// Whether the place of the output is the matter.
+fn is_about_output(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::NotFound)
+        || error.hints().contains(&Hint::Replace)
 }
 
 fn finish(

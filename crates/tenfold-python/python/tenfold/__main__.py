@@ -28,7 +28,11 @@ def main() -> int:
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     _allow_many_files()
-    return command(["tenfold", *sys.argv[1:]])
+    try:
+        return command(["tenfold", *sys.argv[1:]])
+    except _Stopped as stopped:
+        # Before or after the work.
+        return 128 + stopped.signal
 
 
 def _allow_many_files() -> None:

@@ -123,6 +123,8 @@ def from_library(facts: dict[str, Any]) -> BaseException:
     facts["hint"] = "; ".join(hints) or None
     path = facts["path"] = None if facts["path"] is None else os.fspath(facts["path"])
     kind: str = facts["kind"]
+    if facts.pop("exists"):
+        kind, code = "io", _errno.EEXIST
     if kind in ("io", "not-found"):
         code = code if code is not None else _errno.ENOENT if kind == "not-found" else _errno.EIO
         error: BaseException = OSError(code, os.strerror(code) if path else facts["message"], path)
