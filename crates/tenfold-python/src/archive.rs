@@ -56,7 +56,11 @@ impl Archive {
 fn near(py: Python<'_>, name: &str, archive: &tenfold::Archive) -> PyResult<String> {
     static NEAR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     const LOOKED_AT: usize = 20_000;
-    let names: Vec<_> = archive.tensors().take(LOOKED_AT).map(|tensor| tensor.name()).collect();
+    let names: Vec<_> = archive
+        .tensors()
+        .take(LOOKED_AT)
+        .map(|tensor| tensor.name())
+        .collect();
     let near = NEAR.import(py, "tenfold._errors", "near")?;
     near.call1((name, names))?.extract()
 }
@@ -168,7 +172,9 @@ impl Archive {
     #[getter]
     fn nbytes(&self) -> PyResult<u64> {
         self.with(|archive| {
-            let lengths = archive.tensors().filter_map(|tensor| tensor.info().dense_len());
+            let lengths = archive
+                .tensors()
+                .filter_map(|tensor| tensor.info().dense_len());
             lengths.fold(0u64, u64::saturating_add)
         })
     }
@@ -217,7 +223,14 @@ impl Archive {
             let severity = finding.severity.to_string();
             let offset = range.map(|range| range.start);
             let rule = &finding.rule;
-            class.call1((severity, rule, finding.tensor.as_deref(), file, offset, message))
+            class.call1((
+                severity,
+                rule,
+                finding.tensor.as_deref(),
+                file,
+                offset,
+                message,
+            ))
         });
         PyTuple::new(py, findings.collect::<PyResult<Vec<_>>>()?)
     }
@@ -326,7 +339,11 @@ impl Archive {
     }
 
     /// The places of the tensors whose names match any of `include`, or all, and none of `exclude`.
-    fn _matching(&self, include: Option<Vec<String>>, exclude: Vec<String>) -> PyResult<Vec<usize>> {
+    fn _matching(
+        &self,
+        include: Option<Vec<String>>,
+        exclude: Vec<String>,
+    ) -> PyResult<Vec<usize>> {
         let include = include.map(|include| globs(&include)).transpose()?;
         let exclude = globs(&exclude)?;
         self.with(|archive| {
@@ -413,7 +430,10 @@ impl Archive {
             let tensors = archive.manifest().tensors.iter();
             let kinds = tensors.map(|info| (info.name.as_str(), (info.dtype, info.shape.clone())));
             let groups = group_names(kinds);
-            groups.into_iter().map(|group| (group.pattern, group.members)).collect()
+            groups
+                .into_iter()
+                .map(|group| (group.pattern, group.members))
+                .collect()
         })
     }
 
@@ -470,5 +490,6 @@ pub(crate) fn globs(patterns: &[String]) -> PyResult<GlobSet> {
         let wrong = |cause: globset::Error| format!("{pattern:?}: {}", cause.kind());
         set.add(glob.map_err(|cause| PyValueError::new_err(wrong(cause)))?);
     }
-    set.build().map_err(|cause| PyValueError::new_err(format!("too many patterns: {cause}")))
+    set.build()
+        .map_err(|cause| PyValueError::new_err(format!("too many patterns: {cause}")))
 }

@@ -39,8 +39,13 @@ fn said(metadata: Option<&Bound<'_, PyAny>>) -> PyResult<Said> {
         return Ok(Vec::new());
     };
     match from_python(metadata, 0)? {
-        Value::Map(map) => Ok(map.iter().map(|(key, value)| (key.to_owned(), value)).collect()),
-        _ => Err(PyValueError::new_err("the metadata of a tensor is a mapping")),
+        Value::Map(map) => Ok(map
+            .iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()),
+        _ => Err(PyValueError::new_err(
+            "the metadata of a tensor is a mapping",
+        )),
     }
 }
 
@@ -72,7 +77,14 @@ impl Builder {
                 builder.push(name, dtype.dtype, &shape, bytes)
             };
             let pushed = pushed.map_err(raised)?;
-            say(if big_endian { pushed.big_endian() } else { pushed }, said);
+            say(
+                if big_endian {
+                    pushed.big_endian()
+                } else {
+                    pushed
+                },
+                said,
+            );
             Ok(())
         })
     }
@@ -192,7 +204,9 @@ impl Builder {
                 Role::Values => dtype.dtype,
                 _ => tenfold::model::DType::U64,
             };
-            tensor.parts.push(Part::new(role, of, Payload::Inline(bytes)));
+            tensor
+                .parts
+                .push(Part::new(role, of, Payload::Inline(bytes)));
         }
         self.change(|builder| {
             say(builder.push_info(tensor).map_err(raised)?, said);

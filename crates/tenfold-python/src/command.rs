@@ -47,7 +47,11 @@ pub(crate) fn command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
             continue;
         };
         let signal = signal_of(&raised, py);
-        let watched = stops.watched.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let watched = stops
+            .watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let Some(control) = watched else {
             // It writes nothing: the process may end now.
             return Ok(interrupted(signal));
@@ -65,5 +69,7 @@ pub(crate) fn command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// The signal whose handler raised this.
 fn signal_of(raised: &PyErr, py: Python<'_>) -> u8 {
     let signal = raised.value(py).getattr("signal");
-    signal.and_then(|signal| signal.extract()).unwrap_or(INTERRUPT)
+    signal
+        .and_then(|signal| signal.extract())
+        .unwrap_or(INTERRUPT)
 }

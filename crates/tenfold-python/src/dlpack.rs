@@ -163,7 +163,9 @@ pub(crate) fn export<'py>(
     };
     // What is older cannot say that memory is read-only.
     let must_copy = copy == Some(true) || !is_versioned;
-    let found = py.detach(|| find(&tensor, dtype, must_copy)).map_err(raised)?;
+    let found = py
+        .detach(|| find(&tensor, dtype, must_copy))
+        .map_err(raised)?;
     if copy == Some(false) && found.is_copied {
         let message = "it cannot be shared as it is stored; without copy=False it is copied";
         return Err(PyBufferError::new_err(message));

@@ -23,7 +23,9 @@ struct Rule {
 impl Rule {
     fn all(rules: &Rules<'_>) -> PyResult<Vec<Self>> {
         let rules = rules.iter().map(|(dtype, pattern)| {
-            let names = pattern.as_ref().map(|pattern| globs(std::slice::from_ref(pattern)));
+            let names = pattern
+                .as_ref()
+                .map(|pattern| globs(std::slice::from_ref(pattern)));
             Ok(Self {
                 dtype: dtype::parse(dtype)?,
                 names: names.transpose()?,
@@ -127,7 +129,10 @@ pub(crate) fn merge(
     archives: Vec<PyRef<'_, Archive>>,
     prefer: Option<&str>,
 ) -> PyResult<(Archive, Vec<(bool, String, usize, usize)>)> {
-    let opened = archives.iter().map(|archive| archive.get()).collect::<PyResult<Vec<_>>>()?;
+    let opened = archives
+        .iter()
+        .map(|archive| archive.get())
+        .collect::<PyResult<Vec<_>>>()?;
     let conflicts = match prefer {
         Some("first") => Conflicts::First,
         Some("last") => Conflicts::Last,

@@ -29,7 +29,10 @@ pub(crate) fn lossy(error: &Error, losses: &[Loss]) -> PyErr {
 
 /// The exception itself, as tensors have one that cannot be read.
 pub(crate) fn defect<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyAny> {
-    raised(error.clone()).into_value(py).into_bound(py).into_any()
+    raised(error.clone())
+        .into_value(py)
+        .into_bound(py)
+        .into_any()
 }
 
 fn exception(error: &Error, path: Option<&Path>, losses: &[Loss]) -> PyErr {

@@ -42,7 +42,8 @@ impl Key {
             self.slices.push(Slice::All);
         } else if let Ok(slice) = part.cast::<PySlice>() {
             self.slices.push(range(slice)?);
-        } else if part.is_instance_of::<PyBool>() || !part.hasattr("__index__")? || is_array(part)? {
+        } else if part.is_instance_of::<PyBool>() || !part.hasattr("__index__")? || is_array(part)?
+        {
             let message = "tensors are indexed by integers, slices, `...` and None; for arrays and truth values \
                            read it first: tensor.numpy()[...]";
             return Err(PyIndexError::new_err(message));

@@ -8,6 +8,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 use tenfold::Bytes;
 
 /// Bytes of a file or of an archive, as a read-only buffer. Keeps them alive, whatever becomes of the archive.
@@ -75,9 +76,19 @@ impl AsRef<[u8]> for Held {
     }
 }
 
+/// The buffer of an object. Views add the strides that some leave out, such as arrays of ctypes.
+fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    match PyUntypedBuffer::get(object) {
+        Err(error) if error.is_instance_of::<PyBufferError>(object.py()) => {
+            PyUntypedBuffer::get(PyMemoryView::from(object)?.as_any())
+        }
+        found => found,
+    }
+}
+
 /// The bytes of an object that has a contiguous buffer.
 pub(crate) fn held(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
-    let buffer = PyUntypedBuffer::get(object)?;
+    let buffer = buffer_of(object)?;
     if buffer.is_c_contiguous() || buffer.is_fortran_contiguous() {
         Ok(Bytes::from_owner(Held(buffer)))
     } else {
@@ -91,7 +102,7 @@ pub(crate) struct Room(PyUntypedBuffer);
 impl Room {
     /// The memory of an object, which must be contiguous and writable.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = buffer_of(object)?;
         if buffer.readonly() {
             return Err(PyValueError::new_err("the memory is read-only"));
         }

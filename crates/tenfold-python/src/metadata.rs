@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{
-    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use tenfold::model::{self, List, Map, Value};
 use tenfold::{Archive, Error};
 
@@ -70,7 +68,11 @@ impl Metadata {
         key.is_ok_and(|key| self.said().get(&key).is_some())
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let found = key.extract::<String>().ok();
         let found = found.and_then(|key| Some((self.said().get(&key)?, key)));
         match found {
@@ -251,7 +253,9 @@ pub(crate) fn from_python(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<V
         return Ok(Value::List(List::from(items)));
     }
     let name = object.get_type().qualname()?;
-    let message = format!("metadata holds texts, numbers, truth values, bytes, lists and dictionaries, not {name}");
+    let message = format!(
+        "metadata holds texts, numbers, truth values, bytes, lists and dictionaries, not {name}"
+    );
     Err(PyTypeError::new_err(message))
 }
 
@@ -297,7 +301,12 @@ pub(crate) fn like(before: Option<&Value>, value: Value) -> Result<Value, Error>
     let Some(before) = before else {
         return Ok(value);
     };
-    let whole = |value: &Value| value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
+    let whole = |value: &Value| {
+        value
+            .as_i64()
+            .map(i128::from)
+            .or(value.as_u64().map(i128::from))
+    };
     macro_rules! narrow {
         ($($kind:ident),*) => {
             match (before, whole(&value)) {

@@ -10,7 +10,9 @@ use tenfold::documents::{
 };
 use tenfold::format::{Finding, Severity};
 use tenfold::model::SourceId;
-use tenfold::ops::{self, Checked, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions};
+use tenfold::ops::{
+    self, Checked, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions,
+};
 use tenfold::{Error, Work};
 
 use crate::archive::Archive;
@@ -24,7 +26,12 @@ fn json(document: &impl Serialize) -> PyResult<String> {
 
 /// What is in a file.
 #[pyfunction]
-pub(crate) fn inspect(py: Python<'_>, archive: &Archive, file: &str, full: bool) -> PyResult<String> {
+pub(crate) fn inspect(
+    py: Python<'_>,
+    archive: &Archive,
+    file: &str,
+    full: bool,
+) -> PyResult<String> {
     let archive = archive.get()?;
     let metadata = if full {
         py.detach(|| archive.load_metadata()).map_err(raised)?
@@ -32,7 +39,9 @@ pub(crate) fn inspect(py: Python<'_>, archive: &Archive, file: &str, full: bool)
         Cow::Borrowed(archive.metadata())
     };
     let tensors: Vec<_> = archive.manifest().tensors.iter().collect();
-    json(&Inspection::new(file, &archive, &metadata, &tensors, full, words))
+    json(&Inspection::new(
+        file, &archive, &metadata, &tensors, full, words,
+    ))
 }
 
 /// Whether a file is sound.
@@ -87,9 +96,17 @@ pub(crate) fn verify(
             _ => Cow::Borrowed(file),
         }
     };
-    let rows = findings.iter().map(|finding| FindingDocument::new(finding, file_of(finding), words));
+    let rows = findings
+        .iter()
+        .map(|finding| FindingDocument::new(finding, file_of(finding), words));
     let format = archive.format().map(|spec| spec.id);
-    json(&Verification::new(file, format, Some(archive.version()), sound, rows))
+    json(&Verification::new(
+        file,
+        format,
+        Some(archive.version()),
+        sound,
+        rows,
+    ))
 }
 
 /// What was checked, to be told beside the findings.

@@ -106,7 +106,9 @@ impl Sink for ObjectSink<'_> {
             let object = self.0.bind(py);
             let mut rest = bytes;
             while !rest.is_empty() {
-                let memory = Memory { bytes: rest.clone() };
+                let memory = Memory {
+                    bytes: rest.clone(),
+                };
                 let view = pyo3::types::PyMemoryView::from(Bound::new(py, memory)?.as_any())?;
                 let taken = object.call_method1("write", (view,))?;
                 // What does not say how much has taken all of it.

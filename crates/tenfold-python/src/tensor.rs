@@ -4,10 +4,10 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
-use tenfold::{Bytes, InPlace};
 use tenfold::digest::Hex;
 use tenfold::model::{self, Endian, Form, Order};
 use tenfold::ops::{self, DigestOptions};
+use tenfold::{Bytes, InPlace};
 
 use crate::archive::Archive;
 use crate::dtype::{self, DType};
@@ -279,7 +279,11 @@ impl Tensor {
     #[getter]
     fn offset(&self) -> PyResult<Option<u64>> {
         self.with(|tensor| {
-            let stored = tensor.info().parts.first().and_then(|part| part.payload.stored());
+            let stored = tensor
+                .info()
+                .parts
+                .first()
+                .and_then(|part| part.payload.stored());
             Ok(stored.map(|(_, range)| range.start))
         })
     }
@@ -288,7 +292,11 @@ impl Tensor {
     #[getter]
     fn file<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let source = self.with(|tensor| {
-            let stored = tensor.info().parts.first().and_then(|part| part.payload.stored());
+            let stored = tensor
+                .info()
+                .parts
+                .first()
+                .and_then(|part| part.payload.stored());
             Ok(stored.map(|(source, _)| source.index()))
         })?;
         let files = self.archive.bind(py).getattr("files")?;
@@ -348,8 +356,15 @@ impl Tensor {
                 return Ok(array);
             }
         }
-        let copy = copy.map(|copy| copy.into_pyobject(py).map(|copy| copy.to_owned().into_any()));
-        glue(slf, "to_numpy", &[("dtype", dtype), ("copy", copy.transpose()?)])
+        let copy = copy.map(|copy| {
+            copy.into_pyobject(py)
+                .map(|copy| copy.to_owned().into_any())
+        });
+        glue(
+            slf,
+            "to_numpy",
+            &[("dtype", dtype), ("copy", copy.transpose()?)],
+        )
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -372,7 +387,11 @@ impl Tensor {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        glue(slf, "to_torch", &[("device", device), ("dtype", dtype), ("copy", copy)])
+        glue(
+            slf,
+            "to_torch",
+            &[("device", device), ("dtype", dtype), ("copy", copy)],
+        )
     }
 
     /// Its elements as an array of JAX.
@@ -447,7 +466,9 @@ impl Tensor {
     ) -> PyResult<()> {
         let key = key.map(index::parse).transpose()?;
         if key.as_ref().is_some_and(|key| key.new_axes) {
-            return Err(PyTypeError::new_err("None has no meaning for memory without a shape"));
+            return Err(PyTypeError::new_err(
+                "None has no meaning for memory without a shape",
+            ));
         }
         let slices = key.map(|key| key.slices).unwrap_or_default();
         let mut room = Room::of(&bytes_of(out)?)?;
@@ -473,7 +494,7 @@ impl Tensor {
     }
 
     /// Its elements one after the other, as arrays of at most about so many bytes: memory does not grow with the tensor.
-    #[pyo3(signature = (nbytes=4 << 20))]
+    #[pyo3(signature = (nbytes=4194304))]
     fn chunks<'py>(slf: &Bound<'py, Self>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
         let nbytes = nbytes.into_pyobject(slf.py())?.into_any();
         glue(slf, "chunks", &[("nbytes", Some(nbytes))])

@@ -108,7 +108,9 @@ impl Request {
             (None, None, Some(spec)) => registry.get(spec.id)?,
             (None, None, None) => {
                 let entries = registry.entries().iter();
-                let ids = entries.filter(|entry| is_written(entry)).map(|entry| entry.spec.id);
+                let ids = entries
+                    .filter(|entry| is_written(entry))
+                    .map(|entry| entry.spec.id);
                 let ids: Vec<_> = ids.collect();
                 let message = match name {
                     Some(name) => format!("{name}: its extension names no format"),
@@ -220,7 +222,8 @@ fn compression(
         sets.push((level, set));
     }
     Ok(Some(move |info: &tenfold::model::TensorInfo| {
-        let matches = |set: &Option<GlobSet>| set.as_ref().is_none_or(|set| set.is_match(&info.name));
+        let matches =
+            |set: &Option<GlobSet>| set.as_ref().is_none_or(|set| set.is_match(&info.name));
         let mut rules = sets.iter().rev();
         match rules.find(|(_, set)| matches(set)) {
             Some((level, _)) => Compression::Zstd(*level),
@@ -416,21 +419,28 @@ fn finish(
         version: profile.version,
         because: because.as_deref(),
         read_by: profile.read_by,
-        losses: (losses.iter()).map(|loss| LossDocument::new(loss, hint::words)).collect(),
+        losses: (losses.iter())
+            .map(|loss| LossDocument::new(loss, hint::words))
+            .collect(),
         dry_run: request.dry_run,
         checked: request.check && report.is_some(),
         content: report.and_then(|report| report.content),
         tensors,
         bytes: report.map(|report| report.files.iter().map(|(_, len)| len).sum()),
-        casts: report.map(|report| &report.casts).filter(|casts| is_cast && casts.numbers > 0),
+        casts: report
+            .map(|report| &report.casts)
+            .filter(|casts| is_cast && casts.numbers > 0),
         seconds: (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
         ..Written::default()
     };
     let document = serde_json::to_string(&document);
     let document = document.map_err(|cause| Failed::Document(cause.to_string()))?;
     // What was noticed is for people, and no part of the document.
-    let notes = report.map(|report| report.notes.clone()).unwrap_or_default();
-    let notes = serde_json::to_string(&notes).map_err(|cause| Failed::Document(cause.to_string()))?;
+    let notes = report
+        .map(|report| report.notes.clone())
+        .unwrap_or_default();
+    let notes =
+        serde_json::to_string(&notes).map_err(|cause| Failed::Document(cause.to_string()))?;
     let document = format!("[{document},{notes}]");
     Ok(Done { document, files })
 }

@@ -1,7 +1,7 @@
 """Opens every tensor file: neural-network weights and scientific tensors, in many formats.
 
 >>> import tenfold
->>> archive = tenfold.open("fixtures/safetensors/valid/mixed.safetensors")
+>>> archive = tenfold.open("fixtures/safetensors/valid/scalars.safetensors")
 >>> list(archive)[:2]  # doctest: +SKIP
 """
 

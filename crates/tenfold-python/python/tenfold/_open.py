@@ -57,7 +57,7 @@ def open(
     Examples
     --------
     >>> import tenfold
-    >>> with tenfold.open("fixtures/safetensors/valid/mixed.safetensors") as archive:
+    >>> with tenfold.open("fixtures/safetensors/valid/scalars.safetensors") as archive:
     ...     archive.format
     'safetensors'
     """

@@ -44,7 +44,7 @@ def inspect(source: Source | Archive, *, full: bool = False, **open_options: Any
     """What is in a file. `full` also has lists of more than 64 entries.
 
     >>> import tenfold
-    >>> tenfold.inspect("fixtures/safetensors/valid/mixed.safetensors").format
+    >>> tenfold.inspect("fixtures/safetensors/valid/scalars.safetensors").format
     'safetensors'
     """
     return Inspection._of(_tenfold.inspect(_opened(source, open_options), _title(source), full))
@@ -65,7 +65,7 @@ def verify(
     opened is not sound; that it cannot be read from the disk is an `OSError`.
 
     >>> import tenfold
-    >>> bool(tenfold.verify("fixtures/safetensors/valid/mixed.safetensors"))
+    >>> bool(tenfold.verify("fixtures/safetensors/valid/scalars.safetensors"))
     True
     """
     import warnings
@@ -109,7 +109,7 @@ def digest(source: Source | Archive, *, progress: Progress = None, threads: int 
     """What a file holds, as SHA-256 that do not depend on the format.
 
     >>> import tenfold
-    >>> path = "fixtures/safetensors/valid/mixed.safetensors"
+    >>> path = "fixtures/safetensors/valid/scalars.safetensors"
     >>> tenfold.digest(path) == tenfold.digest(tenfold.open(path))
     True
     """
@@ -136,7 +136,7 @@ def diff(
     """What is different between two files, of any formats. True in a condition if nothing is.
 
     >>> import tenfold
-    >>> path = "fixtures/safetensors/valid/mixed.safetensors"
+    >>> path = "fixtures/safetensors/valid/scalars.safetensors"
     >>> bool(tenfold.diff(path, path))
     True
     """
@@ -172,7 +172,7 @@ def stats(
     """What the numbers of a file are like, by the names of the tensors, and of all as ``total``.
 
     >>> import tenfold
-    >>> tenfold.stats("fixtures/safetensors/valid/mixed.safetensors").total.nans >= 0
+    >>> tenfold.stats("fixtures/safetensors/valid/scalars.safetensors").total.nans >= 0
     True
     """
     archive = select(_opened(source, open_options), include, exclude)
@@ -246,8 +246,8 @@ def convert(
     Examples
     --------
     >>> import tempfile, os, tenfold
-    >>> path = os.path.join(tempfile.mkdtemp(), "mixed.zt")
-    >>> report = tenfold.convert("fixtures/safetensors/valid/mixed.safetensors", path)
+    >>> path = os.path.join(tempfile.mkdtemp(), "scalars.zt")
+    >>> report = tenfold.convert("fixtures/safetensors/valid/scalars.safetensors", path)
     >>> report.format
     'ztensor'
     """

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _frameworks, _tenfold
 from ._errors import ArgumentError, SharedTensorWarning
@@ -18,6 +18,9 @@ from ._tenfold import Archive, Tensor
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    import torch
+    from numpy.typing import NDArray
 
     from ._types import ArrayLike, Buffer, CastSpec, DTypeLike, Patterns, Progress, Source, Tensors
 
@@ -40,6 +43,48 @@ def select(
     return archive._take(places)
 
 
+@overload
+def load(
+    source: Source | Archive,
+    *,
+    framework: Literal["numpy", "np"] = "numpy",
+    device: Any = None,
+    include: Patterns = None,
+    exclude: Patterns = None,
+    copy: bool | None = None,
+    dtype: DTypeLike | None = None,
+    progress: Progress = None,
+    threads: int = 0,
+    **open_options: Any,
+) -> dict[str, NDArray[Any]]: ...
+@overload
+def load(
+    source: Source | Archive,
+    *,
+    framework: Literal["torch", "pt", "pytorch"],
+    device: Any = None,
+    include: Patterns = None,
+    exclude: Patterns = None,
+    copy: bool | None = None,
+    dtype: DTypeLike | None = None,
+    progress: Progress = None,
+    threads: int = 0,
+    **open_options: Any,
+) -> dict[str, torch.Tensor]: ...
+@overload
+def load(
+    source: Source | Archive,
+    *,
+    framework: str,
+    device: Any = None,
+    include: Patterns = None,
+    exclude: Patterns = None,
+    copy: bool | None = None,
+    dtype: DTypeLike | None = None,
+    progress: Progress = None,
+    threads: int = 0,
+    **open_options: Any,
+) -> dict[str, Any]: ...
 def load(
     source: Source | Archive,
     *,
@@ -73,7 +118,8 @@ def load(
     Examples
     --------
     >>> import tenfold
-    >>> tenfold.load("fixtures/npy/valid/int32_c_3x2x2.npy")  # doctest: +SKIP
+    >>> tenfold.load("fixtures/safetensors/valid/scalars.safetensors", include="no such name")
+    {}
     """
     archive = source if isinstance(source, Archive) else open_(source, threads=threads, **open_options)
     archive = select(archive, include, exclude)
@@ -93,7 +139,13 @@ def load(
     raise ArgumentError(f"framework is numpy, torch, jax, tensorflow or mlx, not {framework!r}")
 
 
-def loads(data: Buffer, **options: Any) -> dict[str, Any]:
+@overload
+def loads(data: Buffer, *, framework: Literal["numpy", "np"] = "numpy", **options: Any) -> dict[str, NDArray[Any]]: ...
+@overload
+def loads(data: Buffer, *, framework: Literal["torch", "pt", "pytorch"], **options: Any) -> dict[str, torch.Tensor]: ...
+@overload
+def loads(data: Buffer, *, framework: str, **options: Any) -> dict[str, Any]: ...
+def loads(data: Buffer, *, framework: str = "numpy", **options: Any) -> dict[str, Any]:
     """`load` for bytes that are in memory.
 
     >>> import numpy, tenfold
@@ -101,7 +153,7 @@ def loads(data: Buffer, **options: Any) -> dict[str, Any]:
     >>> tenfold.loads(data)["w"]
     array([0, 1, 2])
     """
-    return load(data, **options)
+    return load(data, framework=framework, **options)
 
 
 class watched:
@@ -174,8 +226,8 @@ class _Given:
         self.big_endian = False
         self.column_major = False
         self.is_torch = False
-        #: The memory that it lies in, to notice what is shared: where it begins and how long it is.
-        self.identity: tuple[int, int] | None = None
+        #: To notice what is shared: where its memory begins and ends, and what else tells views of it apart.
+        self.identity: tuple[Any, ...] | None = None
 
 
 def _given(name: str, value: Any) -> _Given:
@@ -231,7 +283,8 @@ def _given_numpy(array: Any) -> _Given:
         given.big_endian = False
         given.make = lambda: _contiguous(array, swapped)
     if given.memory is not None and array.size:
-        given.identity = (array.__array_interface__["data"][0], array.nbytes)
+        start = array.__array_interface__["data"][0]
+        given.identity = (start, start + array.nbytes, array.shape, array.strides, str(array.dtype))
     return given
 
 
@@ -267,8 +320,11 @@ def _given_torch(name: str, tensor: Any) -> _Given:
         given = _Given(tensor.dtype, shape)
     given.is_torch = True
     is_plain = tensor.device.type == "cpu" and not tensor.is_conj() and not tensor.is_neg()
-    if is_plain and tensor.device.type == "cpu" and tensor.numel():
-        given.identity = (tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes())
+    if is_plain and tensor.numel():
+        start = tensor.data_ptr()
+        last = sum((dim - 1) * step for dim, step in zip(tensor.shape, tensor.stride(), strict=True))
+        end = start + (last + 1) * tensor.element_size()
+        given.identity = (start, end, shape, tensor.stride(), str(tensor.dtype))
 
     def flat(dense: Any) -> Any:
         return dense.reshape(-1).view(torch.uint8).numpy() if dense.numel() else b""
@@ -372,7 +428,8 @@ def build(
         raise ArgumentError(f"shared is 'copy', 'drop' or 'error', not {shared!r}")
     builder = _tenfold.Builder()
     said = dict(tensor_metadata or {})
-    groups: dict[tuple[Any, ...], list[str]] = {}
+    first: dict[tuple[Any, ...], str] = {}
+    spans: list[tuple[int, int, str]] = []
     any_torch = False
     dropped: dict[str, str] = {}
     for name, value in _pairs_of(tensors):
@@ -386,12 +443,11 @@ def build(
         given = _given(name, value)
         any_torch |= given.is_torch
         if given.identity is not None:
-            # Views of one storage of PyTorch, or arrays over the same bytes.
-            key = (given.is_torch, *given.identity)
-            members = groups.setdefault(key, [])
-            members.append(name)
-            if len(members) > 1 and shared == "drop":
-                dropped[name] = members[0]
+            spans.append((*given.identity[:2], name))
+            # Only what is the same view can be found again under the other name.
+            kept = first.setdefault(given.identity, name)
+            if kept != name and shared == "drop":
+                dropped[name] = kept
                 continue
         if given.make is not None:
             builder.stream(name, given.dtype, given.shape, given.make, metadata=about)
@@ -405,7 +461,7 @@ def build(
                 column_major=given.column_major,
                 metadata=about,
             )
-    found = tuple(tuple(names) for names in groups.values() if len(names) > 1)
+    found = _overlapping(spans)
     if found and shared == "error":
         raise ArgumentError(f"tensors share memory: {_said_groups(found)}; shared='copy' or 'drop' writes them")
     if found and shared == "copy":
@@ -420,6 +476,19 @@ def build(
     for key, value in file.items():
         builder.meta(key, value)
     return builder.finish(), found
+
+
+def _overlapping(spans: list[tuple[int, int, str]]) -> tuple[tuple[str, ...], ...]:
+    """The names whose memory overlaps, in groups."""
+    groups: list[list[str]] = []
+    end = -1
+    for start, stop, name in sorted(spans, key=lambda span: span[:2]):
+        if start < end:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+        end = max(end, stop)
+    return tuple(tuple(names) for names in groups if len(names) > 1)
 
 
 def _said_groups(groups: tuple[tuple[str, ...], ...]) -> str:
