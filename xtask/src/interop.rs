@@ -12,6 +12,8 @@
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
 //!
+//! `cargo xtask interop python` runs the tests of the released safetensors package against the drop-in of ours; alone, too.
+//!
 //! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
 //! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
@@ -40,6 +42,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args == ["burn"] {
         return burn::run();
     }
+    if args == ["python"] {
+        return crate::python::interop();
+    }
     if let Some(unknown) = args
         .iter()
         .find(|arg| !SEVERAL.contains(&arg.as_str()) && !PACKAGES.iter().any(|p| p.format == **arg))
@@ -48,7 +53,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, {}, and, alone, burn",
+            "no package here for {unknown:?}; there are {known}, {}, and, alone, burn and python",
             SEVERAL.join(", ")
         )
         .into());
