@@ -243,6 +243,7 @@ impl<'p> Packages<'p> {
     /// The tests, the examples, the stubs, the types, the style.
     fn test(&self) -> Result<()> {
         project::show(&mut self.python(&["-m", "ruff", "check", SOURCES, TESTS]))?;
+        project::show(&mut self.python(&["-m", "ruff", "format", "--check", SOURCES, TESTS]))?;
         project::show(&mut self.python(&["-m", "mypy"]))?;
         let stubs = format!("{TESTS}/typing/stubtest.txt");
         let mut stubtest = self.python(&["-m", "mypy.stubtest", "tenfold", "--concise"]);

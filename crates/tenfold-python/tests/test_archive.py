@@ -71,7 +71,7 @@ def test_closing_ends_the_archive_and_not_its_arrays(mixed: Path) -> None:
         data = tensor.data
         want = array.copy()
     assert archive.closed and repr(archive) == "<Archive closed>"
-    for use in (lambda: len(archive), lambda: archive["a.bias"], lambda: tensor.shape, lambda: tensor.numpy(), archive.keys):
+    for use in (lambda: len(archive), lambda: archive["a.bias"], lambda: tensor.shape, lambda: tensor.numpy(), archive.keys):  # noqa: F821
         with pytest.raises(ValueError, match="closed"):
             use()
     archive.close()

@@ -16,7 +16,9 @@ import tenfold
 
 
 def run(*args: object, **more) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "tenfold", *map(str, args)], capture_output=True, text=True, check=False, **more)
+    return subprocess.run(
+        [sys.executable, "-m", "tenfold", *map(str, args)], capture_output=True, text=True, check=False, **more
+    )
 
 
 def test_it_runs(mixed: Path, tmp_path: Path) -> None:

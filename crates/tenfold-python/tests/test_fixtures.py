@@ -76,9 +76,10 @@ def test_numbers_are_the_golden_ones(path, expected, mmap) -> None:
         copy = tensor.numpy(copy=True)
         assert copy.flags.writeable or not copy.size
         assert copy.dtype.isnative
-        assert copy.reshape(-1).view(np.uint8).tobytes() == np.ascontiguousarray(
-            array.astype(array.dtype.newbyteorder("="))
-        ).reshape(-1).view(np.uint8).tobytes()
+        assert (
+            copy.reshape(-1).view(np.uint8).tobytes()
+            == np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).reshape(-1).view(np.uint8).tobytes()
+        )
     known = [tensor for tensor in expected["tensors"] if tensor.get("sha256") and "unreadable" not in tensor]
     assert compared == len(known)
 

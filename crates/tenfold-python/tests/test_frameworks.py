@@ -49,7 +49,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> tenfold.Archive:
 def test_types_have_many_names(name: str) -> None:
     dtype = tenfold.dtype(name)
     numpy = array_of(name).dtype
-    assert dtype.name == name and dtype == name and dtype == numpy and dtype == tenfold.dtype(numpy) and dtype is tenfold.dtype(name)
+    assert (
+        dtype.name == name
+        and dtype == name
+        and dtype == numpy
+        and dtype == tenfold.dtype(numpy)
+        and dtype is tenfold.dtype(name)
+    )
     assert np.dtype(dtype) == numpy and np.zeros(2, dtype).dtype == numpy and hash(dtype) == hash(tenfold.dtype(numpy))
     assert dtype.itemsize == numpy.itemsize and dtype.bits == 8 * numpy.itemsize
     assert dtype != "int7" and dtype != 5 and str(dtype) == name and repr(dtype) == f"dtype('{name}')"
@@ -232,7 +238,10 @@ def test_jax(archive: tenfold.Archive) -> None:
         if plain in ("int64", "uint64", "float64", "complex128"):
             with pytest.raises(ValueError, match="jax_enable_x64"):
                 tensor.jax()
-            assert tensor.jax(dtype="int32" if "int" in plain else "complex64" if "complex" in plain else "float32").shape == (2, 3)
+            assert tensor.jax(dtype="int32" if "int" in plain else "complex64" if "complex" in plain else "float32").shape == (
+                2,
+                3,
+            )
             continue
         found = tensor.jax()
         assert isinstance(found, jax.Array) and raw(np.asarray(found)) == raw(array_of(plain)), name

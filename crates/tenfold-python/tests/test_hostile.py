@@ -39,7 +39,9 @@ def changed(data: bytes, rng: random.Random) -> bytes:
             del mutable[at : at + rng.randrange(1, 64)]
         elif what == 3 and len(mutable) > 8:
             at %= len(mutable) - 8
-            mutable[at : at + 8] = rng.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]).to_bytes(8, rng.choice(["little", "big"]))
+            mutable[at : at + 8] = rng.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]).to_bytes(
+                8, rng.choice(["little", "big"])
+            )
         else:
             other = rng.randrange(len(mutable) + 1)
             mutable[at : at + 16] = mutable[other : other + 16]

@@ -36,7 +36,7 @@ def arrays(draw):
     shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
     count = int(np.prod(shape)) * dtype.itemsize
     raw = np.frombuffer(draw(st.binary(min_size=count, max_size=count)), np.uint8)
-    if dtype == bool:
+    if dtype == np.bool_:
         raw = raw & 1
     array = raw.copy().view(dtype).reshape(shape)
     how = draw(st.sampled_from(["C", "F", "reversed", "strided"]))
@@ -50,7 +50,9 @@ def arrays(draw):
 
 
 @settings(max_examples=200, deadline=None)
-@given(tensors=st.dictionaries(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), arrays(), max_size=4))
+@given(
+    tensors=st.dictionaries(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), arrays(), max_size=4)
+)
 @pytest.mark.parametrize("format", ["safetensors", "ztensor"])
 def test_what_is_saved_is_loaded(format: str, tensors: dict) -> None:
     try:
@@ -288,12 +290,15 @@ def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measured on Linux")
 def test_memory_does_not_grow_with_lazy_tensors(tmp_path: Path) -> None:
-    code = PEAK + """
+    code = (
+        PEAK
+        + """
 make = lambda: np.ones(megabytes << 18, 'float32')
 make(); before = peak()
 tenfold.save(path, {f't{n}': tenfold.Lazy('float32', (megabytes << 18,), make) for n in range(8)}, sync=False)
 print(json.dumps({'grown': peak() - before}))
 """
+    )
     found = run(code, tmp_path / "l.safetensors")
     assert found["grown"] < (64 + 48) << 20, found
 
@@ -301,28 +306,37 @@ print(json.dumps({'grown': peak() - before}))
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measured on Linux")
 def test_memory_of_streams_copies_and_views(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
-    code = PEAK + """
+    code = (
+        PEAK
+        + """
 before = peak()
 with tenfold.Writer(path, sync=False) as writer:
     stream = writer.stream('s', 'float32', (None,))
     for _ in range(256): stream.write(np.ones(1 << 18, 'float32'))
 print(json.dumps({'grown': peak() - before}))
 """
+    )
     assert run(code, path)["grown"] < 48 << 20
-    code = PEAK + """
+    code = (
+        PEAK
+        + """
 before = peak()
 arrays = tenfold.load(path, copy=True, mmap=False)
 print(json.dumps({'grown': peak() - before, 'nbytes': sum(a.nbytes for a in arrays.values())}))
 """
+    )
     found = run(code, path)
     assert found["grown"] < 1.05 * found["nbytes"] + (16 << 20), found
-    code = PEAK + """
+    code = (
+        PEAK
+        + """
 import gc
 tenfold.load(path); before = peak()
 for _ in range(200):
     arrays = tenfold.load(path); arrays['s'][:10].sum(); archive = tenfold.open(path); archive['s'].stats
 print(json.dumps({'grown': peak() - before}))
 """
+    )
     assert run(code, path)["grown"] < 24 << 20
 
 

@@ -103,7 +103,6 @@ def _array_shape(tensor: Tensor, dtype: DType, shape: tuple[int, ...]) -> tuple[
     return shape
 
 
-
 def _made(tensor: Tensor, key: Any, shape: tuple[int, ...]) -> Any:
     """An array of its own with all elements, or those of a slice."""
     np = module("numpy")
@@ -317,9 +316,7 @@ _BLOCK = 256 << 20
 _ALIGN = 64
 
 
-def _in_blocks(
-    archive: Archive, tensors: list[Tensor]
-) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
+def _in_blocks(archive: Archive, tensors: list[Tensor]) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
     """Tensors that share memory: the bytes of it, and of each tensor its place in the archive, its offset and length."""
     members: list[tuple[Tensor, int, int, int]] = []
     end = 0
@@ -415,7 +412,7 @@ def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None) -> Any:
 def _shared(torch: ModuleType, tensor: Tensor, dtype: Any) -> Any:
     """A tensor over the private mapping of its file."""
     (part,) = tensor.parts
-    if part.file is None or part.offset is None or part.byteorder != sys.byteorder and dtype.itemsize > 1:
+    if part.file is None or part.offset is None or (part.byteorder != sys.byteorder and dtype.itemsize > 1):
         return None
     if tensor.layout not in ("row-major", "column-major"):
         return None
@@ -479,11 +476,9 @@ def to_jax(tensor: Tensor, device: Any = None, dtype: Any = None) -> Any:
     array = tensor.numpy(dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    wide = array.dtype.itemsize == 8 and array.dtype.kind in "iuf" or array.dtype.kind == "c" and array.dtype.itemsize == 16
+    wide = (array.dtype.itemsize == 8 and array.dtype.kind in "iuf") or (array.dtype.kind == "c" and array.dtype.itemsize == 16)
     if wide and dtype is None and not jax.config.jax_enable_x64:
-        raise ValueError(
-            f"{tensor.name!r} is {tensor.dtype}, which JAX would narrow: set jax_enable_x64, or give dtype="
-        )
+        raise ValueError(f"{tensor.name!r} is {tensor.dtype}, which JAX would narrow: set jax_enable_x64, or give dtype=")
     made = jnp.asarray(array)
     return jax.device_put(made, device) if device is not None else made
 

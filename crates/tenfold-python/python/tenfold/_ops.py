@@ -268,7 +268,7 @@ def convert(
         zstd=zstd,
         checksums=checksums,
         shard_size=shard_size,
-        file_per_tensor=file_per_tensor or directory and shard_size is None,
+        file_per_tensor=file_per_tensor or (directory and shard_size is None),
         directory=directory or file_per_tensor,
         sparse=sparse,
         allow=allow,
@@ -529,4 +529,3 @@ __all__ = [
     "stats",
     "verify",
 ]
-

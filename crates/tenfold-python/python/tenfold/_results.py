@@ -134,9 +134,7 @@ class Report(_Document):
     _document: dict[str, Any] = field(compare=False)
 
     @classmethod
-    def _of(
-        cls, text: str, path: Path | None, output: str, shared: tuple[tuple[str, ...], ...] = (), **more: Any
-    ) -> Report:
+    def _of(cls, text: str, path: Path | None, output: str, shared: tuple[tuple[str, ...], ...] = (), **more: Any) -> Report:
         document, notes = json.loads(text)
         names = document.pop("files", [])
         base = path if path is not None and path.is_dir() else path.parent if path is not None else None
@@ -170,8 +168,8 @@ class Report(_Document):
     def __repr__(self) -> str:
         name = self.path.name if self.path else "bytes"
         size = "nothing written" if self.nbytes is None else _size(self.nbytes)
-        lost = f", {len(self.losses)} losses" if self.losses else ""
-        return f"<Report {name}: {self.format}, {self.tensors} tensors, {size}{lost}>"
+        lost = f", {_count(len(self.losses), 'loss', 'losses')}" if self.losses else ""
+        return f"<Report {name}: {self.format}, {_count(self.tensors, 'tensor')}, {size}{lost}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -202,7 +200,7 @@ class Inspection(_Document):
         )
 
     def __repr__(self) -> str:
-        return f"<Inspection {self.format}: {len(self.tensors)} tensors, {_size(self.nbytes)}>"
+        return f"<Inspection {self.format}: {_count(len(self.tensors), 'tensor')}, {_size(self.nbytes)}>"
 
 
 def _findings(rows: list[dict[str, Any]]) -> tuple[Finding, ...]:
@@ -275,7 +273,7 @@ class Verification(_Document):
 
     def __repr__(self) -> str:
         verdict = "sound" if self.sound else "not sound"
-        found = f", {len(self.errors)} errors, {len(self.warnings)} warnings" if self.findings else ""
+        found = f", {_count(len(self.errors), 'error')}, {_count(len(self.warnings), 'warning')}" if self.findings else ""
         return f"<Verification: {verdict}{found}>"
 
 
@@ -366,9 +364,7 @@ class Diff(_Document):
             Change(row["change"], row["name"], side(row["a"]), side(row["b"]), row.get("values"), row.get("error"))
             for row in document["changes"]
         )
-        metadata = tuple(
-            MetadataChange(row["tensor"], row["key"], row.get("a"), row.get("b")) for row in document["metadata"]
-        )
+        metadata = tuple(MetadataChange(row["tensor"], row["key"], row.get("a"), row.get("b")) for row in document["metadata"])
         return cls(document["equal"], document["equal_tensors"], changes, metadata, document)
 
     def __bool__(self) -> bool:
@@ -429,9 +425,7 @@ class Stats:
             positive_infinities=row["positive_infinities"],
             negative_infinities=row["negative_infinities"],
             subnormals=row["subnormals"],
-            histogram=None
-            if bins is None
-            else Histogram(tuple(float(edge) for edge in bins["edges"]), tuple(bins["counts"])),
+            histogram=None if bins is None else Histogram(tuple(float(edge) for edge in bins["edges"]), tuple(bins["counts"])),
         )
 
 
@@ -479,6 +473,10 @@ class ArchiveStats(_Document, Mapping[str, Stats]):
 
     def __repr__(self) -> str:
         return f"<ArchiveStats of {len(self._tensors)} tensors, {self.total.numbers} numbers>"
+
+
+def _count(count: int, one: str, several: str | None = None) -> str:
+    return f"{count} {one if count == 1 else several or one + 's'}"
 
 
 def _size(nbytes: int) -> str:

@@ -238,7 +238,7 @@ def _given(name: str, value: Any) -> _Given:
     kind = type(value).__module__.partition(".")[0]
     if kind == "torch" or hasattr(value, "untyped_storage"):
         return _given_torch(name, value)
-    if kind == "numpy" or hasattr(value, "__array_interface__") and kind not in ("jax", "jaxlib"):
+    if kind == "numpy" or (hasattr(value, "__array_interface__") and kind not in ("jax", "jaxlib")):
         return _given_numpy(_frameworks.module("numpy").asarray(value))
     if kind in ("jax", "jaxlib", "tensorflow", "mlx", "cupy") or hasattr(value, "__dlpack__"):
         return _given_other(name, value, kind)
@@ -267,7 +267,7 @@ def _given_numpy(array: Any) -> _Given:
     if array.dtype == np.longdouble and array.dtype.itemsize > 8:
         raise TypeError("long double is saved by no format; convert it with .astype('float64')")
     given = _Given(array.dtype.newbyteorder("="), array.shape)
-    given.big_endian = array.dtype.byteorder == ">" or array.dtype.byteorder == "=" and sys.byteorder == "big"
+    given.big_endian = array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big")
     subbyte = given.dtype.bits is not None and given.dtype.bits < 8
     if subbyte:
         given.make = lambda: _packed(array, given.dtype)
@@ -550,7 +550,11 @@ def request(
     """What Rust is asked to write."""
     asked: dict[str, Any] = {"command": command, "inputs": list(inputs), "to": to, "version": version}
     asked["zstd"] = (
-        [] if zstd is None else [(level, pattern) for pattern, level in zstd.items()] if isinstance(zstd, Mapping) else [(zstd, None)]
+        []
+        if zstd is None
+        else [(level, pattern) for pattern, level in zstd.items()]
+        if isinstance(zstd, Mapping)
+        else [(zstd, None)]
     )
     named = {None: "keep", True: "crc32c", False: "none"}
     asked["checksums"] = checksums if isinstance(checksums, str) else named[checksums]
@@ -612,7 +616,7 @@ def save(
     >>> import numpy, tempfile, os, tenfold
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
     >>> tenfold.save(path, {"w": numpy.zeros((2, 3), "float32")}, metadata={"by": "me"})
-    <Report model.safetensors: safetensors, 1 tensors, 144 B>
+    <Report model.safetensors: safetensors, 1 tensor, 120 B>
     """
     target = format or by_extension(path)
     archive, groups = _archive_of(tensors, metadata, tensor_metadata, shared, target)
@@ -695,9 +699,7 @@ def dumps(
     """
     archive, _ = _archive_of(tensors, metadata, tensor_metadata, shared, format)
     archive = retyped(archive, cast, quantize)
-    asked = request(
-        "save", to=format, version=version, zstd=zstd, checksums=checksums, allow=allow, options=options
-    )
+    asked = request("save", to=format, version=version, zstd=zstd, checksums=checksums, allow=allow, options=options)
     with watched(progress) as told:
         return _tenfold.dumps(archive, asked, told, threads)
 
@@ -819,9 +821,7 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
         if kind is None:
             self.close()
         else:

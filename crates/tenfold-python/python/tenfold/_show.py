@@ -75,8 +75,7 @@ def archive_html(archive: Archive) -> str:
     more = f"<p>… and {len(groups) - shown} more groups of tensors</p>" if len(groups) > shown else ""
     metadata = archive.metadata
     said = "".join(
-        f"<tr><td style='text-align:left'><code>{_cut(key)}</code></td>"
-        f"<td style='text-align:left'>{_cut(kind)}</td></tr>"
+        f"<tr><td style='text-align:left'><code>{_cut(key)}</code></td><td style='text-align:left'>{_cut(kind)}</td></tr>"
         for key, kind in list(metadata.types.items())[:_SHOWN]
     )
     details = f"<details><summary>{len(metadata)} keys of metadata</summary><table>{said}</table></details>" if said else ""

@@ -299,5 +299,3 @@ def deserialize(data: Any) -> list[tuple[str, dict[str, Any]]]:
         (name, {"shape": list(tensor.shape), "dtype": _code(tensor), "data": bytearray(tensor.tobytes())})
         for name, tensor in archive.items()
     ]
-
-

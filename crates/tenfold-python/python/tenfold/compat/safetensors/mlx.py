@@ -19,4 +19,3 @@ def load(data: Any) -> dict[str, Any]:
 def load_file(filename: str | os.PathLike[str]) -> dict[str, Any]:
     """The tensors of a file of any format."""
     return _load(filename, framework="mlx")
-

@@ -137,9 +137,7 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
     return _open(data).torch(copy=True)
 
 
-def load_file(
-    filename: str | os.PathLike[str], device: str | int = "cpu", *, backend: str = "mmap"
-) -> dict[str, torch.Tensor]:
+def load_file(filename: str | os.PathLike[str], device: str | int = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
     """The tensors of a file of any format."""
     return _open(filename, mmap=backend == "mmap").torch(device=device)
 
