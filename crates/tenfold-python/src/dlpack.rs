@@ -51,7 +51,8 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What a capsule keeps alive. No object of Python: whoever deletes it may be without the interpreter's lock.
+/// What a capsule keeps alive. Whoever deletes it may be without the interpreter's lock, which a buffer of Python among it
+/// takes when it goes.
 struct Kept {
     bytes: Bytes,
     shape: Vec<i64>,
