@@ -1,5 +1,6 @@
 //! A file that was opened.
 
+use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -182,7 +183,7 @@ impl Archive {
     /// The path that it was opened by, as a `pathlib.Path`.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let path = self.with(|archive| archive.path().map(std::path::Path::to_owned))?;
+        let path = self.with(|archive| archive.path().map(Path::to_owned))?;
         let path = path.map(|path| py.import("pathlib")?.getattr("Path")?.call1((path,)));
         path.transpose()
     }
@@ -193,10 +194,7 @@ impl Archive {
         static FILE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = FILE.import(py, "tenfold._results", "File")?;
         let archive = self.get()?;
-        let directory = archive.path().map(|path| match path.is_dir() {
-            true => path.to_owned(),
-            false => path.parent().unwrap_or(std::path::Path::new("")).to_owned(),
-        });
+        let directory = archive.path().map(directory_of);
         let files = archive.sources().map(|(name, source)| {
             let path = directory.as_ref().zip(name).map(|(at, name)| at.join(name));
             class.call1((name, path, source.len()))
@@ -476,6 +474,15 @@ impl Archive {
     pub(crate) fn derived(&self, archive: tenfold::Archive) -> Self {
         let origin = Python::attach(|py| self._origin(py));
         Self::new(archive, origin)
+    }
+}
+
+/// The directory itself, or that of a file.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new(""))
     }
 }
 

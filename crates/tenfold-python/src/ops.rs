@@ -15,7 +15,7 @@ use tenfold::ops::{
 };
 use tenfold::{Error, Work};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, directory_of};
 use crate::error::raised;
 use crate::hint::words;
 use crate::supervise::supervised;
@@ -80,10 +80,7 @@ pub(crate) fn verify(
         Severity::Error
     };
     let sound = !findings.iter().any(|finding| finding.severity >= worst);
-    let directory = archive.path().map(|path| match path.is_dir() {
-        true => path,
-        false => path.parent().unwrap_or(path),
-    });
+    let directory = archive.path().map(directory_of);
     let file_of = |finding: &Finding| {
         let source = finding.at.as_ref().map(|(source, _)| *source);
         let is_dir = archive.path().is_some_and(|path| path.is_dir());

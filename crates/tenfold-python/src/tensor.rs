@@ -600,6 +600,7 @@ impl Tensor {
         Self::numpy(slf, None, None)?.call_method0("item")
     }
 
+    #[allow(clippy::type_complexity)] // a function and its arguments
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Py<Archive>, String))> {
