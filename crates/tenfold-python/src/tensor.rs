@@ -332,6 +332,39 @@ impl Tensor {
         Ok(PyMemoryView::from(memory.as_any())?.into_any())
     }
 
+    /// Where it can be viewed in a mapping of its file by programs that have this machine's byte order only: the file, where in it,
+    /// whether it is column-major, its shape, its elements, and its type.
+    #[allow(clippy::type_complexity)] // a row
+    fn _mapped_at<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(u32, u64, bool, Bound<'py, PyTuple>, u64, Py<DType>)>> {
+        self.with(|tensor| {
+            let info = tensor.info();
+            let stored = info.parts.first().and_then(|part| part.payload.stored());
+            let (Some(found), Some((file, range))) = (viewed(&tensor), stored) else {
+                return Ok(None);
+            };
+            let is_native = found.endian == Endian::NATIVE || !info.dtype.is_ordered();
+            let aligned = range.start.is_multiple_of(info.dtype.swap_width() as u64);
+            if !is_native || !aligned || found.bytes.is_empty() {
+                return Ok(None);
+            }
+            let is_columns = found.order == Order::ColumnMajor;
+            let shape = PyTuple::new(py, info.shape.iter())?;
+            let elements = info.elements().unwrap_or(0);
+            let dtype = dtype::interned(py, info.dtype)?;
+            Ok(Some((
+                file.0,
+                range.start,
+                is_columns,
+                shape,
+                elements,
+                dtype,
+            )))
+        })
+    }
+
     /// The bytes of one part after decompression.
     fn _part(&self, py: Python<'_>, part: usize) -> PyResult<Memory> {
         let bytes = self.read(py, |tensor| tensor.part(part))?;

@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -298,7 +298,7 @@ def archive_numpy(archive: Archive, copy: bool | None, progress: Any = None, thr
         return archive._arrays(other)
     np = module("numpy")
     arrays: dict[str, Any] = {}
-    for block, members in _in_blocks(archive, list(archive.values())):
+    for block, members in _in_blocks(enumerate(archive.values())):
         memory = np.empty(block, np.uint8)
         _read_block(archive, members, memory, progress, threads)
         for tensor, _, offset, nbytes in members:
@@ -316,11 +316,11 @@ _BLOCK = 256 << 20
 _ALIGN = 64
 
 
-def _in_blocks(archive: Archive, tensors: list[Tensor]) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
+def _in_blocks(tensors: Iterable[tuple[int, Tensor]]) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
     """Tensors that share memory: the bytes of it, and of each tensor its place in the archive, its offset and length."""
     members: list[tuple[Tensor, int, int, int]] = []
     end = 0
-    for place, tensor in enumerate(tensors):
+    for place, tensor in tensors:
         dtype = tensor._numbers
         itemsize = (dtype.bits or 0) // 8
         nbytes = tensor.size * itemsize
@@ -358,7 +358,7 @@ def _private(archive: Archive, file: int) -> mmap.mmap | None:
     """A mapping of a file that can be written to without changing the file; one for each file of an archive."""
     known: dict[int, mmap.mmap | None] = archive.__dict__.setdefault("_private", {})
     if file not in known:
-        descriptor = archive._descriptor(file) if archive.files[file].path is not None else None
+        descriptor = archive._descriptor(file)
         if descriptor is None:
             known[file] = None
         else:
@@ -374,11 +374,16 @@ def _private(archive: Archive, file: int) -> mmap.mmap | None:
 def to_torch(tensor: Tensor, device: Any = None, dtype: Any = None, copy: bool | None = None) -> Any:
     """`Tensor.torch`."""
     torch = module("torch")
+    if dtype is None and device is None and copy is not True:
+        shared = _shared(torch, tensor)
+        if shared is not None:
+            return shared
     if dtype is not None and _tenfold.dtype(dtype) != tensor._numbers:
         if copy is False:
             raise ValueError(f"{tensor.name!r}: a cast needs a copy")
         return to_torch(tensor._as(_tenfold.dtype(dtype)), device, None, None)
-    made = _on_cpu(torch, tensor, copy)
+    shared = None if copy is True else _shared(torch, tensor)
+    made = _on_cpu(torch, tensor, copy) if shared is None else shared
     device = torch.device(device) if device is not None else None
     if device is not None and device.type != "cpu":
         return made.to(device)
@@ -398,10 +403,6 @@ def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None) -> Any:
     dtype = torch_dtype(numbers.name)
     if not tensor.size:
         return torch.empty(shape, dtype=dtype)
-    if copy is not True and tensor.is_zero_copy:
-        shared = _shared(torch, tensor, dtype)
-        if shared is not None:
-            return shared
     if copy is False:
         raise ValueError(f"{tensor.name!r} cannot be viewed by PyTorch as it is stored ({_why(tensor)})")
     made = torch.empty(shape, dtype=dtype)
@@ -409,21 +410,27 @@ def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None) -> Any:
     return made
 
 
-def _shared(torch: ModuleType, tensor: Tensor, dtype: Any) -> Any:
-    """A tensor over the private mapping of its file."""
-    (part,) = tensor.parts
-    if part.file is None or part.offset is None or (part.byteorder != sys.byteorder and dtype.itemsize > 1):
+def _shared(torch: ModuleType, tensor: Tensor) -> Any:
+    """A tensor over the private mapping of its file; `None` where it cannot be."""
+    place = tensor._mapped_at()
+    if place is None:
         return None
-    if tensor.layout not in ("row-major", "column-major"):
+    file, offset, is_columns, shape, size, dtype = place
+    mapped = _private(tensor.archive, file)
+    if mapped is None:
         return None
-    mapped = _private(tensor.archive, part.file)
-    width = max(1, dtype.itemsize // (2 if dtype.is_complex else 1))
-    if mapped is None or part.offset % width:
-        return None
-    flat = torch.frombuffer(mapped, dtype=dtype, count=tensor.size, offset=part.offset)
-    if tensor.layout == "row-major":
-        return flat.view(tensor.shape)
-    return flat.view(tensor.shape[::-1]).permute(*reversed(range(tensor.ndim)))
+    kind = _torch_types.get(id(dtype))
+    if kind is None:
+        # Types live as long as the interpreter, and so does what they are called by.
+        kind = _torch_types[id(dtype)] = torch_dtype(dtype.name)
+    flat = torch.frombuffer(mapped, dtype=kind, count=size, offset=offset)
+    if is_columns:
+        return flat.view(shape[::-1]).permute(*reversed(range(len(shape))))
+    return flat if len(shape) == 1 else flat.view(shape)
+
+
+#: Types of PyTorch by the identity of ours, for what is done for each of many tensors.
+_torch_types: dict[int, Any] = {}
 
 
 def _pairs(torch: ModuleType, tensor: Tensor) -> Any:
@@ -449,18 +456,21 @@ def archive_torch(archive: Archive, device: Any, copy: bool | None) -> dict[str,
     made: dict[str, Any] = {}
     left: list[tuple[int, Tensor]] = []
     for place, (name, tensor) in enumerate(archive.items()):
-        shared = None
-        if copy is not True and tensor.is_zero_copy and tensor.size:
-            shared = _shared(torch, tensor, torch_dtype(tensor._numbers.name))
+        shared = None if copy is True else _shared(torch, tensor)
         if shared is not None:
             made[name] = shared
         elif _is_subbyte(tensor._numbers) or not tensor.size or copy is False:
             made[name] = _on_cpu(torch, tensor, copy)
         else:
-            made[name] = torch.empty(tensor.shape, dtype=torch_dtype(tensor._numbers.name))
+            # To keep the order.
+            made[name] = None
             left.append((place, tensor))
-    for _, tensor in left:
-        tensor.read_into(made[tensor.name])
+    for block, members in _in_blocks(left):
+        memory = torch.empty(block, dtype=torch.uint8)
+        _read_block(archive, members, memory.numpy(), None, 0)
+        for tensor, _, offset, nbytes in members:
+            dtype = torch_dtype(tensor._numbers.name)
+            made[tensor.name] = memory[offset : offset + nbytes].view(dtype).view(tensor.shape)
     if device is not None and torch.device(device).type != "cpu":
         made = {name: tensor.to(device) for name, tensor in made.items()}
     return made
