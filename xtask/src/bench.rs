@@ -29,12 +29,20 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         .map(String::as_str)
         .filter(|arg| *arg != "--quick")
         .collect();
+    // Other programs, another table.
+    if names == ["python"] {
+        return crate::python::bench(quick);
+    }
     if let Some(unknown) = names
         .iter()
         .find(|name| !BENCHES.iter().any(|(known, _)| known == *name))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no benchmark {unknown:?}; there are {}", known.join(", ")).into());
+        return Err(format!(
+            "no benchmark {unknown:?}; there are {} and, alone, python",
+            known.join(", ")
+        )
+        .into());
     }
     let project = Project::find()?;
     let folder = project.target.join("bench");

@@ -4,7 +4,7 @@
 
 use crate::Result;
 use crate::project::{self, Project};
-use crate::{dependencies, docs, features, rooms, unsafe_count};
+use crate::{dependencies, docs, features, python, rooms, unsafe_count};
 use std::time::{Duration, Instant};
 
 /// One step: its name, and how it is done. A step may leave a remark for the summary.
@@ -78,6 +78,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "dependencies",
         run: dependencies::check,
+    },
+    Step {
+        name: "python",
+        run: python::check,
     },
 ];
 

@@ -13,6 +13,8 @@
 //! `cargo xtask interop burn` does the same with Burn's crates ([`burn`]); it compiles them, which takes long, and is
 //! not part of the others.
 //!
+//! `cargo xtask interop python` runs the tests of the released safetensors package against the drop-in of ours; alone, too.
+//!
 //! `numbers`, a group of its own, compares the figures of `stats` and `diff` with numpy's ([`numbers`]), and `digest` the
 //! digests of all fixtures with those of a program that was written from `docs/digest.md` ([`digest`]).
 //!
@@ -49,6 +51,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args == ["burn"] {
         return burn::run();
     }
+    if args == ["python"] {
+        return crate::python::interop();
+    }
     let is_known = |arg: &String| {
         SEVERAL.contains(&arg.as_str())
             || *arg == TRANSFORMERS
@@ -59,7 +64,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         known.dedup();
         let known = known.join(", ");
         return Err(format!(
-            "no package here for {unknown:?}; there are {known}, {}, {TRANSFORMERS}, and, alone, burn",
+            "no package here for {unknown:?}; there are {known}, {}, {TRANSFORMERS}, and, alone, burn and python",
             SEVERAL.join(", ")
         )
         .into());

@@ -22,6 +22,7 @@ mod interop;
 mod miri;
 mod portable;
 mod project;
+mod python;
 mod rooms;
 mod unsafe_count;
 
@@ -106,6 +107,12 @@ const TASKS: &[Task] = &[
         run: portable::run,
     },
     Task {
+        name: "python",
+        args: "[--quick]",
+        what: "builds the Python package and runs its tests; the quick part is a step of CI",
+        run: python::run,
+    },
+    Task {
         name: "rooms",
         args: "",
         what: "checks that each room of the library uses only those before it",
@@ -122,6 +129,12 @@ const TASKS: &[Task] = &[
         args: "",
         what: "compares the uses of unsafe with those that are known",
         run: unsafe_count::run,
+    },
+    Task {
+        name: "wheel",
+        args: "",
+        what: "builds the wheel and the sdist of the Python package into target/wheels",
+        run: python::wheel,
     },
 ];
 

@@ -14,6 +14,10 @@ const KNOWN: &[(&str, usize)] = &[
     ("crates/tenfold/tests/reading.rs", 1),
     // An allocator that counts, for the tests of memory: the trait is unsafe.
     ("crates/tenfold/tests/support/memory.rs", 9),
+    // The structures of DLPack, memory of Python, and mapping for those who read its documentation.
+    ("crates/tenfold-python/src/dlpack.rs", 11),
+    ("crates/tenfold-python/src/memory.rs", 4),
+    ("crates/tenfold-python/src/open.rs", 1),
     // The programs that are timed map a file that nobody changes.
     ("xtask/bench/tenfold/src/bin/get.rs", 1),
     ("xtask/bench/tenfold/src/bin/load.rs", 2),

@@ -1,0 +1,122 @@
+"""Opens every tensor file: neural-network weights and scientific tensors, in many formats.
+
+>>> import tenfold
+>>> archive = tenfold.open("fixtures/safetensors/valid/scalars.safetensors")
+>>> archive.format, len(archive) > 0
+('safetensors', True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as _Mapping
+
+from ._errors import (
+    ArgumentError,
+    CanceledError,
+    CorruptError,
+    Error,
+    FormatError,
+    FormatWarning,
+    LimitError,
+    LossError,
+    SecurityError,
+    SharedTensorWarning,
+    UnrecognizedError,
+    UnsupportedError,
+)
+from ._open import formats, is_tensor_file, open
+from ._ops import convert, diff, digest, edit_metadata, extract, inspect, merge, rename, split, stats, verify
+from ._results import (
+    ArchiveStats,
+    Change,
+    Diff,
+    Digests,
+    Encoded,
+    File,
+    Finding,
+    Format,
+    Histogram,
+    Inspection,
+    Limits,
+    Loss,
+    MetadataChange,
+    Part,
+    Report,
+    Side,
+    Stats,
+    Verification,
+)
+from ._save import Lazy, Stream, Writer, dumps, load, load_model, loads, save, save_model
+from ._tenfold import Archive, DType, Metadata, Tensor, __version__, dtype
+
+_Mapping.register(Archive)
+_Mapping.register(Metadata)
+
+__all__ = [
+    "Archive",
+    "ArchiveStats",
+    "ArgumentError",
+    "CanceledError",
+    "Change",
+    "CorruptError",
+    "DType",
+    "Diff",
+    "Digests",
+    "Encoded",
+    "Error",
+    "File",
+    "Finding",
+    "Format",
+    "FormatError",
+    "FormatWarning",
+    "Histogram",
+    "Inspection",
+    "Lazy",
+    "LimitError",
+    "Limits",
+    "Loss",
+    "LossError",
+    "Metadata",
+    "MetadataChange",
+    "Part",
+    "Report",
+    "SecurityError",
+    "SharedTensorWarning",
+    "Side",
+    "Stats",
+    "Stream",
+    "Tensor",
+    "UnrecognizedError",
+    "UnsupportedError",
+    "Verification",
+    "Writer",
+    "__version__",
+    "convert",
+    "diff",
+    "digest",
+    "dtype",
+    "dumps",
+    "edit_metadata",
+    "extract",
+    "formats",
+    "inspect",
+    "is_tensor_file",
+    "load",
+    "load_model",
+    "loads",
+    "merge",
+    "open",
+    "rename",
+    "save",
+    "save_model",
+    "split",
+    "stats",
+    "verify",
+]
+
+# Tracebacks, pickles and help say where users find them.
+for _name in __all__:
+    _object = globals()[_name]
+    if isinstance(_object, type) and _object.__module__.startswith("tenfold."):
+        _object.__module__ = "tenfold"
+del _name, _object

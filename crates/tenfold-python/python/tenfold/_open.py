@@ -1,0 +1,198 @@
+"""Opening files."""
+
+from __future__ import annotations
+
+import io
+import mmap as _mmap
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _tenfold
+from ._errors import CorruptError, FormatWarning
+from ._results import Format, Limits
+from ._tenfold import Archive
+
+if TYPE_CHECKING:
+    from ._types import DTypeLike, Source
+
+
+def open(
+    source: Source | Sequence[Source],
+    *,
+    format: str | None = None,
+    mmap: bool = True,
+    strict: bool = False,
+    checksums: bool = True,
+    salvage: bool = False,
+    assume_dtype: DTypeLike | None = None,
+    limits: Limits | None = None,
+    threads: int = 0,
+) -> Archive:
+    """Opens a file, or all files of a directory, as a mapping from names to tensors. No tensor is read yet.
+
+    Parameters
+    ----------
+    source : path, bytes or other buffer, file object, or several of them
+        A path may be a directory, the index of a sharded model, or any of its shards. A buffer is kept and not copied.
+    format : str, optional
+        The format's id, instead of detecting it.
+    mmap : bool
+        Map files, so that arrays are views of them. Nobody may shorten or overwrite the files meanwhile: that would end the
+        process with a signal, or change arrays. Replacing them by renaming, as every writer here does, is safe.
+    strict : bool
+        Make deviations that real readers tolerate errors; otherwise they are a `FormatWarning`.
+    checksums : bool
+        Compare the checksums of headers.
+    salvage : bool
+        Of a file that was cut off or damaged, open the tensors that are whole.
+    assume_dtype : optional
+        What elements are where a file has bytes without a type.
+    limits : Limits, optional
+        How much a file may ask for.
+    threads : int
+        How many threads make one large tensor; 0 is one for every core.
+
+    Examples
+    --------
+    >>> import tenfold
+    >>> with tenfold.open("fixtures/safetensors/valid/scalars.safetensors") as archive:
+    ...     archive.format
+    'safetensors'
+    """
+    options: dict[str, Any] = {
+        "format": format,
+        "strict": strict,
+        "checksums": checksums,
+        "salvage": salvage,
+        "assume_dtype": assume_dtype,
+        "limits": limits,
+        "threads": threads,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    if isinstance(source, (list, tuple)):
+        archives = [_open_one(one, mmap, options) for one in source]
+        return archives[0] if len(archives) == 1 else _tenfold.merge(archives, "first-metadata")[0]
+    return _open_one(source, mmap, options)
+
+
+def _open_one(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+    archive = _opened(source, mmap, options)
+    warned = [found for found in archive.findings if found.severity == "warning"]
+    if warned:
+        more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
+        warnings.warn(f"{warned[0]}{more}", FormatWarning, stacklevel=3)
+    return archive
+
+
+def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        _refuse_url(path)
+        origin = ("path", os.path.abspath(path), mmap, options, _stamp(path))
+        return _tenfold.open_file(path, mmap, options, origin)
+    if hasattr(source, "read") and hasattr(source, "seek"):
+        return _open_object(source, mmap, options)
+    try:
+        return _tenfold.open_memory(source, None, options, ("memory", source, options))
+    except BufferError as error:
+        raise ValueError(str(error)) from None
+    except TypeError:
+        kind = type(source).__qualname__
+        raise TypeError(f"a path, bytes or a file object is opened, not {kind}") from None
+
+
+def _open_object(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+    if isinstance(source, io.TextIOBase):
+        raise TypeError("the file is opened as text; open it with mode 'rb'")
+    name = getattr(source, "name", None)
+    name = os.path.basename(name) if isinstance(name, str) else None
+    if isinstance(source, io.BytesIO):
+        return _tenfold.open_memory(source.getbuffer(), name, options, None)
+    if mmap:
+        try:
+            mapped = _mmap.mmap(source.fileno(), 0, access=_mmap.ACCESS_READ)
+        except (AttributeError, OSError, ValueError):
+            # No file of the system, or an empty one.
+            pass
+        else:
+            return _tenfold.open_memory(mapped, name, options, None)
+    return _tenfold.open_object(source, name, options)
+
+
+def _refuse_url(path: str) -> None:
+    scheme, found, _ = path.partition("://")
+    if found and scheme.isalnum() and not os.path.exists(path):
+        from ._errors import ArgumentError
+
+        raise ArgumentError(
+            f"{path}: addresses are not opened here; `with fsspec.open({path!r}) as file: tenfold.open(file)` does"
+        )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """What tells a changed file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_size, found.st_mtime_ns)
+
+
+def reopen(origin: tuple[Any, ...], names: list[str] | None) -> Archive:
+    """Opens again what was pickled."""
+    if origin[0] == "path":
+        _, path, mmap, options, stamp = origin
+        if _stamp(path) != stamp:
+            raise CorruptError(
+                f"{path}: the file has changed since it was pickled [file.changed]",
+                kind="mismatch",
+                rule="file.changed",
+                path=path,
+                message="the file has changed since it was pickled",
+            )
+        archive = _tenfold.open_file(path, mmap, options, origin)
+    else:
+        _, data, options = origin
+        archive = _tenfold.open_memory(data, None, options, origin)
+    if names is None:
+        return archive
+    wanted = set(names)
+    return archive._take([place for place, name in enumerate(archive) if name in wanted])
+
+
+def is_tensor_file(source: Source) -> str | None:
+    """The id of the format that a file is of, or ``None``. Never raises because of what is in the file.
+
+    >>> import tenfold
+    >>> tenfold.is_tensor_file(b"GGUF")
+    'gguf'
+    >>> tenfold.is_tensor_file(b"something else") is None
+    True
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _tenfold.detect(source, None)
+    if hasattr(source, "read"):
+        where = source.tell()
+        try:
+            source.seek(0)
+            return _tenfold.detect(None, source.read())
+        finally:
+            source.seek(where)
+    return _tenfold.detect(None, source)
+
+
+def formats() -> tuple[Format, ...]:
+    """The formats that are read, and the versions of them that are written.
+
+    >>> import tenfold
+    >>> [format.id for format in tenfold.formats() if "gguf" in format.extensions]
+    ['gguf']
+    """
+    return tuple(
+        Format(id, name, tuple(extensions), tuple(reads), tuple(writes))
+        for id, name, extensions, reads, writes in _tenfold.formats()
+    )

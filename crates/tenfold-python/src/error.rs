@@ -1,0 +1,90 @@
+//! Errors of the library as exceptions, which `tenfold._errors` defines.
+
+use std::error::Error as _;
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList};
+use tenfold::format::Loss;
+use tenfold::{Error, Hint};
+
+use crate::hint;
+use crate::source::Raised;
+
+/// An error as an exception.
+pub(crate) fn raised(error: Error) -> PyErr {
+    exception(&error, None, &[])
+}
+
+/// The same, about a file.
+pub(crate) fn raised_about(path: Option<&Path>, error: &Error) -> PyErr {
+    exception(error, path, &[])
+}
+
+/// An error that is about losses.
+pub(crate) fn lossy(error: &Error, losses: &[Loss]) -> PyErr {
+    exception(error, None, losses)
+}
+
+/// The exception itself, as tensors have one that cannot be read.
+pub(crate) fn defect<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyAny> {
+    raised(error.clone())
+        .into_value(py)
+        .into_bound(py)
+        .into_any()
+}
+
+fn exception(error: &Error, path: Option<&Path>, losses: &[Loss]) -> PyErr {
+    Python::attach(|py| made(py, error, path, losses).unwrap_or_else(|failed| failed))
+}
+
+fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> PyResult<PyErr> {
+    static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // What code of the user raised comes back as it is.
+    if let Some(Raised(raised)) = error.source().and_then(|cause| cause.downcast_ref()) {
+        return Ok(raised.clone_ref(py));
+    }
+    let make = MAKE.import(py, "tenfold._errors", "from_library")?;
+    let facts = PyDict::new(py);
+    facts.set_item("kind", error.kind().name())?;
+    facts.set_item("rule", error.rule())?;
+    facts.set_item("is_plain", error.is_plain())?;
+    facts.set_item("format", error.format())?;
+    facts.set_item("tensor", error.tensor())?;
+    facts.set_item("path", path)?;
+    let range = error.range().map(|(_, range)| range);
+    facts.set_item("offset", range.as_ref().map(|range| range.start))?;
+    let length = range.map(|range| range.end.saturating_sub(range.start));
+    facts.set_item("length", length)?;
+    facts.set_item("message", error.message())?;
+    facts.set_item("text", error.to_string())?;
+    facts.set_item("hints", hint::list(error.hints()))?;
+    facts.set_item("limit", error.hints().iter().find_map(limit))?;
+    facts.set_item("exists", error.hints().contains(&Hint::Replace))?;
+    facts.set_item("errno", errno(error))?;
+    facts.set_item("losses", loss_rows(py, losses)?)?;
+    Ok(PyErr::from_value(make.call1((facts,))?))
+}
+
+/// The losses as rows: tensor, what, why, effect.
+fn loss_rows<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>> {
+    let rows = losses.iter().map(|loss| {
+        let why = format!("{}{}", loss.why, hint::words(&loss.hints));
+        let effect = loss.effect.to_string();
+        (loss.tensor.clone(), loss.what.to_string(), why, effect)
+    });
+    PyList::new(py, rows.collect::<Vec<_>>())
+}
+
+fn limit(hint: &Hint) -> Option<&'static str> {
+    match hint {
+        Hint::RaiseLimit { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+fn errno(error: &Error) -> Option<i32> {
+    let cause = error.source()?.downcast_ref::<std::io::Error>()?;
+    cause.raw_os_error()
+}

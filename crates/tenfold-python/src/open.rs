@@ -1,0 +1,162 @@
+//! How files are opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tenfold::format::Registry;
+use tenfold::io::{FileSource, Limits, Source};
+use tenfold::{Error, ErrorKind, OpenOptions};
+
+use crate::archive::Archive;
+use crate::dtype;
+use crate::error::{raised, raised_about};
+use crate::memory::held;
+use crate::source::FileObject;
+
+/// What all ways to open a file take.
+fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
+    let mut options = OpenOptions::new();
+    for (key, value) in given.iter() {
+        let key: String = key.extract()?;
+        options = match key.as_str() {
+            "format" => options.format(value.extract::<Option<String>>()?.as_deref()),
+            "strict" => options.strict(value.extract()?),
+            "checksums" => options.checksums(value.extract()?),
+            "salvage" => options.salvage(value.extract()?),
+            "threads" => options.threads(value.extract()?),
+            "assume_dtype" if value.is_none() => options,
+            "assume_dtype" => options.assume_dtype(Some(dtype::parse(&value)?)),
+            "limits" if value.is_none() => options,
+            "limits" => options.limits(limits(&value)?),
+            _ => return Err(PyTypeError::new_err(format!("there is no option {key}"))),
+        };
+    }
+    Ok(options)
+}
+
+fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
+    Ok(Limits::default()
+        .header_bytes(given.getattr("header_bytes")?.extract()?)
+        .rank(given.getattr("rank")?.extract()?)
+        .depth(given.getattr("depth")?.extract()?)
+        .tensor_memory(given.getattr("tensor_memory")?.extract()?)
+        .dense_bytes(given.getattr("dense_bytes")?.extract()?))
+}
+
+/// Opens a file, or all files of a directory.
+#[pyfunction]
+#[pyo3(signature = (path, mmap, options, origin))]
+#[allow(unsafe_code)]
+pub(crate) fn open_file(
+    py: Python<'_>,
+    path: PathBuf,
+    mmap: bool,
+    options: &Bound<'_, PyDict>,
+    origin: Option<Py<PyAny>>,
+) -> PyResult<Archive> {
+    let options = self::options(options)?;
+    let opened = py.detach(|| {
+        if mmap {
+            // SAFETY: mapping is what users of this package ask for by default, and `mmap=False` is there for those who do not:
+            // `tenfold.open` says that files must not be shortened or written to meanwhile. Everything that this package
+            // writes goes to a new file.
+            unsafe { options.map(&path) }
+        } else {
+            options.open(&path)
+        }
+    });
+    let archive = opened.map_err(|error| raised_about(Some(&path), &error))?;
+    Ok(Archive::new(archive, origin))
+}
+
+/// Opens bytes that are in memory.
+#[pyfunction]
+#[pyo3(signature = (data, name, options, origin))]
+pub(crate) fn open_memory(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    name: Option<String>,
+    options: &Bound<'_, PyDict>,
+    origin: Option<Py<PyAny>>,
+) -> PyResult<Archive> {
+    let options = self::options(options)?;
+    let bytes = held(data)?;
+    let opened = py.detach(|| options.read(Arc::new(bytes), name.as_deref()));
+    Ok(Archive::new(opened.map_err(raised)?, origin))
+}
+
+/// Opens a file object.
+#[pyfunction]
+#[pyo3(signature = (object, name, options))]
+pub(crate) fn open_object(
+    py: Python<'_>,
+    object: &Bound<'_, PyAny>,
+    name: Option<String>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Archive> {
+    let options = self::options(options)?;
+    let source = Arc::new(FileObject::new(object)?);
+    let opened = py.detach(|| options.read(source, name.as_deref()));
+    Ok(Archive::new(opened.map_err(raised)?, None))
+}
+
+/// The id of the format that a path or bytes are of.
+#[pyfunction]
+#[pyo3(signature = (path, data))]
+pub(crate) fn detect(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    data: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<&'static str>> {
+    let source: Arc<dyn Source> = match (&path, data) {
+        (Some(path), _) => {
+            let opened = py.detach(|| FileSource::open(path));
+            Arc::new(opened.map_err(|error| raised_about(Some(path), &error))?)
+        }
+        (None, Some(data)) => Arc::new(held(data)?),
+        (None, None) => return Err(PyTypeError::new_err("a path or bytes")),
+    };
+    let found = py.detach(|| {
+        let registry = Registry::standard();
+        let name = path.as_deref().and_then(std::path::Path::file_name);
+        let name = name.map(std::ffi::OsStr::to_string_lossy);
+        let entry = registry.detect(&*source, name.as_deref())?;
+        Ok::<_, Error>(entry.codec.map(|codec| codec.spec().id))
+    });
+    match found {
+        Err(error) if error.kind() == ErrorKind::Io => Err(raised(error)),
+        // What else can be wrong is the content.
+        found => Ok(found.ok().flatten()),
+    }
+}
+
+/// The formats: id, name, extensions, versions that are read and that are written.
+#[pyfunction]
+#[allow(clippy::type_complexity)] // rows
+pub(crate) fn formats() -> Vec<(
+    &'static str,
+    &'static str,
+    Vec<&'static str>,
+    Vec<&'static str>,
+    Vec<&'static str>,
+)> {
+    let registry = Registry::standard();
+    let entries = registry.entries().iter();
+    let known = entries.filter(|entry| entry.codec.is_some());
+    known
+        .map(|entry| {
+            let spec = entry.spec;
+            let writes = spec.writes.iter().map(|profile| profile.version);
+            (
+                spec.id,
+                spec.name,
+                spec.extensions.to_vec(),
+                spec.reads.to_vec(),
+                writes.collect(),
+            )
+        })
+        .collect()
+}

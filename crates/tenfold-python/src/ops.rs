@@ -1,0 +1,204 @@
+//! What is found out about archives, as documents of JSON: those of the command.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use tenfold::documents::{
+    DiffDocument, DigestDocument, FindingDocument, Inspection, StatsDocument, Verification,
+};
+use tenfold::format::{Finding, Severity};
+use tenfold::model::SourceId;
+use tenfold::ops::{
+    self, Checked, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions,
+};
+use tenfold::{Error, Work};
+
+use crate::archive::{Archive, directory_of};
+use crate::error::raised;
+use crate::hint::words;
+use crate::supervise::supervised;
+
+fn json(document: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(document).map_err(|cause| PyValueError::new_err(cause.to_string()))
+}
+
+/// What is in a file.
+#[pyfunction]
+pub(crate) fn inspect(
+    py: Python<'_>,
+    archive: &Archive,
+    file: &str,
+    full: bool,
+) -> PyResult<String> {
+    let archive = archive.get()?;
+    let metadata = if full {
+        py.detach(|| archive.load_metadata()).map_err(raised)?
+    } else {
+        Cow::Borrowed(archive.metadata())
+    };
+    let tensors: Vec<_> = archive.manifest().tensors.iter().collect();
+    json(&Inspection::new(
+        file, &archive, &metadata, &tensors, full, words,
+    ))
+}
+
+/// Whether a file is sound.
+#[pyfunction]
+#[pyo3(signature = (archive, file, strict, content, progress, threads))]
+pub(crate) fn verify(
+    py: Python<'_>,
+    archive: &Archive,
+    file: &str,
+    strict: bool,
+    content: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+    threads: usize,
+) -> PyResult<String> {
+    let archive = archive.get()?;
+    let findings = supervised(py, progress, threads, |work| {
+        let options = VerifyOptions::new().work(work);
+        let verified = ops::verify(&archive, &options)?;
+        let mut findings = verified.findings;
+        findings.push(note(&archive, "checked", &sentence(&verified.checked)));
+        if content {
+            let options = VerifyOptions::new().work(Work::new().threads(threads));
+            let numbers = ops::check_numbers(&archive, &options)?;
+            findings.extend(numbers.findings);
+            let what = match numbers.checked.tensors {
+                1 => "the numbers of 1 tensor were looked at".to_owned(),
+                n => format!("the numbers of {n} tensors were looked at"),
+            };
+            findings.push(note(&archive, "numbers", &what));
+        }
+        Ok(findings)
+    })?;
+    let worst = if strict {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let sound = !findings.iter().any(|finding| finding.severity >= worst);
+    let directory = archive.path().map(directory_of);
+    let file_of = |finding: &Finding| {
+        let source = finding.at.as_ref().map(|(source, _)| *source);
+        let is_dir = archive.path().is_some_and(|path| path.is_dir());
+        let source = source.filter(|source| *source != SourceId::MAIN || is_dir);
+        let name = source.and_then(|source| archive.source_name(source));
+        match (name, directory) {
+            (Some(name), Some(directory)) => {
+                Cow::Owned(directory.join(name).to_string_lossy().into_owned())
+            }
+            _ => Cow::Borrowed(file),
+        }
+    };
+    let rows = findings
+        .iter()
+        .map(|finding| FindingDocument::new(finding, file_of(finding), words));
+    let format = archive.format().map(|spec| spec.id);
+    json(&Verification::new(
+        file,
+        format,
+        Some(archive.version()),
+        sound,
+        rows,
+    ))
+}
+
+/// What was checked, to be told beside the findings.
+fn note(archive: &tenfold::Archive, topic: &str, what: &str) -> Finding {
+    let mut note = Finding::from(&Error::malformed("file", what));
+    note.severity = Severity::Note;
+    let format = archive.format().map_or("file", |spec| spec.id);
+    note.rule = format!("{format}.{topic}");
+    note
+}
+
+/// How much was checked, in words.
+fn sentence(checked: &Checked) -> String {
+    let were = |n: usize, what: &str| match n {
+        1 => format!("1 {what} was"),
+        _ => format!("{n} {what}s were"),
+    };
+    let mut text = format!("{} checked", were(checked.tensors, "tensor"));
+    for (kind, n) in &checked.checksums {
+        text += &format!(", {} verified by {kind}", were(*n, "part"));
+    }
+    match checked.unknown_checksums {
+        0 => {}
+        1 => text += ", 1 part has a checksum that is not verified",
+        n => text += &format!(", {n} parts have checksums that are not verified"),
+    }
+    match checked.without_checksum {
+        0 => {}
+        1 => text += ", 1 part has no checksum",
+        n => text += &format!(", {n} parts have no checksum"),
+    }
+    text
+}
+
+/// What a file holds, as hashes.
+#[pyfunction]
+#[pyo3(signature = (archive, file, progress, threads))]
+pub(crate) fn digest(
+    py: Python<'_>,
+    archive: &Archive,
+    file: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+    threads: usize,
+) -> PyResult<String> {
+    let archive = archive.get()?;
+    let digests = supervised(py, progress, threads, |work| {
+        ops::digest(&archive, &DigestOptions::new().work(work))
+    })?;
+    let format = archive.format().map(|spec| spec.id);
+    json(&DigestDocument::new(file, format, &digests))
+}
+
+/// What is different between two files.
+#[pyfunction]
+#[pyo3(signature = (a, b, files, tolerance, ignore_dtype, ignore_metadata, names_only, progress, threads))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn diff(
+    py: Python<'_>,
+    a: &Archive,
+    b: &Archive,
+    files: (String, String),
+    tolerance: Option<(f64, f64, u64)>,
+    ignore_dtype: bool,
+    ignore_metadata: bool,
+    names_only: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+    threads: usize,
+) -> PyResult<String> {
+    let (a, b) = (a.get()?, b.get()?);
+    let diff = supervised(py, progress, threads, |work| {
+        let options = DiffOptions::new()
+            .tolerance(tolerance.map(|(rtol, atol, ulp)| Tolerance::new(rtol, atol, ulp)))
+            .ignore_dtype(ignore_dtype)
+            .ignore_metadata(ignore_metadata)
+            .names_only(names_only)
+            .work(work);
+        ops::diff(&a, &b, &options)
+    })?;
+    json(&DiffDocument::new(&files.0, &files.1, &diff, words))
+}
+
+/// What the numbers of a file are like.
+#[pyfunction]
+#[pyo3(signature = (archive, file, bins, progress, threads))]
+pub(crate) fn stats(
+    py: Python<'_>,
+    archive: &Archive,
+    file: &str,
+    bins: Option<u32>,
+    progress: Option<&Bound<'_, PyAny>>,
+    threads: usize,
+) -> PyResult<String> {
+    let archive = archive.get()?;
+    let stats = supervised(py, progress, threads, |work| {
+        ops::stats(&archive, &StatsOptions::new().bins(bins).work(work))
+    })?;
+    json(&StatsDocument::new(file, &archive, &stats, words))
+}

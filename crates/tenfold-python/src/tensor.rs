@@ -1,0 +1,698 @@
+//! A tensor of an archive.
+
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
+use tenfold::digest::Hex;
+use tenfold::model::{self, Endian, Form, Order};
+use tenfold::ops::{self, DigestOptions};
+use tenfold::{Bytes, InPlace};
+
+use crate::archive::Archive;
+use crate::dtype::{self, DType};
+use crate::error::{self, raised};
+use crate::index;
+use crate::memory::{Memory, Room};
+use crate::metadata::Metadata;
+use crate::supervise::supervised;
+
+/// A tensor of an archive: what it is, and the ways to read it. Nothing is read until it is asked for.
+#[pyclass(frozen, weakref, module = "tenfold")]
+pub(crate) struct Tensor {
+    archive: Py<Archive>,
+    place: usize,
+}
+
+impl Tensor {
+    pub(crate) fn new(archive: Py<Archive>, place: usize) -> Self {
+        Self { archive, place }
+    }
+
+    pub(crate) fn with<T>(
+        &self,
+        use_it: impl FnOnce(tenfold::Tensor<'_>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let gone = || PyIndexError::new_err("there is no such tensor any more");
+        self.archive.get().with(|archive| {
+            let tensor = archive.tensor_at(self.place);
+            use_it(tensor.ok_or_else(gone)?)
+        })?
+    }
+
+    /// The archive to read from without the interpreter's lock: whoever closes it meanwhile does not wait.
+    pub(crate) fn opened(&self) -> PyResult<tenfold::Archive> {
+        self.archive.get().get()
+    }
+
+    /// Reads without the interpreter's lock.
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(tenfold::Tensor<'_>) -> tenfold::Result<T> + Send,
+    ) -> PyResult<T> {
+        let archive = self.opened()?;
+        let place = self.place;
+        let read = py.detach(move || match archive.tensor_at(place) {
+            Some(tensor) => read(tensor),
+            None => Err(tenfold::Error::argument("there is no such tensor any more")),
+        });
+        read.map_err(raised)
+    }
+
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+}
+
+/// A function of `tenfold._frameworks`.
+fn glue<'py>(
+    slf: &Bound<'py, Tensor>,
+    name: &str,
+    arguments: &[(&str, Option<Bound<'py, PyAny>>)],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let named = PyDict::new(py);
+    for (key, value) in arguments {
+        named.set_item(key, value)?;
+    }
+    let function = py.import("tenfold._frameworks")?.getattr(name)?;
+    function.call((slf,), Some(&named))
+}
+
+/// The type of the numbers that a tensor is read as: its own, or of those that a quantized one stands for.
+fn numbers(info: &model::TensorInfo) -> model::DType {
+    match (&info.decoder, info.dtype) {
+        (Some(decoder), model::DType::Block(_) | model::DType::Opaque(_)) => decoder.dtype(),
+        (_, own) => own,
+    }
+}
+
+/// An array of NumPy over memory that is there already; `None` where something has to be read or made.
+pub(crate) fn shared_array<'py>(
+    py: Python<'py>,
+    tensor: &tenfold::Tensor<'_>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let info = tensor.info();
+    let Some(found) = viewed(tensor) else {
+        return Ok(None);
+    };
+    let dtype = dtype::interned(py, info.dtype)?;
+    let dtype = dtype.get();
+    let extra = dtype::extra_dimension(info.dtype);
+    let endian = if info.dtype.is_ordered() {
+        found.endian
+    } else {
+        Endian::NATIVE
+    };
+    let numpy = dtype.numpy_in(py, endian)?;
+    let array = ARRAY.import(py, "numpy", "ndarray")?;
+    let mut shape = info.shape.to_vec();
+    shape.extend(extra.map(u64::from));
+    let shape = PyTuple::new(py, shape)?;
+    let memory = Memory { bytes: found.bytes };
+    let order = match found.order {
+        Order::RowMajor => pyo3::intern!(py, "C"),
+        Order::ColumnMajor => pyo3::intern!(py, "F"),
+    };
+    if memory.bytes.is_empty() {
+        // NumPy takes no memory of no bytes that begins nowhere.
+        return Ok(None);
+    }
+    let arguments = (shape, numpy, memory, 0, py.None(), order);
+    array.call1(arguments).map(Some)
+}
+
+/// The elements in memory, if NumPy can have them as they are there.
+fn viewed(tensor: &tenfold::Tensor<'_>) -> Option<InPlace> {
+    let dtype = tensor.info().dtype;
+    // What ml_dtypes adds to NumPy has one byte order.
+    let is_foreign = |found: &InPlace| {
+        let is_wide = matches!(dtype, model::DType::Number(model::Scalar::BF16, _));
+        is_wide && found.endian != Endian::NATIVE
+    };
+    // A dimension more would be the first of column-major ones.
+    let is_turned = |found: &InPlace| {
+        found.order == Order::ColumnMajor && dtype::extra_dimension(dtype).is_some()
+    };
+    let found = tensor.in_place().filter(|_| is_viewed(dtype));
+    found.filter(|found| !is_foreign(found) && !is_turned(found))
+}
+
+/// Whether NumPy can have the type in memory as it is in the file.
+fn is_viewed(dtype: model::DType) -> bool {
+    match dtype {
+        model::DType::Number(scalar, _) => {
+            let wide = matches!(
+                scalar,
+                model::Scalar::U128 | model::Scalar::I128 | model::Scalar::F128
+            );
+            scalar.bits() >= 8 && !wide
+        }
+        _ => false,
+    }
+}
+
+#[pymethods]
+impl Tensor {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        self.with(|tensor| Ok(tensor.name().to_owned()))
+    }
+
+    /// The type of its elements: of quantized tensors that of the blocks.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<DType>> {
+        self.with(|tensor| dtype::interned(py, tensor.info().dtype))
+    }
+
+    /// The type of the numbers that it is read as: `dtype`, and of quantized tensors that of the numbers they stand for.
+    #[getter]
+    fn _numbers(&self, py: Python<'_>) -> PyResult<Py<DType>> {
+        self.with(|tensor| dtype::interned(py, numbers(tensor.info())))
+    }
+
+    #[getter]
+    fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = self._numbers(py)?;
+        dtype.get().numpy_in(py, Endian::NATIVE)
+    }
+
+    /// Its dimensions, outermost first.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.with(|tensor| PyTuple::new(py, tensor.info().shape.iter()))
+    }
+
+    /// How many dimensions it has.
+    #[getter]
+    fn ndim(&self) -> PyResult<usize> {
+        self.with(|tensor| Ok(tensor.info().shape.len()))
+    }
+
+    /// How many elements it has.
+    #[getter]
+    fn size(&self) -> PyResult<u64> {
+        self.with(|tensor| Ok(tensor.info().elements().unwrap_or(u64::MAX)))
+    }
+
+    /// Bytes that it takes when it is dense, of its own type.
+    #[getter]
+    fn nbytes(&self) -> PyResult<u64> {
+        self.with(|tensor| Ok(tensor.info().dense_len().unwrap_or(0)))
+    }
+
+    /// Bytes that it takes in the file.
+    #[getter]
+    fn stored_nbytes(&self) -> PyResult<u64> {
+        self.with(|tensor| {
+            let parts = tensor.info().parts.iter();
+            let stored = parts.map(|part| match part.payload.stored() {
+                Some((_, range)) => range.end.saturating_sub(range.start),
+                None => part.payload.len(),
+            });
+            Ok(stored.fold(0u64, u64::saturating_add))
+        })
+    }
+
+    /// How its elements are arranged: `row-major`, `column-major`, `strided`, `coo`, `csr`, `packed`, `pairs`, `decoded`, or
+    /// the name of a scheme.
+    #[getter]
+    fn layout(&self) -> PyResult<String> {
+        self.with(|tensor| Ok(tensor.info().layout.name().to_owned()))
+    }
+
+    /// `little` or `big`: the order of the bytes of its numbers in the file.
+    #[getter]
+    fn byteorder(&self) -> PyResult<String> {
+        self.with(|tensor| {
+            let endian = tensor.info().parts.first().map(|part| part.endian);
+            Ok(endian.unwrap_or_default().to_string())
+        })
+    }
+
+    /// What its data is compressed with.
+    #[getter]
+    fn codec(&self) -> PyResult<Option<String>> {
+        self.with(|tensor| {
+            let encoding = tensor.info().parts.first().map(|part| part.encoding());
+            Ok(encoding.filter(|name| *name != "raw").map(str::to_owned))
+        })
+    }
+
+    /// What the file says about the tensor.
+    #[getter]
+    fn metadata(&self) -> PyResult<Metadata> {
+        Ok(Metadata::of(self.opened()?, Some(self.place)))
+    }
+
+    /// The parts that it is stored as.
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        static PART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let class = PART.import(py, "tenfold._results", "Part")?;
+        self.with(|tensor| {
+            let parts = tensor.info().parts.iter().map(|part| {
+                let (source, range) = part.payload.stored().unzip();
+                let nbytes = match &range {
+                    Some(range) => range.end.saturating_sub(range.start),
+                    None => part.payload.len(),
+                };
+                class.call1((
+                    part.role.name(),
+                    dtype::interned(py, part.dtype)?,
+                    source.map(|source| source.0),
+                    range.map(|range| range.start),
+                    nbytes,
+                    part.encoding(),
+                    part.endian.to_string(),
+                    part.checksum.as_ref().map(|checksum| checksum.kind.name()),
+                ))
+            });
+            PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)
+        })
+    }
+
+    /// Where its data begins in its file, where it is stored in one piece.
+    #[getter]
+    fn offset(&self) -> PyResult<Option<u64>> {
+        self.with(|tensor| {
+            let stored = tensor
+                .info()
+                .parts
+                .first()
+                .and_then(|part| part.payload.stored());
+            Ok(stored.map(|(_, range)| range.start))
+        })
+    }
+
+    /// The file that its data is in.
+    #[getter]
+    fn file<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let source = self.with(|tensor| {
+            let stored = tensor
+                .info()
+                .parts
+                .first()
+                .and_then(|part| part.payload.stored());
+            Ok(stored.map(|(source, _)| source.index()))
+        })?;
+        let files = self.archive.bind(py).getattr("files")?;
+        source.map(|source| files.get_item(source)).transpose()
+    }
+
+    /// The archive.
+    #[getter]
+    fn archive(&self, py: Python<'_>) -> Py<Archive> {
+        self.archive.clone_ref(py)
+    }
+
+    /// Why it cannot be read, as an exception that is not raised; `None` where it can.
+    #[getter]
+    fn defect<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.with(|tensor| {
+            let defect = tensor.info().defect.as_ref();
+            Ok(defect.map(|defect| error::defect(py, defect)))
+        })
+    }
+
+    /// Whether `numpy()` gives an array over memory that is there already.
+    #[getter]
+    fn is_zero_copy(&self) -> PyResult<bool> {
+        self.with(|tensor| Ok(viewed(&tensor).is_some()))
+    }
+
+    /// The bytes of its first part as they are in the file: a read-only view, which outlives the archive.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = self.read(py, |tensor| tensor.stored())?;
+        let memory = Bound::new(py, Memory { bytes })?;
+        Ok(PyMemoryView::from(memory.as_any())?.into_any())
+    }
+
+    /// Where it can be viewed in a mapping of its file by programs that have this machine's byte order only: the file, where in it,
+    /// whether it is column-major, its shape, its elements, and its type.
+    #[allow(clippy::type_complexity)] // a row
+    fn _mapped_at<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(u32, u64, bool, Bound<'py, PyTuple>, u64, Py<DType>)>> {
+        self.with(|tensor| {
+            let info = tensor.info();
+            let stored = info.parts.first().and_then(|part| part.payload.stored());
+            let (Some(found), Some((file, range))) = (viewed(&tensor), stored) else {
+                return Ok(None);
+            };
+            let is_native = found.endian == Endian::NATIVE || !info.dtype.is_ordered();
+            let aligned = range.start.is_multiple_of(info.dtype.swap_width() as u64);
+            if !is_native || !aligned || found.bytes.is_empty() {
+                return Ok(None);
+            }
+            let is_columns = found.order == Order::ColumnMajor;
+            let shape = PyTuple::new(py, info.shape.iter())?;
+            let elements = info.elements().unwrap_or(0);
+            let dtype = dtype::interned(py, info.dtype)?;
+            Ok(Some((
+                file.0,
+                range.start,
+                is_columns,
+                shape,
+                elements,
+                dtype,
+            )))
+        })
+    }
+
+    /// The bytes of one part after decompression.
+    fn _part(&self, py: Python<'_>, part: usize) -> PyResult<Memory> {
+        let bytes = self.read(py, |tensor| tensor.part(part))?;
+        Ok(Memory { bytes })
+    }
+
+    /// Its elements as an array of NumPy.
+    ///
+    /// The array lies over the file's memory where it can, read-only, and outlives the archive; otherwise it has memory of its
+    /// own. `copy=False` refuses to copy (`ValueError`), `copy=True` always does, and then it can be written to. Quantized
+    /// tensors give the numbers that they stand for, sparse ones their zeros too. `dtype` casts, rounding to nearest.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn numpy<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if dtype.is_none() && copy != Some(true) {
+            let shared = slf.get().with(|tensor| shared_array(py, &tensor))?;
+            if let Some(array) = shared {
+                return Ok(array);
+            }
+        }
+        let copy = copy.map(|copy| {
+            copy.into_pyobject(py)
+                .map(|copy| copy.to_owned().into_any())
+        });
+        glue(
+            slf,
+            "to_numpy",
+            &[("dtype", dtype), ("copy", copy.transpose()?)],
+        )
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::numpy(slf, dtype, copy)
+    }
+
+    /// Its elements as a tensor of PyTorch.
+    ///
+    /// On the CPU it lies over a private mapping of the file: nothing is copied before it is written to, and the file stays as
+    /// it is. `copy=False` refuses to copy, `copy=True` always does.
+    #[pyo3(signature = (*, device=None, dtype=None, copy=None))]
+    fn torch<'py>(
+        slf: &Bound<'py, Self>,
+        device: Option<Bound<'py, PyAny>>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        glue(
+            slf,
+            "to_torch",
+            &[("device", device), ("dtype", dtype), ("copy", copy)],
+        )
+    }
+
+    /// Its elements as an array of JAX.
+    #[pyo3(signature = (*, device=None, dtype=None))]
+    fn jax<'py>(
+        slf: &Bound<'py, Self>,
+        device: Option<Bound<'py, PyAny>>,
+        dtype: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        glue(slf, "to_jax", &[("device", device), ("dtype", dtype)])
+    }
+
+    fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::jax(slf, None, None)
+    }
+
+    /// Its elements as a tensor of TensorFlow.
+    #[pyo3(signature = (*, dtype=None))]
+    fn tensorflow<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        glue(slf, "to_tensorflow", &[("dtype", dtype)])
+    }
+
+    /// Its elements as an array of MLX.
+    #[pyo3(signature = (*, dtype=None))]
+    fn mlx<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        glue(slf, "to_mlx", &[("dtype", dtype)])
+    }
+
+    /// A sparse tensor as a `coo_array` or `csr_array` of SciPy, whose arrays share the file's memory.
+    fn scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        glue(slf, "to_scipy", &[])
+    }
+
+    /// The blocks of a quantized tensor as they are in the file: an array of bytes, one row for each block.
+    fn blocks<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        glue(slf, "blocks", &[])
+    }
+
+    /// Some of its elements, by integers, slices with any step, `...` and `None`, as NumPy has them. Reads what it needs.
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index::parse(&key)?;
+        glue(slf, "sliced", &[("key", Some(key))])
+    }
+
+    /// The shape that a slice has, without the dimensions of `None`.
+    fn _sliced_shape(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        let key = index::parse(key)?;
+        self.with(|tensor| {
+            let sliced = tensor.slice(&key.slices).map_err(index_error)?;
+            Ok(sliced.shape())
+        })
+    }
+
+    /// Fills memory of the caller, which is exactly as long, with the elements: dense, row-major, as numbers of this machine.
+    ///
+    /// `out` is anything writable with a buffer: an array, pinned memory, shared memory.
+    #[pyo3(signature = (out, key=None))]
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        out: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let key = key.map(index::parse).transpose()?;
+        if key.as_ref().is_some_and(|key| key.new_axes) {
+            return Err(PyTypeError::new_err(
+                "None has no meaning for memory without a shape",
+            ));
+        }
+        let slices = key.map(|key| key.slices).unwrap_or_default();
+        let mut room = Room::of(&bytes_of(out)?)?;
+        let wanted = self.with(|tensor| {
+            let sliced = tensor.slice(&slices).map_err(index_error)?;
+            let elements = sliced.elements();
+            Ok(elements.and_then(|elements| sliced.dtype().bytes_for(elements)))
+        })?;
+        if wanted != Some(room.len() as u64) {
+            let (found, wanted) = (room.len(), wanted.unwrap_or(u64::MAX));
+            let message = format!("the memory has {found} bytes, the elements take {wanted}");
+            return Err(PyValueError::new_err(message));
+        }
+        let archive = self.opened()?;
+        let place = self.place;
+        supervised(py, None, 0, move |work| {
+            let Some(tensor) = archive.tensor_at(place) else {
+                return Err(tenfold::Error::argument("there is no such tensor any more"));
+            };
+            let sliced = tensor.slice(&slices)?;
+            tenfold::Archive::read_many([(sliced, room.bytes())], &work)
+        })
+    }
+
+    /// Its elements one after the other, as arrays of at most about so many bytes: memory does not grow with the tensor.
+    #[pyo3(signature = (nbytes=4194304))]
+    fn chunks<'py>(slf: &Bound<'py, Self>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
+        let nbytes = nbytes.into_pyobject(slf.py())?.into_any();
+        glue(slf, "chunks", &[("nbytes", Some(nbytes))])
+    }
+
+    /// Its elements, dense, row-major and little-endian: of quantized tensors the blocks.
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.read(py, |tensor| tensor.canonical())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The same without a copy where it is stored so.
+    fn _canonical(&self, py: Python<'_>) -> PyResult<Memory> {
+        let bytes = self.read(py, |tensor| tensor.canonical())?;
+        Ok(Memory { bytes })
+    }
+
+    /// Elements of less than a byte, one in each byte; those of a slice.
+    fn _unpacked(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> PyResult<Memory> {
+        let slices = match key {
+            Some(key) => index::parse(key)?.slices,
+            None => Vec::new(),
+        };
+        let bytes = self.read(py, |tensor| {
+            let sliced = tensor.slice(&slices)?;
+            let elements = sliced.elements().unwrap_or(0);
+            let packed = sliced.to_bytes()?;
+            let model::DType::Number(scalar, lanes) = sliced.dtype() else {
+                return Ok(packed);
+            };
+            let count = elements.saturating_mul(lanes.count().into());
+            Ok(unpack(&packed, scalar, count))
+        })?;
+        Ok(Memory { bytes })
+    }
+
+    /// The tensor in another type, as an archive of it alone.
+    fn _as(&self, dtype: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        let dtype = dtype::parse(dtype)?;
+        let name = self.name()?;
+        let archive = self.opened()?.select(|info| info.name == name);
+        let mut cast = ops::dequantize(&archive).map_err(raised)?;
+        cast = ops::cast(&cast, |_| Some(dtype)).map_err(raised)?;
+        Python::attach(|py| {
+            let archive = Py::new(py, self.archive.get().derived(cast))?;
+            Ok(Tensor::new(archive, 0))
+        })
+    }
+
+    /// The SHA-256 of its elements, dense, row-major and little-endian, in hexadecimal digits: the same in every format.
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        let archive = self.opened()?;
+        let place = self.place;
+        supervised(py, None, 0, move |work| {
+            let next = std::cell::Cell::new(0);
+            let alone = archive.select(|_| next.replace(next.get() + 1) == place);
+            let digests = ops::digest(&alone, &DigestOptions::new().work(work))?;
+            match digests.tensors.into_iter().next() {
+                Some((_, sum)) => sum.map(|sum| Hex(&sum).to_string()),
+                None => Err(tenfold::Error::argument("there is no such tensor any more")),
+            }
+        })
+    }
+
+    /// What its numbers are like: the least and the greatest, mean, zeros, NaN, and a histogram of `bins`.
+    #[pyo3(signature = (*, bins=None))]
+    fn stats<'py>(slf: &Bound<'py, Self>, bins: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
+        let bins = bins.map(|bins| bins.into_pyobject(slf.py()).map(Bound::into_any));
+        glue(slf, "stats", &[("bins", bins.transpose()?)])
+    }
+
+    /// A capsule for other packages, see `dlpack`. Memory that is shared is marked as read-only.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, Self>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream;
+        crate::dlpack::export(slf, max_version, dl_device, copy)
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (crate::dlpack::CPU, 0)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.with(|tensor| match tensor.info().shape.first() {
+            Some(first) => Ok(usize::try_from(*first)?),
+            None => Err(PyTypeError::new_err("len() of a tensor without dimensions")),
+        })
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let iterator = slf.py().import("tenfold._frameworks")?;
+        Ok(iterator.call_method1("rows", (slf,))?.unbind())
+    }
+
+    /// Its one element as a number of Python.
+    fn item<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::numpy(slf, None, None)?.call_method0("item")
+    }
+
+    #[allow(clippy::type_complexity)] // a function and its arguments
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<Archive>, String))> {
+        let py = slf.py();
+        let again = py.import("operator")?.getattr("getitem")?;
+        let tensor = slf.get();
+        Ok((again, (tensor.archive.clone_ref(py), tensor.name()?)))
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let show = slf.py().import("tenfold._show")?;
+        show.call_method1("tensor", (slf,))
+    }
+}
+
+/// An index that is outside is Python's `IndexError`.
+fn index_error(error: tenfold::Error) -> PyErr {
+    match error.kind() {
+        tenfold::ErrorKind::Argument => PyIndexError::new_err(error.message().to_owned()),
+        _ => raised(error),
+    }
+}
+
+/// The memory of an object as bytes: arrays of types that buffers have no code for say it in their own way.
+fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static BYTES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let function = BYTES.import(object.py(), "tenfold._frameworks", "writable_bytes")?;
+    function.call1((object,))
+}
+
+/// Numbers of less than a byte, the first in the lowest bits, as a byte each; signed ones keep their sign.
+fn unpack(packed: &[u8], scalar: model::Scalar, count: u64) -> Bytes {
+    let bits = scalar.bits();
+    if bits >= 8 {
+        return Bytes::copy_from_slice(packed);
+    }
+    let mask = (1u32 << bits) - 1;
+    let sign = if scalar.is_signed_integer() {
+        1u32 << (bits - 1)
+    } else {
+        0
+    };
+    let bits = u64::from(bits);
+    let numbers = (0..count).map(|number| {
+        let at = number * bits;
+        let byte = |place: u64| {
+            let place = usize::try_from(place).unwrap_or(usize::MAX);
+            u32::from(packed.get(place).copied().unwrap_or(0))
+        };
+        let both = byte(at / 8) | (byte(at / 8 + 1) << 8);
+        let number = (both >> (at % 8)) & mask;
+        // The lowest eight bits are what is wanted.
+        let [low, ..] = (number ^ sign).wrapping_sub(sign).to_le_bytes();
+        low
+    });
+    numbers.collect::<Vec<u8>>().into()
+}
+
+/// The form that is used where the tensor is streamed.
+pub(crate) fn canonical_form(dtype: model::DType) -> Form {
+    Form::canonical(dtype)
+}

@@ -1,0 +1,299 @@
+//! `cargo xtask python`: the Python package, built and tested in virtual environments below `target/python`.
+//!
+//! The quick part is a step of CI: NumPy, all golden files, slices, lifetimes, threads, signals, memory, stubs and types. The
+//! full run adds PyTorch, JAX, the reference packages and 10 000 changed files. `cargo xtask wheel` builds what people
+//! install, `cargo xtask interop python` runs the tests of the released safetensors against ours, and
+//! `cargo xtask bench python` measures beside it.
+
+use crate::Result;
+use crate::project::{self, Project};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the quick part needs.
+const QUICK: &[&str] = &[
+    "fsspec",
+    "hypothesis",
+    "maturin>=1.14,<2",
+    "ml_dtypes",
+    "mypy",
+    "numpy",
+    "pyright",
+    "pytest",
+    "ruff",
+    "scipy",
+];
+
+/// What the full run needs beside it.
+const FULL: &[&str] = &[
+    "flax",
+    "gguf",
+    "h5py",
+    "jax",
+    "safetensors",
+    "torch",
+    "tqdm",
+];
+
+/// The tests of the package, from the root of the repository.
+const TESTS: &str = "crates/tenfold-python/tests";
+
+/// Where the sources of the package's Python are.
+const SOURCES: &str = "crates/tenfold-python/python";
+
+/// The oldest Python that the package is for.
+const OLDEST: (u32, u32) = (3, 11);
+
+/// Runs all tests, or the quick part.
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    let is_quick = match args {
+        [] => false,
+        [only] if only == "--quick" => true,
+        _ => return Err("this task takes --quick and nothing else".into()),
+    };
+    let project = Project::find()?;
+    let Some(python) = find_python()? else {
+        return Err(missing().into());
+    };
+    let packages = if is_quick {
+        Packages::quick(&project, &python)?
+    } else {
+        Packages::full(&project, &python)?
+    };
+    packages.test()?;
+    if !is_quick {
+        packages.mutate()?;
+    }
+    Ok(true)
+}
+
+/// The quick part as a step of CI: passed over, loudly, where there is no Python that is new enough.
+pub(crate) fn check(project: &Project) -> Result<Option<String>> {
+    let Some(python) = find_python()? else {
+        let why = missing();
+        eprintln!("\nWARNING: THE PYTHON PACKAGE IS NOT TESTED: {why}\n");
+        return Ok(Some(format!("NOTHING WAS TESTED: {why}")));
+    };
+    Packages::quick(project, &python)?.test()?;
+    Ok(None)
+}
+
+/// Builds the wheel that people install, and the sdist.
+pub(crate) fn wheel(args: &[String]) -> Result<bool> {
+    if !args.is_empty() {
+        return Err("this task takes no arguments".into());
+    }
+    let project = Project::find()?;
+    let python = find_python()?.ok_or_else(missing)?;
+    let packages = Packages::install(&project, &python, "wheel", &["maturin>=1.14,<2", "ziglang"])?;
+    let wheels = project.target.join("wheels");
+    let mut build = packages.maturin(&["build", "--release", "--zig"]);
+    build.args([
+        "--target",
+        "x86_64-unknown-linux-gnu",
+        "--compatibility",
+        "manylinux_2_17",
+    ]);
+    build.arg("--out").arg(&wheels);
+    let is_x86_linux = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !is_x86_linux || project::show(&mut build).is_err() {
+        println!("not built for every Linux: the wheel has the tag of this machine");
+        let mut build = packages.maturin(&["build", "--release", "--out"]);
+        project::show(build.arg(&wheels))?;
+    }
+    project::show(packages.maturin(&["sdist", "--out"]).arg(&wheels))?;
+    for file in fs::read_dir(&wheels)? {
+        let file = file?;
+        println!(
+            "{} ({} bytes)",
+            file.path().display(),
+            file.metadata()?.len()
+        );
+    }
+    Ok(true)
+}
+
+/// Runs the tests of the released safetensors against our drop-in.
+pub(crate) fn interop() -> Result<bool> {
+    let project = Project::find()?;
+    let python = find_python()?.ok_or_else(missing)?;
+    let packages = Packages::full(&project, &python)?;
+    let folder = packages.at.join("safetensors-tests");
+    let sources = packages.sources_of("safetensors", &folder)?;
+    let tests = sources.join("bindings/python");
+    fs::create_dir_all(tests.join("tests/data"))?;
+    let mut pytest = packages.python(&["-m", "pytest", "-q", "-p", "safetensors_tests", "tests"]);
+    // They need packages that are not installed here.
+    for other in ["tf", "paddle", "mlx"] {
+        pytest.arg(format!("--ignore=tests/test_{other}_comparison.py"));
+    }
+    pytest
+        .current_dir(&tests)
+        .env("PYTHONPATH", project.root.join("xtask/python"));
+    project::show(&mut pytest)?;
+    Ok(true)
+}
+
+/// Measures beside safetensors, NumPy, h5py, gguf and PyTorch.
+pub(crate) fn bench(quick: bool) -> Result<bool> {
+    let project = Project::find()?;
+    let python = find_python()?.ok_or_else(missing)?;
+    let packages = Packages::install(&project, &python, "full", &[QUICK, FULL].concat())?;
+    packages.build("release")?;
+    let mut measure = packages.python(&[]);
+    measure.arg(project.root.join("xtask/python/bench.py"));
+    if quick {
+        measure.arg("--quick");
+    }
+    measure.arg(project.target.join("bench"));
+    project::show(&mut measure)?;
+    Ok(true)
+}
+
+fn missing() -> String {
+    let (major, minor) = OLDEST;
+    format!("there is no python3 of version {major}.{minor} or newer here")
+}
+
+/// A Python that is new enough.
+fn find_python() -> Result<Option<String>> {
+    let named = [
+        "python3",
+        "python3.14",
+        "python3.13",
+        "python3.12",
+        "python3.11",
+    ];
+    let code = format!("import sys, venv; sys.exit(sys.version_info < {OLDEST:?})");
+    let works = |name: &&&str| project::output(Command::new(name).args(["-c", &code])).is_ok();
+    Ok(named.iter().find(works).map(|name| (*name).to_owned()))
+}
+
+/// A virtual environment with packages.
+struct Packages<'p> {
+    project: &'p Project,
+    at: PathBuf,
+}
+
+impl<'p> Packages<'p> {
+    fn quick(project: &'p Project, python: &str) -> Result<Self> {
+        let packages = Self::install(project, python, "quick", QUICK)?;
+        packages.build("dev")?;
+        Ok(packages)
+    }
+
+    fn full(project: &'p Project, python: &str) -> Result<Self> {
+        let packages = Self::install(project, python, "full", &[QUICK, FULL].concat())?;
+        packages.build("dev")?;
+        Ok(packages)
+    }
+
+    /// Made once and used again.
+    fn install(project: &'p Project, python: &str, name: &str, wanted: &[&str]) -> Result<Self> {
+        let at = project.target.join("python").join(name);
+        let packages = Self { project, at };
+        // Written last, so that an interrupted installation is done again.
+        let note = packages.at.join("installed.txt");
+        let list = wanted.join("\n");
+        if fs::read_to_string(&note).is_ok_and(|installed| installed == list) {
+            return Ok(packages);
+        }
+        println!("installing {}", wanted.join(" "));
+        let mut venv = Command::new(python);
+        project::output(venv.args(["-m", "venv", "--clear"]).arg(&packages.at))?;
+        let mut pip = packages.python(&["-m", "pip", "install", "--quiet"]);
+        project::output(pip.arg("--disable-pip-version-check").args(wanted))?;
+        fs::write(&note, list)?;
+        Ok(packages)
+    }
+
+    fn python(&self, args: &[&str]) -> Command {
+        let mut python = Command::new(self.at.join("bin/python"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        python
+            .current_dir(&self.project.root)
+            .args(args)
+            .env("PATH", format!("{}:{path}", self.at.join("bin").display()))
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        python
+    }
+
+    fn maturin(&self, args: &[&str]) -> Command {
+        self.python(&[&["-m", "maturin"], args].concat())
+    }
+
+    /// Builds the package, as a wheel, and installs it.
+    fn build(&self, profile: &str) -> Result<()> {
+        let wheels = self.at.join("wheels");
+        if wheels.exists() {
+            fs::remove_dir_all(&wheels)?;
+        }
+        let mut build = self.maturin(&["build", "--quiet", "--profile", profile, "--out"]);
+        project::show(build.arg(&wheels))?;
+        let found = fs::read_dir(&wheels)?
+            .next()
+            .ok_or("no wheel was built")??;
+        let mut pip = self.python(&["-m", "pip", "install", "--quiet", "--force-reinstall"]);
+        pip.args(["--no-deps", "--disable-pip-version-check"]);
+        project::show(pip.arg(found.path()))?;
+        Ok(())
+    }
+
+    /// The tests, the examples, the stubs, the types, the style.
+    fn test(&self) -> Result<()> {
+        project::show(&mut self.python(&["-m", "ruff", "check", SOURCES, TESTS]))?;
+        project::show(&mut self.python(&["-m", "ruff", "format", "--check", SOURCES, TESTS]))?;
+        project::show(&mut self.python(&["-m", "mypy"]))?;
+        let stubs = format!("{TESTS}/typing/stubtest.txt");
+        let mut stubtest = self.python(&["-m", "mypy.stubtest", "tenfold", "--concise"]);
+        stubtest.args([
+            "--mypy-config-file",
+            "pyproject.toml",
+            "--ignore-unused-allowlist",
+        ]);
+        project::show(stubtest.args(["--allowlist", &stubs]))?;
+        project::show(&mut self.python(&["-m", "pyright"]))?;
+        project::show(&mut self.python(&["-m", "pytest", "-q", TESTS]))?;
+        let mut examples = self.python(&["-m", "pytest", "-q", "--doctest-modules", "--pyargs"]);
+        examples.args([
+            "tenfold",
+            "--doctest-ignore-import-errors",
+            "-p",
+            "no:cacheprovider",
+        ]);
+        project::show(&mut examples)?;
+        let mut pages = self.python(&["-m", "pytest", "-q", "--doctest-glob=*.md", "docs/python"]);
+        project::show(pages.args(["README.md", "-p", "no:cacheprovider"]))?;
+        Ok(())
+    }
+
+    /// Many more changed files than in the quick part.
+    fn mutate(&self) -> Result<()> {
+        let hostile = format!("{TESTS}/test_hostile.py");
+        let mut pytest = self.python(&["-m", "pytest", "-q", &hostile]);
+        project::show(pytest.env("TENFOLD_MUTATED", "10000"))?;
+        Ok(())
+    }
+
+    /// The sources of a package's release that is installed here.
+    fn sources_of(&self, package: &str, folder: &Path) -> Result<PathBuf> {
+        let code = format!("import importlib.metadata as m; print(m.version('{package}'))");
+        let version = project::output(&mut self.python(&["-c", &code]))?;
+        let version = String::from_utf8(version)?.trim().to_owned();
+        let sources = folder.join(format!("{package}-{version}"));
+        if sources.exists() {
+            return Ok(sources);
+        }
+        fs::create_dir_all(folder)?;
+        let mut pip = self.python(&["-m", "pip", "download", "--quiet", "--no-deps"]);
+        pip.args(["--no-binary", ":all:", "--no-build-isolation", "--dest"]);
+        pip.arg(folder).arg(format!("{package}=={version}"));
+        project::output(&mut pip)?;
+        let archive = folder.join(format!("{package}-{version}.tar.gz"));
+        let unpack =
+            "import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter='data')";
+        project::output(self.python(&["-c", unpack]).arg(archive).arg(folder))?;
+        Ok(sources)
+    }
+}
