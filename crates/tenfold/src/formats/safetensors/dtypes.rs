@@ -1,7 +1,6 @@
 //! The types and their sizes.
 
 use crate::model::{DType, Lanes, Scalar};
-#[cfg(feature = "safetensors")]
 
 const fn real(scalar: Scalar) -> DType {
     DType::Number(scalar, Lanes::Real)

@@ -135,6 +135,7 @@ impl Side {
 }
 
 /// What happened to a tensor from the first archive to the second.
+#[allow(clippy::large_enum_variant)] // one for each tensor that differs, of which there are few
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -408,6 +409,7 @@ impl DiffSteps {
 }
 
 /// What is known of a pair of tensors.
+#[allow(clippy::large_enum_variant)] // see `ChangeKind`
 enum Verdict {
     Equal,
     Changed(Option<Difference>),
