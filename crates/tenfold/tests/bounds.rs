@@ -166,12 +166,6 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     }
     let yaml = format!("version: 100\ntype: Tensor\nmetaData: {lists}\n");
     all.push(("cc4s", "cc4s.yaml", yaml.into_bytes()));
-    let pickle = [vec![b']'; depth], vec![b'a'; depth - 1], b".".to_vec()].concat();
-    all.push((
-        "pytorch",
-        "pytorch.depth",
-        amplifiers::torch_stream(&pickle),
-    ));
     // MessagePack has lists where a Shape is, and nothing is inside of them.
     let msgpack = [
         b"\xce\0\0\0\0\xce\0\0\0\x01\xce\0\0\0\0".to_vec(),
