@@ -19,6 +19,9 @@ enum Job {
     Decoded(Vec<u8>),
 }
 
+/// Bytes of pieces, as they are stored and before.
+type Frames = Vec<(u32, u32)>;
+
 /// A piece that is ready to be written.
 struct Piece {
     stored: Vec<u8>,
@@ -180,7 +183,7 @@ impl Writer<'_, '_, '_> {
         view: &View<'_>,
         change: Change<'_>,
         mut sum: Digesting,
-    ) -> Result<(Option<Checksum>, Vec<(u32, u32)>)> {
+    ) -> Result<(Option<Checksum>, Frames)> {
         let codec = match change {
             Change::Encode(codec) => Some(codec),
             Change::Keep | Change::Filter(_) | Change::Spell(_) => None,

@@ -91,7 +91,7 @@ impl Attributes {
             dataspace,
             data,
         } = Attribute::read(file, block)?;
-        file.make(2 * name.len() + size_of::<Value>() + 2 * size_of::<String>())?;
+        file.make(2 * name.len())?;
         if names.insert(name.clone(), ()).is_some() {
             let message = format!("an object has two attributes {name:?}");
             return Err(block.wrong("hdf5.duplicate", message));
@@ -267,7 +267,7 @@ impl Entries<'_, '_, '_> {
                 self.text(&text)
             }
             Class::Number { dtype, endian, .. } => {
-                self.file.make(8)?;
+                self.file.make(crate::io::as_size(self.width)?)?;
                 let endian = *endian;
                 element.parse(|r| number(r, *dtype, endian))
             }

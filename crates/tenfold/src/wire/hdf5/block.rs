@@ -148,10 +148,11 @@ pub(super) struct File<'a> {
 const WINDOWS: usize = 16;
 /// A structure that is looked at once takes its own bytes; files may have some that several others share.
 const MOST_PARSED: u64 = 16;
-/// Bytes that one byte of a file may become.
-const MOST_MADE: u64 = 8;
+/// Bytes of names and values that one byte of a file may become.
+const MOST_MADE: u64 = 4;
 /// Small files are not counted so closely.
-const FREE: u64 = 4 << 20;
+const FREE_MADE: u64 = 256 << 10;
+const FREE_PARSED: u64 = 64 << 20;
 
 impl<'a> File<'a> {
     pub(super) fn new(source: &'a dyn Source, space: Space) -> Self {
@@ -166,11 +167,12 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Counts what names, values and lists take in memory: a small file must not become a large one.
+    /// Counts what names and values take in memory: a small file must not become a large one. What is made once for every
+    /// object is not counted, because each object is met once.
     pub(super) fn make(&mut self, bytes: usize) -> Result<()> {
         self.made = self.made.saturating_add(bytes as u64);
         let earned = self.parsed.min(self.space.end);
-        if self.made > earned.saturating_mul(MOST_MADE).saturating_add(FREE) {
+        if self.made > earned.saturating_mul(MOST_MADE).saturating_add(FREE_MADE) {
             let message = "names and attributes take many times the bytes that they are made of: structures are used again and again";
             return Err(Error::limit("hdf5.shared", message));
         }
@@ -187,7 +189,7 @@ impl Fetch for File<'_> {
                 .space
                 .end
                 .saturating_mul(MOST_PARSED)
-                .saturating_add(16 * FREE)
+                .saturating_add(FREE_PARSED)
         {
             let message = "structures of the file overlap, or are used again and again";
             return Err(Error::limit("hdf5.shared", message).at(range));

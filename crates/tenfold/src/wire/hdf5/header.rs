@@ -154,7 +154,7 @@ impl Reading {
         self.form = Form::Two {
             ordered: flags & 4 != 0,
         };
-        let len = size.checked_add(prefix + 4).unwrap_or(u64::MAX);
+        let len = size.saturating_add(prefix + 4);
         let whole = file.sealed(address, len, *b"OHDR", "an object header")?;
         self.seen.push(address..address.saturating_add(len));
         let block = whole.part(prefix, size, "an object header")?;

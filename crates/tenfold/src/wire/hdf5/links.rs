@@ -75,7 +75,7 @@ fn add(
         let message = format!("{name:?} cannot be the name of an entry of a group");
         return Err(block.wrong("hdf5.name", message));
     }
-    file.make(name.len() + size_of::<(String, Link)>())?;
+    file.make(name.len())?;
     push_tight(links, (name, link));
     Ok(())
 }

@@ -131,7 +131,9 @@ fn integer(r: &mut Reader<'_>, bits: u8, size: u32) -> Result<Class> {
 }
 
 /// Floating-point numbers: size, place of the sign, place and bits of the exponent, of the mantissa, bias.
-const FLOATS: &[((u32, u8, u8, u8, u8, u8, u32), Scalar)] = &[
+type FloatForm = (u32, u8, u8, u8, u8, u8, u32);
+
+const FLOATS: &[(FloatForm, Scalar)] = &[
     ((4, 31, 23, 8, 0, 23, 127), Scalar::F32),
     ((8, 63, 52, 11, 0, 52, 1023), Scalar::F64),
     ((2, 15, 10, 5, 0, 10, 15), Scalar::F16),

@@ -173,7 +173,6 @@ impl Walk<'_> {
             };
             return self.remark(RemarkKind::Alias, path, why).map(|()| None);
         }
-        self.file.make(size_of::<(u64, Option<usize>)>() * 2)?;
         self.seen.insert(address, None);
         let header = Header::read(&mut self.file, address)?;
         if header.has(kind::LAYOUT) {
@@ -189,8 +188,7 @@ impl Walk<'_> {
         if is_group.iter().any(|kind| header.has(*kind)) {
             let attributes = self.attributes(&header, path)?;
             if !attributes.is_empty() {
-                self.file
-                    .make(path.len() + size_of::<(String, Metadata)>())?;
+                self.file.make(path.len())?;
                 push_tight(&mut self.content.groups, (path.to_owned(), attributes));
             }
             return Ok(Some(header));
@@ -206,7 +204,7 @@ impl Walk<'_> {
 
     fn dataset(&mut self, path: &str, address: u64, header: &Header) -> Result<()> {
         let attributes = self.attributes(header, path)?;
-        self.file.make(path.len() + size_of::<TensorInfo>())?;
+        self.file.make(path.len())?;
         let found = dataset::read(&mut self.file, self.source, header, &attributes, path)?;
         match found {
             Dataset::Skipped(why) => self.remark(RemarkKind::Skipped, path, why),
@@ -240,8 +238,7 @@ impl Walk<'_> {
             self.content.unlisted += 1;
             return Ok(());
         }
-        self.file
-            .make(path.len() + why.len() + size_of::<Remark>())?;
+        self.file.make(path.len() + why.len())?;
         let path = path.to_owned();
         push_tight(&mut self.content.remarks, Remark { kind, path, why });
         Ok(())
