@@ -132,6 +132,9 @@ def checks(model):
     if not model.HasField("graph"):
         raise ValueError("no graph")
     names = [tensor.name for tensor in model.graph.initializer]
+    # The package gives what is not UTF-8 as bytes.
+    if any(isinstance(name, bytes) for name in names):
+        raise ValueError("a name that is not UTF-8")
     if len(set(names)) < len(names):
         raise ValueError("a name twice")
     if not names and model.graph.sparse_initializer:
