@@ -149,7 +149,7 @@ def test_small_types_and_sparse(tmp_path: Path) -> None:
 def test_quantized(tmp_path: Path) -> None:
     weights = np.random.default_rng(5).standard_normal((4, 64)).astype("float32")
     path = tmp_path / "q.gguf"
-    tenfold.save(path, {"w": weights, "b": weights[0]}, quantize="Q8_0")
+    tenfold.save(path, {"w": weights, "b": weights[0].copy()}, quantize="Q8_0")
     tensor = tenfold.open(path)["w"]
     assert tensor.dtype == "Q8_0" and tensor.dtype.kind == "quantized" and tensor.shape == (4, 64)
     assert tensor.blocks().shape == (8, 34) and tensor.blocks().tobytes() == bytes(tensor.data)
