@@ -319,7 +319,7 @@ fn names_that_collide_are_named() {
         .unwrap();
     assert_eq!(
         error.message(),
-        "\"shared\" and \"own1\" would both be \"same\""
+        "\"shared\" and \"own1\" would both become \"same\""
     );
     // Names may be exchanged.
     let swapped = ops::rename(&archive, |name| {

@@ -190,7 +190,10 @@ impl Scan<'_> {
                     open.pop();
                 }
                 Some(b',' | b'0'..=b'9' | b'L') => {}
-                _ => return Err(self.unexpected("a list of fields")),
+                _ => {
+                    let message = "the dtype is a list of fields that NumPy would not write";
+                    return Err(self.unsupported("structured", message.into(), start));
+                }
             }
             self.at += 1;
             if open.is_empty() {
