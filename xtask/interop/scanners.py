@@ -34,7 +34,7 @@ def fickling(path):
         with open(path, "rb") as file:
             programs = [file.read()]
     pickles = [pickle for program in programs for pickle in StackedPickle.load(io.BytesIO(program))]
-    # Anything it does not know is "likely unsafe" to it; from "suspicious" on it names a reason.
+    # Its lower degrees are given to every file of torch.save, sound ones too: they say nothing here.
     return any(check_safety(pickle).severity >= Severity.LIKELY_OVERTLY_MALICIOUS for pickle in pickles)
 
 

@@ -8,7 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The scanners, in one environment.
-const INSTALLS: &[&str] = &["picklescan==1.0.5", "fickling==0.1.12", "modelscan==0.8.8"];
+const INSTALLS: &[&str] = &[
+    "picklescan==1.0.5",
+    "fickling==0.1.12",
+    "modelscan==0.8.8",
+    // fickling needs it and does not say so.
+    "typing_extensions",
+];
 
 /// Goes through the fixtures that hold pickles, the hostile ones above all.
 pub(super) fn run(project: &Project, exchange: &mut Exchange) -> Result<()> {
