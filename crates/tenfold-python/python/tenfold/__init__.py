@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         UnrecognizedError,
         UnsupportedError,
     )
+    from ._inputs import Lazy
+    from ._load import load, load_model, loads
     from ._open import formats, is_tensor_file, open
     from ._ops import convert, diff, digest, edit_metadata, extract, inspect, merge, rename, split, stats, verify
     from ._results import (
@@ -51,7 +53,8 @@ if TYPE_CHECKING:
         Stats,
         Verification,
     )
-    from ._save import Lazy, Stream, Writer, dumps, load, load_model, loads, save, save_model
+    from ._save import dumps, save, save_model
+    from ._writer import Stream, Writer
 
 _Mapping.register(Archive)
 _Mapping.register(Metadata)
@@ -168,7 +171,10 @@ _WHERE = {
         "Stats",
         "Verification",
     ),
-    "._save": ("Lazy", "Stream", "Writer", "dumps", "load", "load_model", "loads", "save", "save_model"),
+    "._inputs": ("Lazy",),
+    "._load": ("load", "load_model", "loads"),
+    "._save": ("dumps", "save", "save_model"),
+    "._writer": ("Stream", "Writer"),
 }
 
 
