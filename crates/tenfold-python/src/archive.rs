@@ -288,7 +288,7 @@ impl Archive {
         exclude: Option<Bound<'py, PyAny>>,
         r#where: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let select = slf.py().import("tenfold._save")?.getattr("select")?;
+        let select = slf.py().import("tenfold._load")?.getattr("select")?;
         select.call1((slf, include, exclude, r#where))
     }
 

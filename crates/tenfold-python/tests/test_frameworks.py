@@ -37,7 +37,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> tenfold.Archive:
             tensors[name + ".big"] = array_of(name).astype(array_of(name).dtype.newbyteorder(">"))
     path = tmp_path_factory.mktemp("types") / "types.zt"
     # Column-major and big-endian tensors of one file: those of version 0.1 and of memory have both.
-    from tenfold._save import build
+    from tenfold._inputs import build
 
     built, _ = build(tensors)
     tenfold.save(path, built)

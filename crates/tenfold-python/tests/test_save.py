@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tenfold
-from tenfold._save import build
+from tenfold._inputs import build
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
 DTYPES += ["complex64", ">f4", ">i8", "bfloat16", "float8_e4m3fn", "float8_e5m2"]

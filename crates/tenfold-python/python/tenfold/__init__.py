@@ -9,45 +9,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as _Mapping
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
-from ._errors import (
-    ArgumentError,
-    CanceledError,
-    CorruptError,
-    Error,
-    FormatError,
-    FormatWarning,
-    LimitError,
-    LossError,
-    SecurityError,
-    SharedTensorWarning,
-    UnrecognizedError,
-    UnsupportedError,
-)
-from ._open import formats, is_tensor_file, open
-from ._ops import convert, diff, digest, edit_metadata, extract, inspect, merge, rename, split, stats, verify
-from ._results import (
-    ArchiveStats,
-    Change,
-    Diff,
-    Digests,
-    Encoded,
-    File,
-    Finding,
-    Format,
-    Histogram,
-    Inspection,
-    Limits,
-    Loss,
-    MetadataChange,
-    Part,
-    Report,
-    Side,
-    Stats,
-    Verification,
-)
-from ._save import Lazy, Stream, Writer, dumps, load, load_model, loads, save, save_model
 from ._tenfold import Archive, DType, Metadata, Tensor, __version__, dtype
+
+if TYPE_CHECKING:
+    from ._errors import (
+        ArgumentError,
+        CanceledError,
+        CorruptError,
+        Error,
+        FormatError,
+        FormatWarning,
+        LimitError,
+        LossError,
+        SecurityError,
+        SharedTensorWarning,
+        UnrecognizedError,
+        UnsupportedError,
+    )
+    from ._inputs import Lazy
+    from ._load import load, load_model, loads
+    from ._open import formats, is_tensor_file, open
+    from ._ops import convert, diff, digest, edit_metadata, extract, inspect, merge, rename, split, stats, verify
+    from ._results import (
+        ArchiveStats,
+        Change,
+        Diff,
+        Digests,
+        Encoded,
+        File,
+        Finding,
+        Format,
+        Histogram,
+        Inspection,
+        Limits,
+        Loss,
+        MetadataChange,
+        Part,
+        Report,
+        Side,
+        Stats,
+        Verification,
+    )
+    from ._save import dumps, save, save_model
+    from ._writer import Stream, Writer
 
 _Mapping.register(Archive)
 _Mapping.register(Metadata)
@@ -114,9 +121,76 @@ __all__ = [
     "verify",
 ]
 
-# Tracebacks, pickles and help say where users find them.
-for _name in __all__:
-    _object = globals()[_name]
-    if isinstance(_object, type) and _object.__module__.startswith("tenfold."):
-        _object.__module__ = "tenfold"
-del _name, _object
+# Where the other names are. They are imported when they are first asked for: the command needs none of them.
+_WHERE = {
+    "._errors": (
+        "ArgumentError",
+        "CanceledError",
+        "CorruptError",
+        "Error",
+        "FormatError",
+        "FormatWarning",
+        "LimitError",
+        "LossError",
+        "SecurityError",
+        "SharedTensorWarning",
+        "UnrecognizedError",
+        "UnsupportedError",
+    ),
+    "._open": ("formats", "is_tensor_file", "open"),
+    "._ops": (
+        "convert",
+        "diff",
+        "digest",
+        "edit_metadata",
+        "extract",
+        "inspect",
+        "merge",
+        "rename",
+        "split",
+        "stats",
+        "verify",
+    ),
+    "._results": (
+        "ArchiveStats",
+        "Change",
+        "Diff",
+        "Digests",
+        "Encoded",
+        "File",
+        "Finding",
+        "Format",
+        "Histogram",
+        "Inspection",
+        "Limits",
+        "Loss",
+        "MetadataChange",
+        "Part",
+        "Report",
+        "Side",
+        "Stats",
+        "Verification",
+    ),
+    "._inputs": ("Lazy",),
+    "._load": ("load", "load_model", "loads"),
+    "._save": ("dumps", "save", "save_model"),
+    "._writer": ("Stream", "Writer"),
+}
+
+
+def __getattr__(name: str) -> _Any:
+    for where, names in _WHERE.items():
+        if name in names:
+            import importlib
+
+            found = getattr(importlib.import_module(where, __name__), name)
+            # Tracebacks, pickles and help say where users find it.
+            if isinstance(found, type):
+                found.__module__ = __name__
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -145,3 +145,9 @@ def near(name: str, names: list[str]) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     said = " or ".join(repr(other) for other in close)
     return f"there is no tensor {name!r}" + (f"; did you mean {said}?" if close else "")
+
+
+# Tracebacks, pickles and help say where users find them.
+for _class in list(globals().values()):
+    if isinstance(_class, type) and _class.__module__ == __name__:
+        _class.__module__ = "tenfold"

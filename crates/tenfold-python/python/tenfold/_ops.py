@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
 from ._errors import ArgumentError, Error
+from ._load import select, watched
 from ._open import open as open_
 from ._results import ArchiveStats, Diff, Digests, Inspection, Report, Verification
-from ._save import nbytes_of, report, request, retyped, select, watched
+from ._save import nbytes_of, report, request, retyped
 from ._tenfold import Archive
 
 if TYPE_CHECKING:

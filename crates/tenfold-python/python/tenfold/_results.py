@@ -486,3 +486,9 @@ def _size(nbytes: int) -> str:
             return f"{nbytes} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+# Tracebacks, pickles and help say where users find them.
+for _class in list(globals().values()):
+    if isinstance(_class, type) and _class.__module__ == __name__:
+        _class.__module__ = "tenfold"

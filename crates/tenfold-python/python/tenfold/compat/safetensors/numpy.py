@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..._save import Lazy, _given, dumps
-from ..._save import load as _load
+from ..._inputs import Lazy, _given
+from ..._load import load as _load
+from ..._save import dumps
 from ..._save import save as _save
 
 __all__ = ["load", "load_file", "save", "save_file"]

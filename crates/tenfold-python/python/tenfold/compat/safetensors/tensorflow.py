@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..._save import load as _load
+from ..._load import load as _load
 from .numpy import save, save_file
 
 __all__ = ["load", "load_file", "save", "save_file"]

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from ..._inputs import build
 from ..._open import open as _open
-from ..._save import build, dumps
+from ..._save import dumps
 from ..._save import save as _save
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model", "storage_ptr", "storage_size"]
