@@ -1,7 +1,7 @@
 //! What a file that is written can hold.
 
 use crate::format::Fit;
-use crate::model::{DType, List, Value, ValueKind};
+use crate::model::{DType, Value, ValueKind};
 use crate::prelude::*;
 
 /// Dimensions, at most.
@@ -93,23 +93,28 @@ fn attribute(value: &Value) -> Fit {
 
 /// What the elements of a value are, and its dimensions; `None` where it is no regular grid of one kind.
 pub(super) fn grid(value: &Value) -> Option<(ValueKind, Vec<u64>)> {
+    grid_within(value, MOST_RANK)
+}
+
+/// The same, of at most so many dimensions. Every value is looked at once, however deep it is.
+fn grid_within(value: &Value, rank: usize) -> Option<(ValueKind, Vec<u64>)> {
     match value {
         Value::Str(text) => (!text.contains('\0')).then_some((ValueKind::Str, Vec::new())),
         Value::Empty(kind) => Some((*kind, vec![0])),
-        Value::List(list) => list_grid(list),
+        Value::List(list) => {
+            let below = rank.checked_sub(1)?;
+            let mut entries = list.iter();
+            let (kind, mut dims) = grid_within(&entries.next()?, below)?;
+            // Lists of nothing could not be told from others.
+            let is_grid = !dims.contains(&0)
+                && entries.all(|entry| {
+                    grid_within(&entry, below).is_some_and(|(k, d)| k == kind && d == dims)
+                });
+            dims.insert(0, list.len() as u64);
+            is_grid.then_some((kind, dims))
+        }
         value => value.kind().map(|kind| (kind, Vec::new())),
     }
-}
-
-fn list_grid(list: &List) -> Option<(ValueKind, Vec<u64>)> {
-    let (kind, mut dims) = grid(&list.first()?)?;
-    let is_same = |entry: &Value| grid(entry).is_some_and(|(k, d)| k == kind && d == dims);
-    // Lists of nothing could not be told from others.
-    if dims.contains(&0) || dims.len() >= MOST_RANK || !list.iter().all(|entry| is_same(&entry)) {
-        return None;
-    }
-    dims.insert(0, list.len() as u64);
-    Some((kind, dims))
 }
 
 /// Bytes of a value's data.
@@ -139,5 +144,25 @@ fn longest(value: &Value) -> usize {
         Value::Str(text) => text.len(),
         Value::List(list) => list.iter().map(|entry| longest(&entry)).max().unwrap_or(0),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::List;
+
+    /// A value in so many lists of one entry.
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(Value::from(1u8), |value, _| List::from_iter([value]).into())
+    }
+
+    /// The test takes longer than anybody waits if every level is looked at twice.
+    #[test]
+    fn lists_in_lists_are_a_grid_up_to_the_rank_of_the_format() {
+        let (kind, dims) = grid(&nested(MOST_RANK)).unwrap();
+        assert_eq!((kind, dims), (ValueKind::U8, vec![1; MOST_RANK]));
+        assert!(grid(&nested(MOST_RANK + 1)).is_none());
+        assert!(matches!(attribute(&nested(200)), Fit::No));
     }
 }

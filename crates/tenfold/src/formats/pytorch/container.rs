@@ -312,8 +312,7 @@ const FREE: u64 = 6 << 20;
 /// What a pickle may take, with everything that is made of it: what it holds is counted, and lists that grow take up to
 /// twice as much for a moment.
 pub(super) fn budget(len: u64) -> u64 {
-    const LEAST: u64 = 256 << 10;
-    LEAST.saturating_add(len.saturating_mul(13) / 2)
+    FREE.saturating_add(len.saturating_mul(13) / 2)
 }
 
 /// All bytes of a member that is known to be small enough.
