@@ -461,7 +461,8 @@ pub fn hdf5(bytes: &[u8]) -> Result<(), Contradiction> {
 
     let file = Bytes::copy_from_slice(bytes);
     let len = bytes.len() as u64;
-    let read = || crate::wire::hdf5::read(&file, SourceId::MAIN, 0..len);
+    let read =
+        || crate::wire::hdf5::read(&file, SourceId::MAIN, 0..len, &crate::io::Limits::default());
     let (Ok(content), Ok(again)) = (read(), read()) else {
         return Ok(());
     };

@@ -180,7 +180,7 @@ fn two_conversions_to_the_same_directory_end_with_one_whole_directory() {
                 done += 1
             } else {
                 assert!(
-                    messages.contains("exists already"),
+                    messages.contains("already exists"),
                     "round {round}: {messages}"
                 )
             }

@@ -15,12 +15,29 @@ const MOST: u64 = 4096;
 /// formats.
 ///
 /// It is a [`Source`] too: what lies in the first bytes comes from memory, anything else is read, and costs a request
-/// where the file is far away. So formats look at the beginning first, and at the end only if that tells nothing.
+/// where the file is far away. So formats look at the beginning first, and at the end only if that tells nothing. What
+/// one of them has read there, the others have from memory too.
 #[derive(Debug)]
 pub struct Head<'a> {
     source: &'a dyn Source,
     name: Option<&'a str>,
     first: Bytes,
+    #[cfg(feature = "std")]
+    others: std::sync::Mutex<Others>,
+}
+
+/// What was read behind the first bytes.
+#[cfg(feature = "std")]
+#[derive(Debug, Default)]
+struct Others {
+    reads: LookupMap<(u64, u64), Bytes>,
+    len: usize,
+}
+
+#[cfg(feature = "std")]
+impl Others {
+    /// Bytes that are kept: enough for the directory of an archive with thousands of members.
+    const MOST: usize = 1 << 20;
 }
 
 impl<'a> Head<'a> {
@@ -32,7 +49,34 @@ impl<'a> Head<'a> {
             source,
             name,
             first,
+            #[cfg(feature = "std")]
+            others: std::sync::Mutex::default(),
         })
+    }
+
+    /// Bytes that are not among the first. Formats with the same container look at the same places.
+    #[cfg(feature = "std")]
+    fn read_elsewhere(&self, range: Range<u64>) -> Result<Bytes> {
+        let others = || {
+            let others = self.others.lock();
+            others.unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
+        let place = (range.start, range.end);
+        if let Some(bytes) = others().reads.get(&place) {
+            return Ok(bytes.clone());
+        }
+        let bytes = self.source.read(range)?;
+        let mut others = others();
+        if others.len + bytes.len() <= Others::MOST {
+            others.len += bytes.len();
+            others.reads.insert(place, bytes.clone());
+        }
+        Ok(bytes)
+    }
+
+    #[cfg(not(feature = "std"))]
+    fn read_elsewhere(&self, range: Range<u64>) -> Result<Bytes> {
+        self.source.read(range)
     }
 
     /// The file's name without its directory, if it has one.
@@ -57,7 +101,7 @@ impl Source for Head<'_> {
             (Ok(start), Ok(end)) if start <= end && end <= self.first.len() => {
                 Ok(self.first.slice(start..end))
             }
-            _ => self.source.read(range),
+            _ => self.read_elsewhere(range),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Random archives that fit what a version of a format can hold.
 
+use std::collections::BTreeSet;
+
 use tenfold::format::{Capabilities, Checksums, Compression, Effect, Fit, Profile, adapt};
 use tenfold::model::{
     DType, Endian, Lanes, Layout, Manifest, Metadata, Part, Payload, Role, Scalar, TensorInfo,
@@ -86,15 +88,20 @@ pub fn archive(rng: &mut Rng, can: &Capabilities) -> Archive {
         .min(9);
     let count = if most == 1 { 1 } else { rng.below(most + 1) };
     let mut builder = ArchiveBuilder::new();
+    let mut names = BTreeSet::new();
     for index in 0..count {
         for _ in 0..50 {
             let info = tensor(rng, can, index);
+            let name = info.name.to_string();
             if fits(&info, can) && builder.push_info(info).is_ok() {
+                names.insert(name);
                 break;
             }
         }
     }
-    for (key, value) in metadata(rng, can.file_value).iter() {
+    let entries = metadata(rng, can.file_value);
+    // Where metadata and tensors are entries of the same dict, a key cannot be a name too.
+    for (key, value) in entries.iter().filter(|(key, _)| !names.contains(*key)) {
         builder.metadata().push(key, value.clone());
     }
     builder.finish()

@@ -121,7 +121,7 @@ impl Request<'_> {
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
             (Ok(_), _) if !self.writing.force && self.is_last && is_archive(output) => format!(
-                "{shown} exists already: if it is to be read too, name the output with -o OUT; if it is the output, pass --force to replace it"
+                "{shown} already exists: if it is to be read too, name the output with -o OUT; if it is the output, pass --force to replace it"
             ),
             (Ok(_), _) if !self.writing.force => {
                 format!("{shown} already exists; pass --force to replace it")

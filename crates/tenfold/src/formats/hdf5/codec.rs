@@ -30,7 +30,7 @@ impl Format for Hdf5 {
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
         let source = cx.source();
-        let content = hdf5::read(source, SourceId::MAIN, 0..source.len())?;
+        let content = hdf5::read(source, SourceId::MAIN, 0..source.len(), cx.limits())?;
         if content.tensors.is_empty()
             && let Some(link) = content
                 .remarks

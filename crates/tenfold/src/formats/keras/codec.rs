@@ -143,9 +143,9 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
         let bytes = unpacked(cx, weights, most)?;
         let len = bytes.len() as u64;
         let id = cx.add(WEIGHTS, Arc::new(bytes.clone()));
-        hdf5::read(&bytes, id, 0..len).map_err(|error| error.in_file(id, WEIGHTS))?
+        hdf5::read(&bytes, id, 0..len, cx.limits()).map_err(|error| error.in_file(id, WEIGHTS))?
     } else {
-        let content = hdf5::read(source, SourceId::MAIN, weights.data.clone())?;
+        let content = hdf5::read(source, SourceId::MAIN, weights.data.clone(), cx.limits())?;
         for range in content.others() {
             manifest.region(range, "structures");
         }
@@ -255,7 +255,7 @@ fn directory(cx: &mut Context<'_>) -> Result<Manifest> {
     let source = cx
         .open(id)
         .ok_or_else(|| Error::argument("a file that was not opened"))?;
-    let content = hdf5::read(&*source, id, 0..source.len());
+    let content = hdf5::read(&*source, id, 0..source.len(), cx.limits());
     let content = content.map_err(|error| error.in_file(id, WEIGHTS))?;
     add(cx, &mut manifest, content)?;
     Ok(manifest)

@@ -81,7 +81,7 @@ fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, Content)
         let message = "the index names itself as a file of weights";
         Error::malformed("keras.shard-name", message).at(at..at + 1)
     })?;
-    let content = hdf5::read(&*source, id, 0..source.len());
+    let content = hdf5::read(&*source, id, 0..source.len(), cx.limits());
     Ok((id, content.map_err(|error| error.in_file(id, name))?))
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::checksum::lookup3;
 use crate::error::{Error, Result};
-use crate::io::{Reader, Source};
+use crate::io::{Limits, Reader, Source};
 use crate::prelude::*;
 
 /// An address that leads nowhere.
@@ -138,8 +138,9 @@ pub(super) struct File<'a> {
     window: u64,
     /// Stretches of the file that were fetched together, each for the places that it is chosen by.
     windows: Vec<Reader<'a>>,
-    /// Bytes of structures that were looked at.
+    /// Bytes of structures that were looked at, and how many may be.
     parsed: u64,
+    most: u64,
     /// Bytes that were made of them.
     made: u64,
 }
@@ -155,7 +156,7 @@ const FREE_MADE: u64 = 256 << 10;
 const FREE_PARSED: u64 = 64 << 20;
 
 impl<'a> File<'a> {
-    pub(super) fn new(source: &'a dyn Source, space: Space) -> Self {
+    pub(super) fn new(source: &'a dyn Source, space: Space, limits: &Limits) -> Self {
         let range = space.base..space.base.saturating_add(space.end);
         let reader = Reader::over(source, range, "hdf5.truncated");
         Self {
@@ -163,6 +164,7 @@ impl<'a> File<'a> {
             window: source.window().max(1),
             windows: vec![reader; WINDOWS],
             parsed: 0,
+            most: limits.header_bytes,
             made: 0,
         }
     }
@@ -184,6 +186,14 @@ impl Fetch for File<'_> {
     fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block> {
         let range = self.space.range(address, len, what)?;
         self.parsed = self.parsed.saturating_add(len);
+        if self.parsed > self.most {
+            let message = format!(
+                "the structures of the file have more than {} bytes, which is the limit for headers",
+                self.most
+            );
+            let error = Error::limit("hdf5.limit", message).at(range);
+            return Err(error.raised_by("header_bytes", None));
+        }
         if self.parsed
             > self
                 .space

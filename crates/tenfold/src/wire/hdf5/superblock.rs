@@ -1,7 +1,7 @@
 //! The superblock: what a file begins with.
 
-use super::block::{Block, Fetch as _, File, Space};
-use crate::error::{Error, Result};
+use super::block::{Block, Fetch as _, File};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Source;
 use crate::prelude::*;
 
@@ -40,13 +40,12 @@ pub(super) struct Superblock {
 
 impl Superblock {
     /// Reads the superblock of a file that begins at `at` and can have bytes up to `limit`.
-    pub(super) fn read(source: &dyn Source, at: u64, limit: u64) -> Result<Self> {
-        let space = Space {
-            base: at,
-            end: limit.saturating_sub(at),
-        };
-        let mut file = File::new(source, space);
+    pub(super) fn read(file: &mut File<'_>, at: u64, limit: u64) -> Result<Self> {
+        let available = file.space.end;
         let cut_off = |error: Error| {
+            if error.kind() == ErrorKind::Limit {
+                return error;
+            }
             let message = "the file ends within its superblock: it is truncated";
             Error::malformed("hdf5.truncated", message)
                 .at(at..limit)
@@ -95,7 +94,7 @@ impl Superblock {
                 Ok(Self { version, root, end })
             })?
         };
-        superblock.check_end(&block, space.end)?;
+        superblock.check_end(&block, available)?;
         Ok(superblock)
     }
 

@@ -7,7 +7,7 @@ use super::header::{Header, kind};
 use super::links::{self, Link};
 use super::superblock::{Superblock, find};
 use crate::error::{Error, Result};
-use crate::io::Source;
+use crate::io::{Limits, Source};
 use crate::model::{Metadata, Payload, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -56,18 +56,25 @@ pub(crate) enum RemarkKind {
 }
 
 /// Reads the file that is in `range` of a source.
-pub(crate) fn read(source: &dyn Source, id: SourceId, range: Range<u64>) -> Result<Content> {
+pub(crate) fn read(
+    source: &dyn Source,
+    id: SourceId,
+    range: Range<u64>,
+    limits: &Limits,
+) -> Result<Content> {
     let at = find(source, &range)?.ok_or_else(|| {
         Error::malformed("hdf5.signature", "no HDF5 file: there is no signature")
             .at(range.start..range.end.min(range.start.saturating_add(8)))
     })?;
-    let superblock = Superblock::read(source, at, range.end)?;
     let space = Space {
         base: at,
-        end: superblock.end,
+        end: range.end.saturating_sub(at),
     };
+    let mut file = File::new(source, space, limits);
+    let superblock = Superblock::read(&mut file, at, range.end)?;
+    file.space.end = superblock.end;
     let mut walk = Walk {
-        file: File::new(source, space),
+        file,
         source: id,
         collections: Collections::default(),
         seen: LookupMap::new(),
