@@ -67,8 +67,8 @@ pub(crate) fn verify(
             let numbers = ops::check_numbers(&archive, &options)?;
             findings.extend(numbers.findings);
             let what = match numbers.checked.tensors {
-                1 => "the numbers of 1 tensor were looked at".to_owned(),
-                n => format!("the numbers of {n} tensors were looked at"),
+                1 => "the numbers of 1 tensor were checked".to_owned(),
+                n => format!("the numbers of {n} tensors were checked"),
             };
             findings.push(note(&archive, "numbers", &what));
         }
