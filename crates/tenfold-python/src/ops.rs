@@ -20,7 +20,8 @@ use crate::error::raised;
 use crate::hint::words;
 use crate::supervise::supervised;
 
-fn json(document: &impl Serialize) -> PyResult<String> {
+/// A document as the text that Python parses.
+pub(crate) fn json(document: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(document).map_err(|cause| PyValueError::new_err(cause.to_string()))
 }
 
