@@ -1,6 +1,7 @@
 //! Errors of the library as exceptions, which `tenfold._errors` defines.
 
 use std::error::Error as _;
+use std::io;
 use std::path::Path;
 
 use pyo3::prelude::*;
@@ -62,7 +63,10 @@ fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> 
     facts.set_item("hints", hint::list(error.hints()))?;
     facts.set_item("limit", error.hints().iter().find_map(limit))?;
     facts.set_item("exists", error.hints().contains(&Hint::Replace))?;
-    facts.set_item("errno", errno(error))?;
+    let cause = io_cause(error);
+    facts.set_item("errno", cause.and_then(io::Error::raw_os_error))?;
+    let is_directory = cause.is_some_and(|cause| cause.kind() == io::ErrorKind::IsADirectory);
+    facts.set_item("is_directory", is_directory)?;
     facts.set_item("losses", loss_rows(py, losses)?)?;
     Ok(PyErr::from_value(make.call1((facts,))?))
 }
@@ -84,7 +88,6 @@ fn limit(hint: &Hint) -> Option<&'static str> {
     }
 }
 
-fn errno(error: &Error) -> Option<i32> {
-    let cause = error.source()?.downcast_ref::<std::io::Error>()?;
-    cause.raw_os_error()
+fn io_cause(error: &Error) -> Option<&io::Error> {
+    error.source()?.downcast_ref()
 }

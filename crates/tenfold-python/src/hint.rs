@@ -46,7 +46,9 @@ fn word(hint: &Hint) -> Option<String> {
             format!("options={{\"{key}\": \"{value}\"}} {does}")
         }
         Hint::KeepSparse => "sparse=\"keep\" keeps it sparse".into(),
+        Hint::NameFile => "open one of the files instead of the directory".into(),
         Hint::OneFile => "a format that holds all tensors in one file takes it".into(),
+        Hint::Opaque => "opaque=True reads what is known of it; nothing is run".into(),
         Hint::RaiseLimit { name, needed } => match needed {
             Some(needed) => format!("limits=tenfold.Limits({name}={needed}) raises it"),
             None => format!("limits=tenfold.Limits({name}=…) raises it"),

@@ -18,6 +18,7 @@ mod memory;
 mod metadata;
 mod open;
 mod ops;
+mod scan;
 mod source;
 mod supervise;
 mod tensor;
@@ -44,6 +45,8 @@ mod _tenfold {
     use crate::open::{detect, formats, open_file, open_memory, open_object};
     #[pymodule_export]
     use crate::ops::{diff, digest, inspect, stats, verify};
+    #[pymodule_export]
+    use crate::scan::{scan_file, scan_memory, scan_object};
     #[pymodule_export]
     use crate::tensor::Tensor;
     #[pymodule_export]

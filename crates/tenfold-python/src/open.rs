@@ -26,6 +26,8 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
             "strict" => options.strict(value.extract()?),
             "checksums" => options.checksums(value.extract()?),
             "salvage" => options.salvage(value.extract()?),
+            "opaque" => options.opaque(value.extract()?),
+            "options" => options.options(value.extract::<Vec<(String, String)>>()?),
             "threads" => options.threads(value.extract()?),
             "assume_dtype" if value.is_none() => options,
             "assume_dtype" => options.assume_dtype(Some(dtype::parse(&value)?)),
@@ -37,7 +39,8 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
     Ok(options)
 }
 
-fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
+/// How much a file may ask for, of `tenfold.Limits`.
+pub(crate) fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
     Ok(Limits::default()
         .header_bytes(given.getattr("header_bytes")?.extract()?)
         .rank(given.getattr("rank")?.extract()?)

@@ -20,7 +20,8 @@ use crate::error::raised;
 use crate::hint::words;
 use crate::supervise::supervised;
 
-fn json(document: &impl Serialize) -> PyResult<String> {
+/// A document as the text that Python parses.
+pub(crate) fn json(document: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(document).map_err(|cause| PyValueError::new_err(cause.to_string()))
 }
 
@@ -67,8 +68,8 @@ pub(crate) fn verify(
             let numbers = ops::check_numbers(&archive, &options)?;
             findings.extend(numbers.findings);
             let what = match numbers.checked.tensors {
-                1 => "the numbers of 1 tensor were looked at".to_owned(),
-                n => format!("the numbers of {n} tensors were looked at"),
+                1 => "the numbers of 1 tensor were checked".to_owned(),
+                n => format!("the numbers of {n} tensors were checked"),
             };
             findings.push(note(&archive, "numbers", &what));
         }

@@ -58,10 +58,20 @@ pub(crate) fn supervised_as<T: Send>(
 ) -> PyResult<T> {
     let control = Arc::new(Control::new());
     let watched = Work::new().threads(threads).control(control.clone());
+    supervised_by(py, progress, &control, || work(watched))
+}
+
+/// The same for work that looks at the control itself.
+pub(crate) fn supervised_by<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    control: &Control,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
     let over = Over::default();
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let result = panic::catch_unwind(AssertUnwindSafe(|| work(watched)));
+            let result = panic::catch_unwind(AssertUnwindSafe(work));
             over.tell();
             result
         });
@@ -69,7 +79,7 @@ pub(crate) fn supervised_as<T: Send>(
         while !py.detach(|| over.wait_a_turn()) {
             let told = py
                 .check_signals()
-                .and_then(|()| tell(progress, &control, false));
+                .and_then(|()| tell(progress, control, false));
             if let Err(why) = told {
                 control.cancel();
                 // Never with the lock: what the work holds may need it to go away.
@@ -82,7 +92,7 @@ pub(crate) fn supervised_as<T: Send>(
         stopped?;
         match result {
             Ok(done) => {
-                tell(progress, &control, true)?;
+                tell(progress, control, true)?;
                 Ok(done)
             }
             Err(panic) => panic::resume_unwind(panic),

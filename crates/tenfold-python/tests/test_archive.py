@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import io
+import json
 import multiprocessing
 import os
 import pickle
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import FIXTURES
 
 import tenfold
 
@@ -337,3 +339,32 @@ def test_importing_needs_no_other_package() -> None:
 
     code = "import sys, tenfold; print([name for name in ('numpy', 'torch', 'ml_dtypes', 'tqdm') if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_reading_options() -> None:
+    path = FIXTURES / "onnx/valid/nodes_and_subgraphs.onnx"
+    known = json.loads(path.with_suffix(".json").read_text())
+    extra = {tensor["name"]: tensor["sha256"] for tensor in known["extra_tensors"]}
+    plain = tenfold.open(path)
+    more = tenfold.open(path, options={"constants": "true"})
+    assert extra and not set(extra) & set(plain)
+    # Both branches have a tensor of the same name; the JSON has one of them.
+    assert set(more) == {*plain, *extra, "sw~2"}
+    assert {name: more[name].digest() for name in extra} == extra
+    again = pickle.loads(pickle.dumps(more))
+    assert set(again) == set(more)
+    assert set(tenfold.load(path, options={"constants": "true"})) == set(more)
+    with pytest.raises(tenfold.ArgumentError, match="nothing"):
+        tenfold.open(path, options={"nothing": "true"})
+    with pytest.raises(tenfold.ArgumentError, match="constants"):
+        tenfold.open(path, options={"constants": "perhaps"})
+
+
+def test_unknown_classes_are_records_where_that_is_asked_for() -> None:
+    path = FIXTURES / "pytorch/reject/whole_module.pt"
+    with pytest.raises(tenfold.UnsupportedError) as refused:
+        tenfold.open(path)
+    assert "opaque=True" in refused.value.hint
+    archive = tenfold.open(path, opaque=True)
+    assert list(archive) == ["weight", "bias"]
+    assert all(tensor.numpy().shape == tensor.shape for tensor in archive.values())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +93,91 @@ def test_documents_of_what_is_written(mixed: Path, other: Path, tmp_path: Path) 
     )
     for name in ("a.zt", "b.zt", "m.safetensors"):
         assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "pytorch/valid/checkpoint.pt",
+        "pytorch/reject/evil_os_system_real.pt",
+        "pytorch/reject/evil_legacy.pt",
+        "pytorch/reject/pickle_bad_opcode.pt",
+        "safetensors/valid/scalars.safetensors",
+    ],
+)
+def test_scans_are_those_of_the_command(path: str) -> None:
+    path = f"fixtures/{path}"
+    wanted = command("scan", "--json", path)
+    found = tenfold.scan(path)
+    assert found.to_dict() == wanted
+    with open(path, "rb") as file:
+        assert tenfold.scan(file) == found
+    assert bool(found) == (wanted["verdict"] == "harmless")
+
+
+def test_hostile_pickles_are_found_and_harmless_ones_are_clean() -> None:
+    valid = sorted(Path("fixtures/pytorch/valid").glob("*.pt"))
+    evil = sorted(Path("fixtures/pytorch/reject").glob("evil_*.pt"))
+    assert len(valid) > 20 and len(evil) > 10
+    for path in valid:
+        assert tenfold.scan(path).verdict == "harmless", path
+    for path in evil:
+        assert tenfold.scan(path).verdict == "dangerous", path
+    clean = tenfold.scan("fixtures/pytorch/valid/checkpoint.pt")
+    assert clean and clean.pickles and not clean.dangerous and not clean.unread
+    found = tenfold.scan(Path("fixtures/pytorch/reject/evil_os_system_real.pt").read_bytes())
+    assert found.verdict == "dangerous" and repr(found).startswith("<Scan: dangerous")
+    first = found.dangerous[0]
+    assert (first.module, first.name) in {("posix", "system"), ("os", "system")} and first.could in str(first)
+    with pytest.raises(AttributeError):
+        found.verdict = "harmless"
+
+
+def test_what_cannot_be_scanned(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tenfold.scan(tmp_path / "nowhere.pt")
+    with pytest.raises(IsADirectoryError):
+        tenfold.scan(tmp_path)
+    with pytest.raises(tenfold.ArgumentError, match="fsspec"):
+        tenfold.scan("https://example.org/model.pt")
+    with pytest.raises(TypeError, match="not int"):
+        tenfold.scan(7)
+    closed = tenfold.scan(b"7z\xbc\xaf\x27\x1c and so on")
+    assert not closed and closed.unread and closed.verdict == "unknown"
+
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise RuntimeError("gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        tenfold.scan(Broken(b"something"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+def test_an_interrupt_stops_a_scan() -> None:
+    members = io.BytesIO()
+    with zipfile.ZipFile(members, "w") as archive:
+        for n in range(300):
+            archive.writestr(f"{n}.pkl", pickle.dumps([n]))
+
+    class Slow(io.BytesIO):
+        reads = 0
+        interrupts = False
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            if self.interrupts:
+                if self.reads == 1:
+                    os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.005)
+            return super().read(size)
+
+    whole, stopped = Slow(members.getvalue()), Slow(members.getvalue())
+    assert tenfold.scan(whole)
+    stopped.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
+        tenfold.scan(stopped)
+    assert stopped.reads < whole.reads / 2
 
 
 def test_results_are_typed_and_frozen(mixed: Path, other: Path) -> None:

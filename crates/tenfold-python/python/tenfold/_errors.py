@@ -123,6 +123,8 @@ def from_library(facts: dict[str, Any]) -> BaseException:
     facts["hint"] = "; ".join(hints) or None
     path = facts["path"] = None if facts["path"] is None else os.fspath(facts["path"])
     kind: str = facts["kind"]
+    if facts.pop("is_directory"):
+        code = _errno.EISDIR
     if facts.pop("exists"):
         kind, code = "io", _errno.EEXIST
     if kind in ("io", "not-found"):

@@ -6,7 +6,7 @@ import io
 import mmap as _mmap
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
@@ -27,6 +27,8 @@ def open(
     checksums: bool = True,
     salvage: bool = False,
     assume_dtype: DTypeLike | None = None,
+    opaque: bool = False,
+    options: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     threads: int = 0,
 ) -> Archive:
@@ -49,6 +51,10 @@ def open(
         Of a file that was cut off or damaged, open the tensors that are whole.
     assume_dtype : optional
         What elements are where a file has bytes without a type.
+    opaque : bool
+        Read objects of unknown classes in a pickle as records of what they hold. Nothing is ever run.
+    options : mapping, optional
+        What only the file's format understands: ``tenfold formats NAME`` of the command lists it.
     limits : Limits, optional
         How much a file may ask for.
     threads : int
@@ -61,20 +67,22 @@ def open(
     ...     archive.format
     'safetensors'
     """
-    options: dict[str, Any] = {
+    asked: dict[str, Any] = {
         "format": format,
         "strict": strict,
         "checksums": checksums,
         "salvage": salvage,
         "assume_dtype": assume_dtype,
+        "opaque": opaque,
+        "options": list(options.items()) if options else None,
         "limits": limits,
         "threads": threads,
     }
-    options = {key: value for key, value in options.items() if value is not None}
+    asked = {key: value for key, value in asked.items() if value is not None}
     if isinstance(source, (list, tuple)):
-        archives = [_open_one(one, mmap, options) for one in source]
+        archives = [_open_one(one, mmap, asked) for one in source]
         return archives[0] if len(archives) == 1 else _tenfold.merge(archives, "first-metadata")[0]
-    return _open_one(source, mmap, options)
+    return _open_one(source, mmap, asked)
 
 
 def _open_one(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
@@ -91,7 +99,7 @@ def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
         path = os.fspath(source)
         if isinstance(path, bytes):
             path = os.fsdecode(path)
-        _refuse_url(path)
+        refuse_url(path)
         origin = ("path", os.path.abspath(path), mmap, options, _stamp(path))
         return _tenfold.open_file(path, mmap, options, origin)
     if hasattr(source, "read") and hasattr(source, "seek"):
@@ -105,11 +113,16 @@ def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
         raise TypeError(f"a path, bytes or a file object is opened, not {kind}") from None
 
 
-def _open_object(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+def name_of(source: Any) -> str | None:
+    """What the file of a file object is called."""
     if isinstance(source, io.TextIOBase):
         raise TypeError("the file is opened as text; open it with mode 'rb'")
     name = getattr(source, "name", None)
-    name = os.path.basename(name) if isinstance(name, str) else None
+    return os.path.basename(name) if isinstance(name, str) else None
+
+
+def _open_object(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+    name = name_of(source)
     if isinstance(source, io.BytesIO):
         return _tenfold.open_memory(source.getbuffer(), name, options, None)
     if mmap:
@@ -123,7 +136,7 @@ def _open_object(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
     return _tenfold.open_object(source, name, options)
 
 
-def _refuse_url(path: str) -> None:
+def refuse_url(path: str) -> None:
     scheme, found, _ = path.partition("://")
     if found and scheme.isalnum() and not os.path.exists(path):
         from ._errors import ArgumentError

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from . import _tenfold
 from ._errors import ArgumentError, Error
 from ._load import select, watched
+from ._open import name_of, refuse_url
 from ._open import open as open_
-from ._results import ArchiveStats, Diff, Digests, Inspection, Report, Verification
+from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Report, Scan, Verification
 from ._save import nbytes_of, report, request, retyped
 from ._tenfold import Archive
 
@@ -158,6 +159,36 @@ def diff(
             threads,
         )
     return Diff._of(text)
+
+
+def scan(source: Source, *, limits: Limits | None = None) -> Scan:
+    """What the pickles in a file would import if somebody loaded them. True in a condition if all of it is harmless.
+
+    A file of any kind is looked at: archives of zip and tar, checkpoints of PyTorch, arrays of objects of NumPy, files of
+    joblib, plain pickles. Nothing is imported and nothing is run.
+
+    >>> import tenfold
+    >>> bool(tenfold.scan("fixtures/pytorch/valid/checkpoint.pt"))
+    True
+    >>> found = tenfold.scan(b"cposix\\nsystem\\n(X\\x04\\x00\\x00\\x00truetR.")
+    >>> found
+    <Scan: dangerous, 1 pickle, 1 dangerous import>
+    >>> print(found.dangerous[0])
+    posix.system, which runs commands
+    """
+    title = _title(source)
+    if isinstance(source, (str, os.PathLike)):
+        refuse_url(os.fsdecode(source))
+        return Scan._of(_tenfold.scan_file(source, title, limits))
+    if hasattr(source, "read") and hasattr(source, "seek"):
+        return Scan._of(_tenfold.scan_object(source, name_of(source), title, limits))
+    try:
+        return Scan._of(_tenfold.scan_memory(source, None, title, limits))
+    except BufferError as error:
+        raise ValueError(str(error)) from None
+    except TypeError:
+        kind = type(source).__qualname__
+        raise TypeError(f"a path, bytes or a file object is looked at, not {kind}") from None
 
 
 def stats(

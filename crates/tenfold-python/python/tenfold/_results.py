@@ -377,6 +377,84 @@ class Diff(_Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Import:
+    """A class or function that a pickle would import: ``verdict`` is ``harmless``, ``unknown`` or ``dangerous``."""
+
+    module: str
+    name: str
+    verdict: str
+    could: str | None
+    opcode: str
+    offset: int
+    times: int
+
+    def __str__(self) -> str:
+        could = f", which {self.could}" if self.could else ""
+        return f"{self.module}.{self.name}{could}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pickle:
+    """A pickle in a file: ``fault`` says why it could not be followed to its end."""
+
+    member: str | None
+    offset: int
+    verdict: str
+    imports: tuple[Import, ...]
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A part of a file that could hide pickles and was not looked into."""
+
+    member: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scan(_Document):
+    """What the pickles in a file would import: true in a condition if all of it is harmless."""
+
+    verdict: str
+    pickles: tuple[Pickle, ...]
+    unread: tuple[Unread, ...]
+    _document: dict[str, Any] = field(compare=False)
+
+    @classmethod
+    def _of(cls, text: str) -> Scan:
+        document = json.loads(text)
+
+        def imports(rows: list[dict[str, Any]]) -> tuple[Import, ...]:
+            keys = ("module", "name", "verdict", "could", "opcode", "at", "times")
+            return tuple(Import(*(row[key] for key in keys)) for row in rows)
+
+        pickles = tuple(
+            Pickle(row["member"], row["at"], row["verdict"], imports(row["globals"]), row["fault"])
+            for row in document["pickles"]
+        )
+        unread = tuple(Unread(row["member"], row["why"]) for row in document["unread"])
+        return cls(document["verdict"], pickles, unread, document)
+
+    @property
+    def imports(self) -> tuple[Import, ...]:
+        """Everything that the pickles would import."""
+        return tuple(found for pickle in self.pickles for found in pickle.imports)
+
+    @property
+    def dangerous(self) -> tuple[Import, ...]:
+        """The imports that are known to do harm."""
+        return tuple(found for found in self.imports if found.verdict == "dangerous")
+
+    def __bool__(self) -> bool:
+        return self.verdict == "harmless"
+
+    def __repr__(self) -> str:
+        found = f", {_count(len(self.dangerous), 'dangerous import')}" if self.dangerous else ""
+        return f"<Scan: {self.verdict}, {_count(len(self.pickles), 'pickle')}{found}>"
+
+
+@dataclass(frozen=True, slots=True)
 class Histogram:
     """How many numbers are between each two edges."""
 

@@ -28,6 +28,10 @@ def reading(path: str | os.PathLike[str]) -> None:
         assert_type(archive.version, str | None)
     assert_type(tenfold.load(path), dict[str, NDArray[Any]])
     assert_type(tenfold.load(path, framework="numpy", copy=True), dict[str, NDArray[Any]])
+    assert_type(tenfold.open(path, opaque=True, options={"constants": "true"}), tenfold.Archive)
+    scan = tenfold.scan(path, limits=tenfold.Limits(depth=8))
+    assert_type(scan, tenfold.Scan)
+    assert_type(scan.pickles[0].imports[0].could, str | None)
     assert_type(tenfold.is_tensor_file(b"bytes"), str | None)
 
 
