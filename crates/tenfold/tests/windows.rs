@@ -141,8 +141,15 @@ fn opening_a_golden_file_byte_by_byte_reads_no_tensor_data() {
             .open_as(remote.clone(), &OpenOptions::new())
             .unwrap_or_else(|error| panic!("{}: {error}", case.title()));
         let data = data_only(archive.manifest());
+        // HDF5 has the data of small tensors in the header of their object, which is read as a whole.
+        let is_in_header = |range: &Range<u64>, read: &Range<u64>| {
+            let may_be = matches!(case.format, "hdf5" | "keras");
+            may_be && read.start < range.start && range.end <= read.end
+        };
         for read in remote.reads().into_iter().skip(detection_reads(&file)) {
-            let touched = data.iter().find(|range| overlap(range, &read));
+            let touched = data
+                .iter()
+                .find(|range| overlap(range, &read) && !is_in_header(range, &read));
             assert_eq!(touched, None, "{}: {read:?} was read", case.title());
         }
     }

@@ -58,6 +58,9 @@ impl<'a> Reader<'a> {
     /// The next `n` bytes. Shares the window, or reads exactly them when they are many.
     pub fn take(&mut self, n: u64, field: &'static str) -> Result<Bytes> {
         let range = self.claim(n, field)?;
+        if n == 0 {
+            return Ok(Bytes::new());
+        }
         if n > self.source.window() {
             return read_exactly(self.source, range);
         }

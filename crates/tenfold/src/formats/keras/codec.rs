@@ -86,7 +86,9 @@ fn is_model(source: &dyn Source) -> Result<bool> {
     let scanned = Directory::scan(source, &mut |name, _| {
         weights |= name == WEIGHTS;
         config |= name == CONFIG;
-        if weights && config {
+        // Archives of arrays and of PyTorch need not be looked through.
+        let is_array = name.ends_with(".npy") && !name.contains('/');
+        if weights && config || is_array || name.ends_with("/data.pkl") {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())

@@ -105,12 +105,14 @@ pub(super) fn describe_file(
     source: &dyn Source,
     manifest: &mut Manifest,
 ) -> Result<()> {
-    let head = source.read(0..source.len().min(HEAD))?;
-    let saved = if head.starts_with(b"PK") {
+    let begins = |len: u64| source.read(0..source.len().min(len));
+    let mark = begins(2)?;
+    let saved = if mark == b"PK"[..] {
         container::describe(cx, id, source, manifest)?
-    } else if is_tar_form(&head) {
+    } else if !is_pickle(&mark) && is_tar_form(&begins(TAR_HEADER)?) {
         let message = "a tar archive of torch before 0.1.10; load it with a torch of that time and save it again";
-        return Err(Error::unsupported("pytorch.tar", message).at(0..HEAD.min(source.len())));
+        let header = 0..TAR_HEADER.min(source.len());
+        return Err(Error::unsupported("pytorch.tar", message).at(header));
     } else {
         manifest.version = LEGACY.to_owned();
         legacy::describe(cx, id, source, manifest)?
@@ -138,15 +140,17 @@ pub(super) fn describe_file(
     Ok(())
 }
 
-/// Bytes that tell the forms apart.
-const HEAD: u64 = 512;
+/// Bytes that tell a tar archive.
+const TAR_HEADER: u64 = 512;
 
 /// By the names in the directory; by that in front of the first member where the directory is damaged.
 fn detect_archive(head: &Head<'_>) -> Result<Confidence> {
     let mut found = false;
     let scanned = Directory::scan(head, &mut |name, _| {
         found |= container::root_of(name).is_some();
-        if found {
+        // An archive of arrays need not be looked through.
+        let is_array = name.ends_with(".npy") && !name.contains('/');
+        if found || is_array {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
