@@ -122,7 +122,7 @@ fn detection_reads(file: &InMemory) -> usize {
     let bound = if text { 2048 } else { 1024 };
     assert!(
         bytes < bound,
-        "{}: {bytes} bytes to recognize it",
+        "{}: {bytes} bytes to recognize it: {reads:?}",
         file.name
     );
     reads.len()

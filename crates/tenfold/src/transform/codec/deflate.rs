@@ -13,8 +13,8 @@ use crate::transform::Input;
 
 /// An empty last block: what ends a stream of pieces that were compressed one by one.
 pub(crate) const END: [u8; 5] = [1, 0, 0, 0xff, 0xff];
-/// Compressed bytes that are fetched at once, at first and later.
-const FIRST: u64 = 1 << 10;
+/// Compressed bytes that are fetched at once: few at first, because often only the beginning is wanted, then more and more.
+const FIRST: u64 = 256;
 const LATER: u64 = 64 << 10;
 
 /// Decodes a stream from its beginning.
@@ -42,7 +42,7 @@ impl<'a> Inflate<'a> {
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         while !self.ended && !out.is_empty() {
             if self.fetched.is_empty() && self.at < self.input.len() {
-                let most = if self.at == 0 { FIRST } else { LATER };
+                let most = (4 * self.at).clamp(FIRST, LATER);
                 let n = (self.input.len() - self.at).min(most);
                 self.fetched = self.input.read(self.at, n)?;
                 self.at += n;
