@@ -1,6 +1,7 @@
 //! `tenfold inspect`: what is in a file.
 
 mod below;
+mod sharing;
 mod summary;
 mod tree;
 
@@ -142,8 +143,9 @@ fn write_text(
     }
     // Whoever reads it on a screen sees all of it at once, if that can be.
     let is_long = |screen: Screen| tensors.len() + metadata.len() + HEAD_LINES > screen.lines;
+    let notes = notes(tensors);
     let groups = if !args.all && !args.full && out.screen.is_some_and(is_long) {
-        group(tensors)
+        group(tensors, &notes)
     } else {
         let each = tensors.iter().enumerate();
         each.map(|(place, info)| (show_name(&info.name), vec![place]))
@@ -153,7 +155,8 @@ fn write_text(
         "name", ">count", "dtype", "shape", ">size", "encoding", "layout", "note",
     ]);
     for (name, members) in &groups {
-        let Some(first) = members.first().and_then(|&place| tensors.get(place)) else {
+        let place = members.first().copied().unwrap_or_default();
+        let (Some(first), Some(note)) = (tensors.get(place), notes.get(place)) else {
             continue;
         };
         let bytes = members.iter().filter_map(|&place| tensors.get(place));
@@ -172,7 +175,7 @@ fn write_text(
             &amount(bytes, args.bytes),
             &encoding(first),
             &layout(first),
-            &note(first),
+            note,
         ]);
     }
     table.write(out, |out, row| match tensors.get(row) {
@@ -191,15 +194,9 @@ fn write_text(
 const HEAD_LINES: usize = 5;
 
 /// Tensors that differ in numbers of their names only: as one name, and which they are.
-fn group(tensors: &[&TensorInfo]) -> Vec<(String, Vec<usize>)> {
-    let named = tensors.iter().map(|info| {
-        let alike = (
-            info.dtype,
-            &info.shape,
-            encoding(info),
-            layout(info),
-            note(info),
-        );
+fn group(tensors: &[&TensorInfo], notes: &[String]) -> Vec<(String, Vec<usize>)> {
+    let named = tensors.iter().zip(notes).map(|(info, note)| {
+        let alike = (info.dtype, &info.shape, encoding(info), layout(info), note);
         (info.name.as_str(), alike)
     });
     let groups = group_names(named).into_iter();
@@ -251,11 +248,20 @@ fn layout(info: &TensorInfo) -> String {
     }
 }
 
-fn note(info: &TensorInfo) -> String {
-    match &info.defect {
-        Some(defect) => format!("unreadable: {}", hints::message(defect)),
-        None if !info.is_numbers() => "not numbers".to_owned(),
-        None => String::new(),
+fn notes(tensors: &[&TensorInfo]) -> Vec<String> {
+    let shared = sharing::shared_with(tensors);
+    (tensors.iter().zip(shared))
+        .map(|(info, shared)| note(info, shared.and_then(|place| tensors.get(place))))
+        .collect()
+}
+
+/// What must be known of a tensor before it is used.
+fn note(info: &TensorInfo, shared: Option<&&TensorInfo>) -> String {
+    match (&info.defect, shared) {
+        (Some(defect), _) => format!("unreadable: {}", hints::message(defect)),
+        (None, Some(first)) => format!("shares data with {}", show_name(&first.name)),
+        (None, None) if !info.is_numbers() => "not numbers".to_owned(),
+        (None, None) => String::new(),
     }
 }
 

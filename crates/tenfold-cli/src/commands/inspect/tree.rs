@@ -4,7 +4,7 @@ use std::io;
 
 use tenfold::model::TensorInfo;
 
-use super::{amount, data_len, group, shape};
+use super::{amount, data_len, group, notes, shape};
 use crate::output::{Out, Table, quantity};
 
 /// What is deeper stays together.
@@ -25,7 +25,7 @@ struct Node<'t> {
 
 pub(super) fn write(tensors: &[&TensorInfo], exact: bool, out: &mut Out<'_>) -> io::Result<()> {
     let mut root = Node::default();
-    for (name, members) in group(tensors) {
+    for (name, members) in group(tensors, &notes(tensors)) {
         let infos: Vec<_> = members
             .iter()
             .filter_map(|&place| tensors.get(place))
