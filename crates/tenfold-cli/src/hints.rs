@@ -1,6 +1,6 @@
 //! What would help, in the words of this command.
 
-use tenfold::format::{Finding, Loss, Registry};
+use tenfold::format::{Finding, Loss};
 use tenfold::{Error, Hint};
 
 /// What an error says, and what would help.
@@ -33,20 +33,18 @@ pub(crate) fn words(hints: &[Hint]) -> String {
     let mut words = String::new();
     let mut targets = Vec::new();
     for hint in hints {
-        if let Hint::WriteAs { format, version } = hint {
-            targets.push(target(format, version));
+        if let Hint::WriteAs { format, .. } = hint {
+            targets.push(*format);
         } else if let Some(word) = word(hint) {
             words += "; ";
             words += &word;
         }
     }
-    if !targets.is_empty() {
-        words += if targets.len() == 1 {
-            "; this can: "
-        } else {
-            "; these can: "
-        };
-        words += &targets.join(", ");
+    // The version follows from what it has to hold.
+    match targets.as_slice() {
+        [] => {}
+        [only] => words += &format!("; --to {only} can"),
+        several => words += &format!("; these formats can (--to): {}", several.join(", ")),
     }
     words
 }
@@ -84,22 +82,6 @@ fn word(hint: &Hint) -> Option<String> {
         Hint::SkipChecksums => "--no-verify reads it anyway".into(),
         _ => return None,
     })
-}
-
-/// A version of a format, and how to ask for it.
-fn target(format: &str, version: &str) -> String {
-    let registry = Registry::standard();
-    let name = match registry.get(format) {
-        Ok(entry) => entry.spec.with_version(version),
-        Err(_) => format.to_owned(),
-    };
-    match version {
-        "-" => format!("{name} (--to {format})"),
-        _ if version.contains(' ') => {
-            format!("{name} (--to {format} --version '{version}')")
-        }
-        _ => format!("{name} (--to {format} --version {version})"),
-    }
 }
 
 #[cfg(test)]
@@ -181,8 +163,7 @@ mod tests {
         ];
         assert_eq!(
             words(&hints),
-            "; convert --cast writes another type; these can: zTensor 2 (--to ztensor --version 2), safetensors \
-             (--to safetensors)"
+            "; convert --cast writes another type; these formats can (--to): ztensor, safetensors"
         );
     }
 
