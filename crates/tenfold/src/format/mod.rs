@@ -4,10 +4,12 @@ mod capability;
 mod context;
 pub(crate) mod diagnose;
 mod head;
-#[cfg(all(
-    feature = "write",
-    any(feature = "gguf", feature = "safetensors", feature = "ztensor")
-))]
+#[cfg(any(feature = "gguf", feature = "safetensors", feature = "ztensor"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "gguf", feature = "safetensors", feature = "ztensor")),
+    allow(dead_code)
+)]
 pub(crate) mod in_place;
 mod options;
 mod plan;

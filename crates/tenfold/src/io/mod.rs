@@ -35,7 +35,7 @@ pub(crate) use file::Access;
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
 pub(crate) use file::{open_source, write_all_at};
-#[cfg(all(feature = "std", feature = "write"))]
+#[cfg(feature = "std")]
 pub(crate) use in_place::InPlace;
 pub use limits::Limits;
 pub use memory::MemoryOutput;

@@ -1,8 +1,11 @@
 //! A file as it would be with some bytes replaced.
 
+#[cfg(feature = "std")]
 use bytes::Bytes;
 
+#[cfg(feature = "std")]
 use crate::error::{Error, Result};
+#[cfg(feature = "std")]
 use crate::io::{Source, check_range};
 use crate::prelude::*;
 
@@ -23,18 +26,21 @@ impl Patch {
     }
 
     /// The place behind the last byte.
+    #[cfg(feature = "std")]
     pub(crate) fn end(&self) -> u64 {
         self.at.saturating_add(self.bytes.len() as u64)
     }
 }
 
 /// A source with patches, of any length: what neither has is 0.
+#[cfg(feature = "std")]
 pub(crate) struct Patched {
     under: Arc<dyn Source>,
     patches: Vec<Patch>,
     len: u64,
 }
 
+#[cfg(feature = "std")]
 impl Patched {
     pub(crate) fn new(under: Arc<dyn Source>, patches: Vec<Patch>, len: u64) -> Self {
         Self {
@@ -45,6 +51,7 @@ impl Patched {
     }
 }
 
+#[cfg(feature = "std")]
 impl Source for Patched {
     fn len(&self) -> u64 {
         self.len
@@ -86,7 +93,7 @@ impl Source for Patched {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
 

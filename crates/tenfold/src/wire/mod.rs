@@ -21,23 +21,28 @@ pub(crate) mod hdf5;
     feature = "pytorch",
     feature = "safetensors"
 ))]
-// GGUF only writes it.
+// Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(
-    not(any(feature = "keras", feature = "mag", feature = "safetensors")),
+    not(all(feature = "mag", feature = "safetensors")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod json;
 #[cfg(feature = "primitiv")]
 pub(crate) mod msgpack;
+// PyTorch reads types by it.
+#[cfg_attr(
+    not(all(feature = "npy", feature = "npz")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod numpy;
 #[cfg(feature = "pytorch")]
 pub(crate) mod pickle;
 #[cfg(feature = "onnx")]
 pub(crate) mod protobuf;
 #[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
-// Keras only reads it.
+// Each format uses a part of it.
 #[cfg_attr(
-    not(any(feature = "npz", feature = "pytorch")),
+    not(all(feature = "npz", feature = "pytorch")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod zip;

@@ -38,6 +38,7 @@ mod splice;
 mod tensor;
 #[cfg(feature = "onnx")]
 mod typed;
+#[cfg_attr(not(feature = "onnx"), allow(dead_code))]
 mod types;
 #[cfg(feature = "onnx")]
 mod uses;

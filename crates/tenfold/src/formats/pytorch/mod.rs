@@ -23,6 +23,7 @@
 mod codec;
 #[cfg(feature = "pytorch")]
 mod container;
+#[cfg_attr(not(feature = "pytorch"), allow(dead_code))]
 mod dtypes;
 #[cfg(all(feature = "pytorch", feature = "write"))]
 mod encode;

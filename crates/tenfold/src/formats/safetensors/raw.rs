@@ -4,7 +4,6 @@ use alloc::borrow::Cow;
 
 use super::{METADATA, dtypes, typed};
 use crate::error::{Error, Hint, Result};
-#[cfg(feature = "write")]
 use crate::format::in_place;
 use crate::model::{DType, Metadata, Packer, Shape};
 use crate::prelude::*;

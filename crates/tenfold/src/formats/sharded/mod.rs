@@ -1,7 +1,6 @@
 //! A model in several files, opened through its index: both are held against each other. safetensors and PyTorch share it.
 
 mod index;
-#[cfg(feature = "write")]
 mod write;
 
 use crate::error::lists::quoted;
@@ -14,7 +13,6 @@ use crate::wire::json;
 
 use index::{Index, TotalSize};
 pub(super) use index::{is_index, is_text};
-#[cfg(feature = "write")]
 pub(super) use write::plan;
 
 /// A kind of files that an index can name.

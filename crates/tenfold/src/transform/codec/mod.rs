@@ -11,16 +11,14 @@ mod zlib;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-#[cfg(all(not(feature = "deflate"), feature = "write"))]
-pub(super) use absent::deflate_zlib;
 #[cfg(not(feature = "zstd-write"))]
 pub(crate) use absent::encode;
-#[cfg(not(feature = "deflate"))]
-pub(super) use absent::inflate_zlib;
 #[cfg(not(feature = "deflate"))]
 pub(crate) use absent::{DEFLATE_END, encode_deflate};
 #[cfg(not(feature = "zstd"))]
 use absent::{Decoder, decode_frame};
+#[cfg(not(feature = "deflate"))]
+pub(super) use absent::{deflate_zlib, inflate_zlib};
 #[cfg(feature = "deflate")]
 pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;

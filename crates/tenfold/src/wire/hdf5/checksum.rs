@@ -2,7 +2,8 @@
 
 /// The hash of some bytes, with the initial value 0.
 pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
-    let len = u32::try_from(bytes.len() & 0xffff_ffff).unwrap_or(0);
+    // Of longer ones, which there are not, the lower half counts.
+    let len = u32::try_from(bytes.len() as u64 & 0xffff_ffff).unwrap_or(0);
     let start = 0xdead_beef_u32.wrapping_add(len);
     let (mut a, mut b, mut c) = (start, start, start);
     let word = |bytes: &[u8], at: usize| {

@@ -217,7 +217,6 @@ impl<'a> Json<'a> {
     }
 
     /// Text; `what` names it in the error.
-    #[cfg(any(feature = "keras", feature = "safetensors"))]
     pub(crate) fn string(&mut self, what: &str) -> Result<Cow<'a, str>> {
         self.expect(Kind::Str, what)?;
         self.quoted()

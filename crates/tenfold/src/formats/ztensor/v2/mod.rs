@@ -38,7 +38,6 @@ const VERSION: u32 = 2;
 const MIN_OBJECT: usize = 32;
 const FOOTER: u64 = 40;
 /// The same, of bytes in memory.
-#[cfg(feature = "write")]
 pub(super) const FOOTER_BYTES: usize = 40;
 /// The magic and the footer.
 pub(super) const MIN_FILE: u64 = 48;
