@@ -102,6 +102,28 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// The bytes of several ranges, in the order of the ranges.
+    ///
+    /// A source that answers late asks for all of them at once, and together for those with less than a
+    /// [`gap`](Self::gap) between them; elsewhere they are read one after the other.
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        ranges
+            .iter()
+            .map(|range| self.read(range.clone()))
+            .collect()
+    }
+
+    /// How many bytes between two ranges cost less than another read.
+    fn gap(&self) -> u64 {
+        1 << 10
+    }
+
+    /// How many reads at once it answers sooner than one after the other; `None` where a processor has to work for each,
+    /// so that there are as many as processors. Waiting for a network is no work.
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
     /// How many bytes the parsing of headers should fetch at once.
     fn window(&self) -> u64 {
         64 << 10
@@ -153,6 +175,18 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         (**self).read_into(at, buffer)
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        (**self).read_ranges(ranges)
+    }
+
+    fn gap(&self) -> u64 {
+        (**self).gap()
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        (**self).concurrency()
     }
 
     fn window(&self) -> u64 {
