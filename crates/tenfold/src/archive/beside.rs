@@ -65,7 +65,7 @@ impl OpenOptions {
     pub fn companions(&self, directory: impl AsRef<Path>) -> Result<Vec<Companion>> {
         let directory = directory.as_ref();
         let mut companions = Vec::new();
-        for name in names(directory)? {
+        for name in files_in(directory)? {
             let path = directory.join(&name);
             let is_known = self.registry.by_extension(&name).is_some();
             let is_tensors = is_known && (!self.is_doubtful(&path) || self.is_recognized(&path));
@@ -135,7 +135,7 @@ impl OpenOptions {
 }
 
 /// The names of the files of a directory, in order; not those that are hidden.
-pub(super) fn names(directory: &Path) -> Result<Vec<String>> {
+pub(crate) fn files_in(directory: &Path) -> Result<Vec<String>> {
     let fail = |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {

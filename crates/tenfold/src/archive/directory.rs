@@ -4,15 +4,15 @@
 //! configurations. One *set* of files is opened, the first in this order:
 //!
 //! 1. by format: safetensors, GGUF, every other format in the order of the table, then PyTorch, Keras, HDF5 and ONNX;
-//! 2. of one format, files with an index before files without one, and `consolidated.*`, which is how some publish the
-//!    same weights under other names, last.
+//! 2. of one format, files with an index before files without one; then variants, which are the same weights in another
+//!    type (`model.fp16.safetensors`); and last `consolidated.*`, which is how some publish them under other names.
 //!
 //! A set whose index names files that are not there makes way for one that is complete. Everything else that holds
 //! tensors is passed over, and listed in [`Archive::passed_over`].
 
 use std::path::{Path, PathBuf};
 
-use super::beside::{WEIGHTS, file_name, has_ending, is_training_state, names};
+use super::beside::{WEIGHTS, file_name, files_in, has_ending, is_training_state};
 use super::merge::{self, Conflicts};
 use super::{Archive, OpenOptions, complete};
 use crate::error::{Error, ErrorKind, Hint, Result};
@@ -23,6 +23,13 @@ use crate::prelude::*;
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
 const LAST: [&str; 4] = ["pytorch", "keras", "hdf5", "onnx"];
+
+/// What diffusers and transformers put between the name of a file and its extension where the same weights are there in
+/// several types.
+const VARIED: [&str; 2] = ["safetensors", "pytorch"];
+const VARIANTS: [&str; 8] = [
+    "bf16", "ema", "fp16", "fp32", "fp8", "int8", "non_ema", "non-ema",
+];
 
 /// A file of a directory that was not opened although it holds tensors, or could.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -59,12 +66,14 @@ enum Kind {
     /// Each index by itself.
     Index,
     Plain,
+    /// Each of [`VARIANTS`] by itself.
+    Variant(&'static str),
     Consolidated,
 }
 
 impl OpenOptions {
     pub(super) fn open_directory(&self, directory: &Path) -> Result<Archive> {
-        let names = names(directory)?;
+        let names = files_in(directory)?;
         let mut sets = self.sets(directory, &names);
         sets.sort_by_key(|set| set.rank);
         let mut incomplete: Vec<PathBuf> = Vec::new();
@@ -75,7 +84,7 @@ impl OpenOptions {
                     return Ok(self.noting(archive, directory, &names, &incomplete));
                 }
                 Ok(None) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound && set.rank.1 == Kind::Index => {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.has_index(set) => {
                     incomplete.extend(set.files.iter().cloned());
                     failed.get_or_insert(error);
                 }
@@ -106,14 +115,21 @@ impl OpenOptions {
             }
             let is_index = entry.is_index(name);
             // They are opened by their index, or not at all.
-            let shard = ShardName::parse(name).map(|shard| (entry.spec.id, shard.stem));
-            if !is_index && shard.is_some_and(|shard| stems.contains(&shard)) {
+            let is_named = |shard: ShardName<'_>| {
+                let mut stems = stems.iter();
+                stems.any(|(id, stem)| *id == entry.spec.id && *stem == shard.stem)
+            };
+            if !is_index && ShardName::parse(name).is_some_and(is_named) {
                 continue;
             }
-            let kind = match (name.starts_with("consolidated"), is_index) {
-                (true, _) => Kind::Consolidated,
-                (false, true) => Kind::Index,
-                (false, false) => Kind::Plain,
+            let kind = if name.starts_with("consolidated") {
+                Kind::Consolidated
+            } else if let Some(variant) = variant(entry, name) {
+                Kind::Variant(variant)
+            } else if is_index {
+                Kind::Index
+            } else {
+                Kind::Plain
             };
             let place = entries
                 .iter()
@@ -133,11 +149,9 @@ impl OpenOptions {
 
     /// Opens the files of a set as one; nothing where none of them is what its name says.
     fn open_set(&self, directory: &Path, set: &Set) -> Result<Option<Archive>> {
-        let is_index = |path: &&PathBuf| {
-            let name = file_name(path).unwrap_or_default();
-            (self.registry.by_extension(name)).is_some_and(|entry| entry.is_index(name))
-        };
-        let indexes: Vec<_> = set.files.iter().filter(is_index).collect();
+        let indexes: Vec<_> = (set.files.iter())
+            .filter(|path| self.is_index(path))
+            .collect();
         let files = match *indexes.as_slice() {
             [] => set.files.as_slice(),
             [index] => core::slice::from_ref(index),
@@ -177,7 +191,20 @@ impl OpenOptions {
         if !indexes.is_empty() {
             return Ok(archives.pop());
         }
-        self.join(directory, &archives).map(Some)
+        let joined = self.join(directory, &archives);
+        joined.map(Some).map_err(|error| match error.kind() {
+            ErrorKind::Argument if set.rank.1 == Kind::Consolidated => slices(set),
+            _ => error,
+        })
+    }
+
+    fn is_index(&self, path: &Path) -> bool {
+        let name = file_name(path).unwrap_or_default();
+        (self.registry.by_extension(name)).is_some_and(|entry| entry.is_index(name))
+    }
+
+    fn has_index(&self, set: &Set) -> bool {
+        set.files.iter().any(|path| self.is_index(path))
     }
 
     fn join(&self, directory: &Path, archives: &[Archive]) -> Result<Archive> {
@@ -227,7 +254,7 @@ impl OpenOptions {
                 let shard = ShardName::parse(name).map(|shard| shard.stem);
                 incomplete.iter().any(|index| {
                     let stem = file_name(index).map(index_stem);
-                    *index == path || (stem.is_some() && stem == shard)
+                    *index == path || (stem.is_some() && stem.as_deref() == shard)
                 })
             };
             let why = if is_training_state(name) {
@@ -256,7 +283,7 @@ impl OpenOptions {
     /// That there is nothing to be opened, and where something is.
     fn nothing_in(&self, directory: &Path) -> Error {
         const SHOWN: usize = 5;
-        let mut message = "no file of a known format is in this directory".to_owned();
+        let mut message = "there are no tensor files in this directory".to_owned();
         let below = self.models_below(directory);
         let shown: Vec<_> = (below.iter().take(SHOWN))
             .map(|path| path.display().to_string())
@@ -266,7 +293,7 @@ impl OpenOptions {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            message += &format!("; some are in {}{more}", shown.join(", "));
+            message += &format!("; there are some in {}{more}", shown.join(", "));
         }
         Error::new(ErrorKind::Unrecognized, "file.directory", message)
     }
@@ -289,14 +316,44 @@ fn rank(entry: &Entry, place: usize, count: usize) -> usize {
     }
 }
 
+/// Which of [`VARIANTS`] a file is by its name: `model.fp16.safetensors`, `model.fp16-00001-of-00002.safetensors` and
+/// `model.safetensors.index.fp16.json`.
+fn variant(entry: &Entry, name: &str) -> Option<&'static str> {
+    if !VARIED.contains(&entry.spec.id) {
+        return None;
+    }
+    let (stem, _) = name.rsplit_once('.')?;
+    let stem = ShardName::parse(name).map_or(stem, |shard| shard.stem);
+    let (_, word) = stem.rsplit_once('.')?;
+    VARIANTS.into_iter().find(|variant| *variant == word)
+}
+
+/// That files hold slices of the same tensors, as Meta publishes models for several devices.
+fn slices(set: &Set) -> Error {
+    let names = set.files.iter().filter_map(|path| file_name(path));
+    let names: Vec<_> = names.collect();
+    let (first, last) = (names.first(), names.last());
+    let message = format!(
+        "{} to {} hold tensors of the same names, each a slice for one device; no file says along which dimension, so they are not joined",
+        first.unwrap_or(&""),
+        last.unwrap_or(&""),
+    );
+    let error = Error::unsupported("file.slices", message);
+    error.hinting(Hint::NameFile)
+}
+
 /// What the names of the files begin with that an index of this name is about.
-fn index_stem(name: &str) -> &str {
+fn index_stem(name: &str) -> String {
     // The first of several parts may stand for all of them.
     if let Some(shard) = ShardName::parse(name) {
-        return shard.stem;
+        return shard.stem.to_owned();
     }
-    let name = name.strip_suffix(".index.json").unwrap_or(name);
-    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+    let (files, end) = name.rsplit_once(".index.").unwrap_or((name, ""));
+    let stem = files.rsplit_once('.').map_or(files, |(stem, _)| stem);
+    match end.strip_suffix(".json") {
+        Some(variant) => format!("{stem}.{variant}"),
+        None => stem.to_owned(),
+    }
 }
 
 /// Whether it is about a file that another one names.
