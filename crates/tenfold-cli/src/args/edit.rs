@@ -84,7 +84,7 @@ impl Files {
 pub(crate) fn no_output(command: &str) -> Failure {
     let command = format!("tenfold {command}");
     Failure::Message(format!(
-        "there is no output; name it with -o: tenfold {command} … -o OUT"
+        "there is no output; name it with -o: {command} … -o OUT"
     ))
 }
 

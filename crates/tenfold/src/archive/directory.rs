@@ -332,11 +332,9 @@ fn variant(entry: &Entry, name: &str) -> Option<&'static str> {
 fn slices(set: &Set) -> Error {
     let names = set.files.iter().filter_map(|path| file_name(path));
     let names: Vec<_> = names.collect();
-    let (first, last) = (names.first(), names.last());
     let message = format!(
-        "{} to {} hold tensors of the same names, each a slice for one device; no file says along which dimension, so they are not joined",
-        first.unwrap_or(&""),
-        last.unwrap_or(&""),
+        "each of {} holds a slice of the same tensors, for one device of several; no file says along which dimension, so tenfold does not join them",
+        names.join(", "),
     );
     let error = Error::unsupported("file.slices", message);
     error.hinting(Hint::NameFile)

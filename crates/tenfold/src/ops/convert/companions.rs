@@ -1,9 +1,13 @@
 //! Files that hold no tensors and come along with a model.
 
+use bytes::Bytes;
+
 use super::Conversion;
+use super::configuration::{self, Followed};
 use crate::archive::Companion;
 use crate::error::Result;
 use crate::io::{FileSource, Output, Source};
+use crate::ops::cast::before_cast;
 use crate::prelude::*;
 
 /// Bytes that are held at once.
@@ -14,15 +18,13 @@ impl Conversion {
     pub(super) fn bring(&self, out: &mut dyn Output) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         for Companion { path, name, .. } in &self.companions {
-            let source = FileSource::open(path)?;
-            let (text, note) = self.follow(name, &source)?;
+            let file = FileSource::open(path)?;
+            let Followed { text, note } = self.follow(name, &file)?;
             notes.extend(note);
-            if let Some(text) = text {
-                let mut sink = out.create(name, Some(text.len() as u64))?;
-                sink.write(text.as_bytes())?;
-                sink.finish()?;
-                continue;
-            }
+            let source: Box<dyn Source> = match text {
+                Some(text) => Box::new(Bytes::from(text)),
+                None => Box::new(file),
+            };
             let mut sink = out.create(name, Some(source.len()))?;
             let mut at = 0;
             while at < source.len() {
@@ -36,36 +38,14 @@ impl Conversion {
         Ok(notes)
     }
 
-    /// What is written in the place of a file that says something of the tensors, and what was noticed.
-    #[cfg(any(
-        feature = "gguf",
-        feature = "keras",
-        feature = "mag",
-        feature = "pytorch",
-        feature = "safetensors"
-    ))]
-    fn follow(&self, name: &str, source: &FileSource) -> Result<(Option<String>, Option<String>)> {
-        use super::configuration;
+    /// What becomes of a file that says something of the tensors.
+    fn follow(&self, name: &str, file: &FileSource) -> Result<Followed> {
         let mut tensors = self.source.manifest().tensors.iter();
-        let is_cast = tensors.any(|tensor| crate::ops::cast::before_cast(tensor).is_some());
-        if name != configuration::NAME || !is_cast {
-            return Ok((None, None));
+        let is_cast = tensors.any(|tensor| before_cast(tensor).is_some());
+        if is_cast && name == configuration::NAME {
+            configuration::follow(file, &self.adapted)
+        } else {
+            Ok(Followed::default())
         }
-        let followed = configuration::follow(source, &self.adapted)?;
-        Ok(followed.map_or((None, None), |followed| {
-            (followed.text, Some(followed.note))
-        }))
-    }
-
-    /// Without a format that has JSON, nothing reads it.
-    #[cfg(not(any(
-        feature = "gguf",
-        feature = "keras",
-        feature = "mag",
-        feature = "pytorch",
-        feature = "safetensors"
-    )))]
-    fn follow(&self, _: &str, _: &FileSource) -> Result<(Option<String>, Option<String>)> {
-        Ok((None, None))
     }
 }

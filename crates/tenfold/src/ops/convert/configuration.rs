@@ -30,41 +30,37 @@ const NAMES: [(DType, &str); 4] = [
     (DType::F64, "float64"),
 ];
 
-/// A configuration that follows what became of the weights.
+/// A configuration that follows what became of the weights; by default, it stays as it is.
+#[derive(Default)]
 pub(super) struct Followed {
     /// The text to be written in its place.
     pub(super) text: Option<String>,
     /// What was done, for people.
-    pub(super) note: String,
+    pub(super) note: Option<String>,
 }
 
-/// What becomes of a configuration beside weights of other types than before; nothing where it stays as it is.
-pub(super) fn follow(source: &FileSource, weights: &Manifest) -> Result<Option<Followed>> {
+/// What becomes of a configuration beside weights of other types than before.
+pub(super) fn follow(source: &FileSource, weights: &Manifest) -> Result<Followed> {
     if source.len() > LONGEST {
-        return Ok(None);
+        return Ok(Followed::default());
     }
     let bytes = source.read(0..source.len())?;
     // What is no configuration says nothing of types.
     let (Ok(said), Ok(text)) = (said_types(&bytes), core::str::from_utf8(&bytes)) else {
-        return Ok(None);
+        return Ok(Followed::default());
     };
-    let Some(first) = said.first() else {
-        return Ok(None);
+    let name = only_type(weights);
+    let is_other = |said: &&Said| name.is_none_or(|name| said.name != name);
+    let Some(Said { key, name: old, .. }) = said.iter().find(is_other) else {
+        return Ok(Followed::default());
     };
-    let Some(name) = only_type(weights) else {
-        let Said { key, name, .. } = first;
-        let note = format!(
-            "{NAME} still says {key} = {name:?}: the weights are not all of one type that it could name"
-        );
-        return Ok(Some(Followed { text: None, note }));
+    let Some(name) = name else {
+        let note = format!("{NAME} still says {key} = {old:?}: the weights now have other types");
+        return Ok(Followed {
+            note: Some(note),
+            ..Followed::default()
+        });
     };
-    let Some(changed) = said.iter().find(|said| said.name != name) else {
-        return Ok(None);
-    };
-    let note = format!(
-        "{NAME} says {} = {name:?} now, it was {:?}",
-        changed.key, changed.name
-    );
     let mut new = String::new();
     let mut at = 0;
     for Said { range, .. } in &said {
@@ -73,15 +69,17 @@ pub(super) fn follow(source: &FileSource, weights: &Manifest) -> Result<Option<F
         at = range.end;
     }
     new += text.get(at..).unwrap_or_default();
-    let text = Some(new);
-    Ok(Some(Followed { text, note }))
+    Ok(Followed {
+        text: Some(new),
+        note: Some(format!("{NAME} says {key} = {name:?} now, was {old:?}")),
+    })
 }
 
 /// A type that a configuration names, and where.
 struct Said {
     key: String,
     name: String,
-    range: core::ops::Range<usize>,
+    range: Range<usize>,
 }
 
 /// The types that it names, for the model and for its parts.

@@ -114,7 +114,7 @@ impl Conversion {
             };
             if model.sources().any(|(source, _)| source == Some(name)) {
                 let message = format!(
-                    "{index} names the tensors of {name}, and would lead to none of them; rename those of the whole model, into another directory"
+                    "{index} lists the tensors of {name} by their names, and would no longer match; rename the whole model into another directory"
                 );
                 return Err(Error::unsupported("in-place", message));
             }

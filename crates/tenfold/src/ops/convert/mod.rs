@@ -2,16 +2,7 @@
 
 #[cfg(feature = "std")]
 mod companions;
-#[cfg(all(
-    feature = "std",
-    any(
-        feature = "gguf",
-        feature = "keras",
-        feature = "mag",
-        feature = "pytorch",
-        feature = "safetensors"
-    )
-))]
+#[cfg(feature = "std")]
 mod configuration;
 #[cfg(feature = "std")]
 mod in_place;
