@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import (
+    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -117,8 +118,12 @@ def main(tenfold, folder):
         def bf16():
             out = base.with_name(base.name + "-bf16")
             run("convert", base, out, "--cast", "bf16")
+            # The configuration says the new type, so that nobody has to.
+            said = AutoConfig.from_pretrained(out).dtype
+            if said != torch.bfloat16:
+                raise AssertionError(f"config.json says {said}")
             want = load(base).to(torch.bfloat16)
-            got = load(out, dtype=torch.bfloat16)
+            got = load(out, dtype="auto")
             return check(want, got, AutoTokenizer.from_pretrained(out))
 
         def split():

@@ -3,6 +3,9 @@
 use tenfold::format::{Finding, Loss};
 use tenfold::{Error, Hint};
 
+/// Formats that are listed; more are counted.
+const FORMATS: usize = 5;
+
 /// What an error says, and what would help.
 pub(crate) fn message(error: &Error) -> String {
     format!("{}{}", error.message(), words(error.hints()))
@@ -44,7 +47,13 @@ pub(crate) fn words(hints: &[Hint]) -> String {
     match targets.as_slice() {
         [] => {}
         [only] => words += &format!("; --to {only} can"),
-        several => words += &format!("; these formats can (--to): {}", several.join(", ")),
+        several => {
+            let shown: Vec<_> = several.iter().take(FORMATS).copied().collect();
+            words += &format!("; these formats can (--to): {}", shown.join(", "));
+            if several.len() > FORMATS {
+                words += &format!(" and {} more", several.len() - FORMATS);
+            }
+        }
     }
     words
 }
@@ -53,18 +62,18 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
-        Hint::Assume(None) => "if they are numbers, --assume DTYPE says which".into(),
+        Hint::Assume(None) => "if they are numbers, name their type with --assume DTYPE".into(),
         Hint::Assume(Some(dtype)) => {
-            format!("--assume says which numbers they are, such as --assume {dtype}")
+            format!("name their type with --assume, such as --assume {dtype}")
         }
-        Hint::Cast(None) => "convert --cast writes another type".into(),
-        Hint::Cast(Some(dtype)) => format!("convert --cast {dtype} writes another type"),
-        Hint::ChooseFormat(_) => "--from says which".into(),
+        Hint::Cast(None) => "convert --cast TYPE converts it".into(),
+        Hint::Cast(Some(dtype)) => format!("convert --cast {dtype} converts it"),
+        Hint::ChooseFormat(_) => "--from FORMAT picks one".into(),
         Hint::Dequantize => "convert --dequantize writes plain numbers".into(),
         Hint::EnableFeature(id) => format!("enable feature `{id}`"),
         Hint::Exclude => "--exclude leaves it out".into(),
         Hint::FilePerTensor(id) => {
-            format!("OUT/ --to {id} writes a file for each into a directory")
+            format!("OUT/ --to {id} writes each to its own file in a directory")
         }
         Hint::FormatOption { key, value, does } => format!("-O {key}={value} {does}"),
         Hint::KeepSparse => "convert --keep-sparse keeps it sparse".into(),
@@ -163,7 +172,7 @@ mod tests {
         ];
         assert_eq!(
             words(&hints),
-            "; convert --cast writes another type; these formats can (--to): ztensor, safetensors"
+            "; convert --cast TYPE converts it; these formats can (--to): ztensor, safetensors"
         );
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tenfold::Error;
 use tenfold::format::{Effect, Loss, Lost};
+use tenfold::model::Quoted;
 
 use crate::failure::explain;
 use crate::hints;
@@ -104,7 +105,7 @@ fn line(members: &[&Loss]) -> String {
 /// `"a", "b", "c" and 5 more`
 pub(crate) fn some(names: &[&str]) -> String {
     let shown: Vec<_> = (names.iter().take(NAMES))
-        .map(|name| format!("{name:?}"))
+        .map(|name| Quoted(name).to_string())
         .collect();
     match names.len().saturating_sub(NAMES) {
         0 => shown.join(", "),

@@ -1,5 +1,7 @@
 //! Names that could have been meant.
 
+use tenfold::model::Quoted;
+
 /// Less alike are other names, and no slips of the pen.
 const SIMILAR: f64 = 0.85;
 const SHOWN: usize = 3;
@@ -22,7 +24,7 @@ pub(crate) fn did_you_mean<'a>(
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut shown: Vec<String> = Vec::new();
     for (_, name) in near {
-        let quoted = format!("{name:?}");
+        let quoted = Quoted(name).to_string();
         if shown.len() < SHOWN && !shown.contains(&quoted) {
             shown.push(quoted);
         }

@@ -5,15 +5,13 @@ use std::borrow::Cow;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
+use tenfold::Work;
 use tenfold::documents::{
     DiffDocument, DigestDocument, FindingDocument, Inspection, StatsDocument, Verification,
 };
 use tenfold::format::{Finding, Severity};
 use tenfold::model::SourceId;
-use tenfold::ops::{
-    self, Checked, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions,
-};
-use tenfold::{Error, Work};
+use tenfold::ops::{self, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions};
 
 use crate::archive::{Archive, directory_of};
 use crate::error::raised;
@@ -61,17 +59,15 @@ pub(crate) fn verify(
     let findings = supervised(py, progress, threads, |work| {
         let options = VerifyOptions::new().work(work);
         let verified = ops::verify(&archive, &options)?;
+        let note = verified.note(&archive);
         let mut findings = verified.findings;
-        findings.push(note(&archive, "checked", &sentence(&verified.checked)));
+        findings.push(note);
         if content {
             let options = VerifyOptions::new().work(Work::new().threads(threads));
             let numbers = ops::check_numbers(&archive, &options)?;
+            let note = numbers.note(&archive);
             findings.extend(numbers.findings);
-            let what = match numbers.checked.tensors {
-                1 => "the numbers of 1 tensor were checked".to_owned(),
-                n => format!("the numbers of {n} tensors were checked"),
-            };
-            findings.push(note(&archive, "numbers", &what));
+            findings.push(note);
         }
         Ok(findings)
     })?;
@@ -105,38 +101,6 @@ pub(crate) fn verify(
         sound,
         rows,
     ))
-}
-
-/// What was checked, to be told beside the findings.
-fn note(archive: &tenfold::Archive, topic: &str, what: &str) -> Finding {
-    let mut note = Finding::from(&Error::malformed("file", what));
-    note.severity = Severity::Note;
-    let format = archive.format().map_or("file", |spec| spec.id);
-    note.rule = format!("{format}.{topic}");
-    note
-}
-
-/// How much was checked, in words.
-fn sentence(checked: &Checked) -> String {
-    let were = |n: usize, what: &str| match n {
-        1 => format!("1 {what} was"),
-        _ => format!("{n} {what}s were"),
-    };
-    let mut text = format!("{} checked", were(checked.tensors, "tensor"));
-    for (kind, n) in &checked.checksums {
-        text += &format!(", {} verified by {kind}", were(*n, "part"));
-    }
-    match checked.unknown_checksums {
-        0 => {}
-        1 => text += ", 1 part has a checksum that is not verified",
-        n => text += &format!(", {n} parts have checksums that are not verified"),
-    }
-    match checked.without_checksum {
-        0 => {}
-        1 => text += ", 1 part has no checksum",
-        n => text += &format!(", {n} parts have no checksum"),
-    }
-    text
 }
 
 /// What a file holds, as hashes.

@@ -9,7 +9,7 @@ use core::fmt;
 
 pub use hint::Hint;
 
-use crate::model::SourceId;
+use crate::model::{Quoted, SourceId};
 use crate::prelude::*;
 
 /// The result of everything in this library that can fail.
@@ -310,7 +310,7 @@ impl fmt::Display for Error {
             write!(f, "{format}: ")?;
         }
         if let Some(tensor) = tensor {
-            write!(f, "tensor {tensor:?}: ")?;
+            write!(f, "tensor {}: ", Quoted(tensor))?;
         }
         f.write_str(message)?;
         match at {

@@ -145,6 +145,43 @@ fn what_is_said_of_a_file_changes_while_there_is_room() {
     }
 }
 
+#[test]
+fn of_two_edits_at_once_none_is_lost() {
+    for (format, version) in [("safetensors", "-"), ("gguf", "3"), ("ztensor", "2")] {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("model");
+        let registry = Registry::standard();
+        let target = registry.get(format).unwrap();
+        let mut builder = Archive::builder();
+        builder.tensor("a", [3], [1f32, 2.0, 3.0]).unwrap();
+        let options = ConvertOptions::new()
+            .version(Some(version))
+            .option("reserve", "300");
+        let conversion = Conversion::prepare(&builder.finish(), target, &options).unwrap();
+        conversion.write_file(&path).unwrap();
+        let both = Archive::open(&path).unwrap();
+        let set = |key: &str| [Edit::Set(key.into(), Value::Str("x".into()))];
+        let first = ops::edit_metadata(&both, None, &set("first")).unwrap();
+        let second = ops::edit_metadata(&both, None, &set("second")).unwrap();
+        let third = ops::rename(&both, |_| Some("b".into())).unwrap();
+        let conversions = [&first, &second, &third].map(|edited| prepare(edited).unwrap());
+        let mut done = conversions
+            .into_iter()
+            .map(|edit| edit.edit_in_place(false));
+        done.next().unwrap().unwrap();
+        for late in done {
+            assert!(late.unwrap_err().rule().ends_with(".changed"), "{format}");
+        }
+        let after = Archive::open(&path).unwrap();
+        assert!(after.metadata().get("first").is_some() && after.get("a").is_some());
+        let again = ops::edit_metadata(&after, None, &set("second")).unwrap();
+        prepare(&again).unwrap().edit_in_place(false).unwrap();
+        let after = Archive::open(&path).unwrap();
+        assert!(after.metadata().get("first").is_some());
+        assert!(after.metadata().get("second").is_some());
+    }
+}
+
 #[cfg(unix)]
 fn permissions() -> fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o600)

@@ -49,7 +49,7 @@ pub(crate) struct ConvertArgs {
     /// Write every tensor as sparse: elements whose bits are all 0 are left out
     #[arg(long, conflicts_with = "keep_sparse")]
     pub(crate) sparse: bool,
-    /// Largest size to which a sparse tensor is filled with zeros, such as 500MB or 64GiB
+    /// Fill in the zeros of sparse tensors up to this size, such as 500MB or 64GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_dense: Option<u64>,
     /// Write shards of at most this size, with an index: 5GB, 500MB, 2GiB
@@ -74,7 +74,7 @@ impl ConvertArgs {
             {
                 let files = self.files.len();
                 Err(Failure::Message(format!(
-                    "all {files} files exist, {} too; which one is to be written? Name it with -o OUT",
+                    "all {files} files exist, {} too: name the output with -o OUT",
                     output.display()
                 )))
             }

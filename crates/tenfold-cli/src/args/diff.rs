@@ -60,7 +60,7 @@ pub(crate) struct DiffArgs {
     /// Print nothing; only set the exit code
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// No progress bar
+    /// Hide the progress bar
     #[arg(long)]
     pub(crate) no_progress: bool,
     #[command(flatten)]

@@ -84,7 +84,7 @@ impl Files {
 pub(crate) fn no_output(command: &str) -> Failure {
     let command = format!("tenfold {command}");
     Failure::Message(format!(
-        "where to? name the output with -o: {command} … -o OUT"
+        "there is no output; name it with -o: {command} … -o OUT"
     ))
 }
 
@@ -193,7 +193,7 @@ pub(crate) struct RenameArgs {
     /// moment may see a torn header
     #[arg(long, conflicts_with_all = IN_PLACE)]
     pub(crate) in_place: bool,
-    /// Only report rules, prefixes and map entries that match nothing, instead of failing
+    /// Warn about rules, prefixes and map entries that match nothing, instead of failing
     #[arg(long)]
     pub(crate) allow_unmatched: bool,
     #[command(flatten)]

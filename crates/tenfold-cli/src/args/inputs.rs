@@ -78,7 +78,7 @@ pub(crate) struct Filter {
     /// Only tensors whose names match; * also matches dots; repeatable
     #[arg(long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
-    /// All but tensors whose names match; repeatable
+    /// Leave out tensors whose names match; repeatable
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Like --include, with a regular expression found anywhere in the name; repeatable

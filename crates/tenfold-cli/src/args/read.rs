@@ -80,7 +80,7 @@ pub(crate) struct InspectArgs {
     /// Order of the tensors [default: as in the file]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) sort: Option<Sort>,
-    /// Print only how many parameters of which types, and how large
+    /// Print only the totals: parameters by type, and sizes
     #[arg(long, conflicts_with_all = ["tree", "all", "full"])]
     pub(crate) summary: bool,
     /// Print a line for each directory at or below those given that holds tensor files
@@ -170,7 +170,7 @@ pub(crate) struct StatsArgs {
     /// Draw histograms, of 20 bins by default; reads the data twice
     #[arg(long, value_name = "BINS", num_args = 0..=1, require_equals = true, default_missing_value = "20", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) hist: Option<u32>,
-    /// No progress bar
+    /// Hide the progress bar
     #[arg(long)]
     pub(crate) no_progress: bool,
     #[command(flatten)]

@@ -41,7 +41,7 @@ pub(crate) struct Writing {
     /// Checksums to write
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,
-    /// Accept losses of metadata up to this; without it, they are refused
+    /// Accept metadata losses up to this; without it, they are refused
     #[arg(long, value_enum, value_name = "LOSS")]
     pub(crate) allow: Option<Allow>,
     /// Say what would be done, but write nothing
@@ -53,7 +53,7 @@ pub(crate) struct Writing {
     /// Do not wait until the data is on disk
     #[arg(long)]
     pub(crate) no_sync: bool,
-    /// No progress bar
+    /// Hide the progress bar
     #[arg(long)]
     pub(crate) no_progress: bool,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct Writing {
 /// What comes along with the tensors of a directory.
 #[derive(Args, Debug)]
 pub(crate) struct Along {
-    /// From a directory into a directory, write the tensors alone; otherwise config.json, the tokenizer and whatever else is no tensor file come along
+    /// Write the tensors alone; otherwise, from directory to directory, config.json, the tokenizer and all else that holds no weights are copied too
     #[arg(long)]
     pub(crate) weights_only: bool,
 }

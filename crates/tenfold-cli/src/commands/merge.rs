@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tenfold::ErrorKind;
 use tenfold::documents::{ConflictDocument, Written};
 use tenfold::format::Registry;
+use tenfold::model::Quoted;
 use tenfold::ops::{self, Conflict, Conflicts, Conversion};
 
 use crate::args::{MergeArgs, PreferArg};
@@ -82,8 +83,8 @@ fn say_conflicts(inputs: &[PathBuf], conflicts: &[Conflict]) {
     say_first(conflicts.iter().map(|conflict| {
         let what = what(conflict);
         let (kept, left_out) = (path(conflict.kept), path(conflict.left_out));
-        let name = &conflict.name;
-        format!("{what} {name:?} is taken from {kept}, not from {left_out}")
+        let name = Quoted(&conflict.name);
+        format!("{what} {name} is taken from {kept}, not from {left_out}")
     }));
 }
 

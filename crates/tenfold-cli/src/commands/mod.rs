@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
 use tenfold::io::{AtomicOutput, Output, Sink};
-use tenfold::model::Metadata;
+use tenfold::model::{Metadata, Quoted};
 use tenfold::{Archive, Error, Tensor};
 
 use crate::args::{Filter, Inputs};
@@ -48,7 +48,10 @@ pub(crate) fn tensor_named<'a>(
         let names = archive.manifest().tensors.iter();
         let hint = did_you_mean(names.map(|info| info.name.as_str()), name)
             .unwrap_or_else(|| format!("`tenfold inspect {file}` lists them"));
-        Failure::not_found(path, format!("{file}: there is no tensor {name:?}; {hint}"))
+        Failure::not_found(
+            path,
+            format!("{file}: there is no tensor {}; {hint}", Quoted(name)),
+        )
     })
 }
 
@@ -57,7 +60,7 @@ pub(crate) fn no_metadata(path: &Path, metadata: &Metadata, key: &str) -> String
     let hint = did_you_mean(metadata.iter().map(|(key, _)| key), key);
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     let file = show_path(path);
-    format!("{file}: there is no metadata {key:?}{hint}")
+    format!("{file}: there is no metadata {}{hint}", Quoted(key))
 }
 
 /// The format's name and version, for people.

@@ -164,11 +164,11 @@ pub(crate) fn say_passed_over(path: &Path, archive: &Archive) {
     }
     if !words.is_empty() {
         let read = match archive.sources().next() {
-            Some((Some(name), _)) => format!("{name} is read; "),
+            Some((Some(name), _)) => format!("reading {name}, "),
             _ => String::new(),
         };
         let (path, words) = (show_path(path), words.join(", "));
-        say(format_args!("{path}: {read}passed over: {}", Clean(&words)));
+        say(format_args!("{path}: {read}ignoring {}", Clean(&words)));
     }
 }
 

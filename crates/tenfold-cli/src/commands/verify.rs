@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tenfold::documents::{FindingDocument, Verification};
 use tenfold::format::{Finding, Severity};
-use tenfold::model::SourceId;
+use tenfold::model::{Quoted, SourceId};
 use tenfold::ops::{self, DigestOptions, VerifyOptions};
 use tenfold::{Archive, Error, ErrorKind, Hint, Work};
 
@@ -72,9 +72,10 @@ impl Checked {
                 let work = Work::new().threads(args.threads.count());
                 let options = VerifyOptions::new().work(work.clone());
                 let verified = ops::verify(&archive, &options).map_err(about)?;
+                let note = verified.note(&archive);
+                let checked = note.message.clone();
                 let mut findings = verified.findings;
-                let checked = sentence(&verified.checked);
-                findings.push(note(&archive, "checked", &checked));
+                findings.push(note);
                 let has_no_checksums = verified.checked.checksums.is_empty()
                     && verified.checked.without_checksum > 0
                     && lists.is_none();
@@ -82,12 +83,9 @@ impl Checked {
                 findings.extend(missing.map(|(_, finding)| finding.clone()));
                 if args.content {
                     let numbers = ops::check_numbers(&archive, &options).map_err(about)?;
+                    let note = numbers.note(&archive);
                     findings.extend(numbers.findings);
-                    let what = match numbers.checked.tensors {
-                        1 => "the numbers of 1 tensor were checked".to_owned(),
-                        n => format!("the numbers of {n} tensors were checked"),
-                    };
-                    findings.push(note(&archive, "numbers", &what));
+                    findings.push(note);
                 }
                 if let (Some(lists), Some(expected)) = (lists, expected) {
                     let options = DigestOptions::new().work(work);
@@ -97,11 +95,7 @@ impl Checked {
                     }
                     let different = ops::compare_digests(&archive, &digests, expected);
                     if different.is_empty() {
-                        let what = match expected.tensors.len() {
-                            1 => "1 tensor matches the list".to_owned(),
-                            n => format!("{n} tensors match the list"),
-                        };
-                        findings.push(note(&archive, "digest", &what));
+                        findings.push(matching(&archive, expected.tensors.len()));
                     }
                     findings.extend(different);
                 }
@@ -228,7 +222,7 @@ impl Checked {
                     [name] => write!(
                         out,
                         "tensor {}: {}",
-                        Clean(&format!("{name:?}")),
+                        Clean(&Quoted(name).to_string()),
                         Clean(&message)
                     )?,
                     several => {
@@ -312,38 +306,19 @@ fn can_have_checksums(archive: &Archive) -> bool {
         .any(|profile| !profile.can.checksums.is_empty())
 }
 
-/// What was checked, to be told beside the findings.
-fn note(archive: &Archive, topic: &str, what: &str) -> Finding {
-    let mut note = Finding::from(&Error::malformed("file", what));
-    note.severity = Severity::Note;
-    note.rule = format!(
-        "{}.{topic}",
-        archive.format().map_or("file", |spec| spec.id)
-    );
-    note
-}
-
-/// How much was checked, in words.
-fn sentence(checked: &ops::Checked) -> String {
-    let were = |n: usize, what: &str| match n {
-        1 => format!("1 {what} was"),
-        _ => format!("{n} {what}s were"),
+/// That the content is what a list says.
+fn matching(archive: &Archive, tensors: usize) -> Finding {
+    let what = match tensors {
+        1 => "1 tensor matches the list".to_owned(),
+        n => format!("{n} tensors match the list"),
     };
-    let mut text = format!("{} checked", were(checked.tensors, "tensor"));
-    for (kind, n) in &checked.checksums {
-        text += &format!(", {} verified by {kind}", were(*n, "part"));
-    }
-    match checked.unknown_checksums {
-        0 => {}
-        1 => text += ", 1 part has a checksum that is not verified",
-        n => text += &format!(", {n} parts have checksums that are not verified"),
-    }
-    match checked.without_checksum {
-        0 => {}
-        1 => text += ", 1 part has no checksum",
-        n => text += &format!(", {n} parts have no checksum"),
-    }
-    text
+    let format = archive.format().map(|spec| spec.id);
+    let error = format
+        .into_iter()
+        .fold(Error::malformed("digest", what), Error::in_format);
+    let mut note = Finding::from(&error);
+    note.severity = Severity::Note;
+    note
 }
 
 /// What is missing of models of which several files are given: said of the first of them. What is not given and lies beside

@@ -26,7 +26,7 @@ const DEPTH: usize = 64;
 /// Keys and values from JSON: an object, with types as [`write_metadata`] writes them where there are any.
 pub(crate) fn read_metadata(text: &str) -> Result<Metadata> {
     let Value::Map(entries) = read_plain(text)? else {
-        let message = "a JSON object of keys and values is expected";
+        let message = "expected a JSON object of keys and values";
         return Err(Error::argument(message));
     };
     let mut metadata = Metadata::new();

@@ -126,7 +126,7 @@ pub(super) fn list(value: Value, of: ValueKind) -> Result<Value> {
     let Value::List(items) = value else {
         let kind = of.name();
         return Err(Error::argument(format!(
-            "a list of {kind} is expected, such as [1, 2]"
+            "expected a list of {kind}, such as [1, 2]"
         )));
     };
     if items.is_empty() {
@@ -194,7 +194,7 @@ fn wrong(kind: ValueKind, shown: &str) -> Error {
     let name = kind.name();
     let row = VALUE_TYPES.iter().find(|(known, _)| *known == name);
     let expected = row.map_or("something else", |(_, expected)| expected);
-    Error::argument(format!("{shown} is no {name}: {expected} is expected"))
+    Error::argument(format!("{shown} is no {name}: expected {expected}"))
 }
 
 fn unknown(kind: &str) -> Error {
@@ -207,7 +207,7 @@ fn unknown(kind: &str) -> Error {
 }
 
 pub(super) fn bytes(text: &str) -> Result<Bytes> {
-    let message = || format!("{text:?}: pairs of hexadecimal digits are expected");
+    let message = || format!("{text:?}: expected pairs of hexadecimal digits");
     let bytes = unhex(text).map(Bytes::from);
     bytes.ok_or_else(|| Error::argument(message()))
 }

@@ -4,8 +4,8 @@
 //! configurations. One *set* of files is opened, the first in this order:
 //!
 //! 1. by format: safetensors, GGUF, every other format in the order of the table, then PyTorch, Keras, HDF5 and ONNX;
-//! 2. of one format, files with an index before files without one, and `consolidated.*`, which is how some publish the
-//!    same weights under other names, last.
+//! 2. of one format, files with an index before files without one; then variants, which are the same weights in another
+//!    type (`model.fp16.safetensors`); and last `consolidated.*`, which is how some publish them under other names.
 //!
 //! A set whose index names files that are not there makes way for one that is complete. Everything else that holds
 //! tensors is passed over, and listed in [`Archive::passed_over`].
@@ -24,6 +24,13 @@ use crate::prelude::*;
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
 const LAST: [&str; 4] = ["pytorch", "keras", "hdf5", "onnx"];
+
+/// What diffusers and transformers put between the name of a file and its extension where the same weights are there in
+/// several types.
+const VARIED: [&str; 2] = ["safetensors", "pytorch"];
+const VARIANTS: [&str; 8] = [
+    "bf16", "ema", "fp16", "fp32", "fp8", "int8", "non_ema", "non-ema",
+];
 
 /// A file of a directory that was not opened although it holds tensors, or could.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -123,6 +130,8 @@ enum Kind {
     /// Each index by itself.
     Index,
     Plain,
+    /// Each of [`VARIANTS`] by itself.
+    Variant(&'static str),
     Consolidated,
 }
 
@@ -138,7 +147,7 @@ impl OpenOptions {
                     return Ok(self.noting(archive, directory, &incomplete));
                 }
                 Ok(None) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound && set.rank.1 == Kind::Index => {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.has_index(set) => {
                     incomplete.extend(set.names.iter().cloned());
                     failed.get_or_insert(error);
                 }
@@ -169,14 +178,21 @@ impl OpenOptions {
             }
             let is_index = entry.is_index(name);
             // They are opened by their index, or not at all.
-            let shard = ShardName::parse(name).map(|shard| (entry.spec.id, shard.stem));
-            if !is_index && shard.is_some_and(|shard| stems.contains(&shard)) {
+            let is_named = |shard: ShardName<'_>| {
+                let mut stems = stems.iter();
+                stems.any(|(id, stem)| *id == entry.spec.id && *stem == shard.stem)
+            };
+            if !is_index && ShardName::parse(name).is_some_and(is_named) {
                 continue;
             }
-            let kind = match (name.starts_with("consolidated"), is_index) {
-                (true, _) => Kind::Consolidated,
-                (false, true) => Kind::Index,
-                (false, false) => Kind::Plain,
+            let kind = if name.starts_with("consolidated") {
+                Kind::Consolidated
+            } else if let Some(variant) = variant(entry, name) {
+                Kind::Variant(variant)
+            } else if is_index {
+                Kind::Index
+            } else {
+                Kind::Plain
             };
             let place = entries
                 .iter()
@@ -196,11 +212,9 @@ impl OpenOptions {
 
     /// Opens the files of a set as one; nothing where none of them is what its name says.
     fn open_set(&self, directory: &Directory<'_>, set: &Set) -> Result<Option<Archive>> {
-        let is_index = |name: &&String| {
-            let entry = self.registry.by_extension(name);
-            entry.is_some_and(|entry| entry.is_index(name))
-        };
-        let indexes: Vec<_> = set.names.iter().filter(is_index).collect();
+        let indexes: Vec<_> = (set.names.iter())
+            .filter(|name| self.is_index(name))
+            .collect();
         let names = match *indexes.as_slice() {
             [] => set.names.as_slice(),
             [index] => core::slice::from_ref(index),
@@ -236,7 +250,19 @@ impl OpenOptions {
         if !indexes.is_empty() {
             return Ok(archives.pop());
         }
-        self.join(directory, &archives).map(Some)
+        let joined = self.join(directory, &archives);
+        joined.map(Some).map_err(|error| match error.kind() {
+            ErrorKind::Argument if set.rank.1 == Kind::Consolidated => slices(set),
+            _ => error,
+        })
+    }
+
+    fn is_index(&self, name: &str) -> bool {
+        (self.registry.by_extension(name)).is_some_and(|entry| entry.is_index(name))
+    }
+
+    fn has_index(&self, set: &Set) -> bool {
+        set.names.iter().any(|name| self.is_index(name))
     }
 
     fn join(&self, directory: &Directory<'_>, archives: &[Archive]) -> Result<Archive> {
@@ -283,7 +309,7 @@ impl OpenOptions {
             let is_incomplete = || {
                 let shard = ShardName::parse(name).map(|shard| shard.stem);
                 let mut indexes = incomplete.iter();
-                indexes.any(|index| index == name || Some(index_stem(index)) == shard)
+                indexes.any(|index| index == name || Some(&*index_stem(index)) == shard)
             };
             let why = if is_training_state(name) {
                 PassedOverFor::TrainingState
@@ -311,7 +337,7 @@ impl OpenOptions {
     /// That there is nothing to be opened, and where something is.
     fn nothing_in(&self, directory: &Directory<'_>) -> Error {
         const SHOWN: usize = 5;
-        let mut message = "no file of a known format is in this directory".to_owned();
+        let mut message = "there are no tensor files in this directory".to_owned();
         if let Some(directory) = directory.path {
             let below = self.models_below(directory);
             let shown: Vec<_> = (below.iter().take(SHOWN))
@@ -322,7 +348,7 @@ impl OpenOptions {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                message += &format!("; some are in {}{more}", shown.join(", "));
+                message += &format!("; there are some in {}{more}", shown.join(", "));
             }
         }
         Error::new(ErrorKind::Unrecognized, "file.directory", message)
@@ -346,14 +372,40 @@ fn rank(entry: &Entry, place: usize, count: usize) -> usize {
     }
 }
 
+/// Which of [`VARIANTS`] a file is by its name: `model.fp16.safetensors`, `model.fp16-00001-of-00002.safetensors` and
+/// `model.safetensors.index.fp16.json`.
+fn variant(entry: &Entry, name: &str) -> Option<&'static str> {
+    if !VARIED.contains(&entry.spec.id) {
+        return None;
+    }
+    let (stem, _) = name.rsplit_once('.')?;
+    let stem = ShardName::parse(name).map_or(stem, |shard| shard.stem);
+    let (_, word) = stem.rsplit_once('.')?;
+    VARIANTS.into_iter().find(|variant| *variant == word)
+}
+
+/// That files hold slices of the same tensors, as Meta publishes models for several devices.
+fn slices(set: &Set) -> Error {
+    let message = format!(
+        "each of {} holds a slice of the same tensors, for one device of several; no file says along which dimension, so tenfold does not join them",
+        set.names.join(", "),
+    );
+    let error = Error::unsupported("file.slices", message);
+    error.hinting(Hint::NameFile)
+}
+
 /// What the names of the files begin with that an index of this name is about.
-fn index_stem(name: &str) -> &str {
+fn index_stem(name: &str) -> String {
     // The first of several parts may stand for all of them.
     if let Some(shard) = ShardName::parse(name) {
-        return shard.stem;
+        return shard.stem.to_owned();
     }
-    let name = name.strip_suffix(".index.json").unwrap_or(name);
-    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+    let (files, end) = name.rsplit_once(".index.").unwrap_or((name, ""));
+    let stem = files.rsplit_once('.').map_or(files, |(stem, _)| stem);
+    match end.strip_suffix(".json") {
+        Some(variant) => format!("{stem}.{variant}"),
+        None => stem.to_owned(),
+    }
 }
 
 /// Whether it is about a file that another one names.

@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::error::lists::first_of;
 use crate::error::{Error, Result};
-use crate::model::{Manifest, Metadata, SourceId, TensorInfo, Value};
+use crate::model::{Manifest, Metadata, Quoted, SourceId, TensorInfo, Value};
 use crate::prelude::*;
 
 /// What happens where several archives hold different things under one name.
@@ -111,9 +111,12 @@ fn describe(archives: &[Archive], conflict: &Conflict) -> String {
         archives.get(*kept.max(left_out)),
     );
     if *is_tensor {
-        format!("tensor {name:?} is in {first} and in {second}")
+        format!("tensor {} is in {first} and in {second}", Quoted(name))
     } else {
-        format!("{first} and {second} disagree about metadata {name:?}")
+        format!(
+            "{first} and {second} disagree about metadata {}",
+            Quoted(name)
+        )
     }
 }
 

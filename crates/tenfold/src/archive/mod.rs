@@ -39,7 +39,9 @@ pub use values::Values;
 use crate::error::{Error, Result};
 use crate::format::{Finding, Spec};
 use crate::io::{Limits, Source};
-use crate::model::{Elsewhere, List, Manifest, Metadata, Payload, SourceId, TensorInfo, Value};
+use crate::model::{
+    Elsewhere, List, Manifest, Metadata, Payload, Quoted, SourceId, TensorInfo, Value,
+};
 use crate::prelude::*;
 use crate::threads::Control;
 use crate::transform::Data;
@@ -78,6 +80,9 @@ struct Inner {
     /// What it was opened by.
     #[cfg(feature = "std")]
     path: Option<PathBuf>,
+    /// What the file said when it was opened, where something else is said of it now.
+    #[cfg(feature = "std")]
+    as_read: Option<Arc<Inner>>,
     /// What else is in the directory that it was opened by.
     #[cfg(feature = "std")]
     passed_over: Vec<PassedOver>,
@@ -139,6 +144,8 @@ impl Archive {
             #[cfg(feature = "std")]
             path: None,
             #[cfg(feature = "std")]
+            as_read: None,
+            #[cfg(feature = "std")]
             passed_over: Vec::new(),
             by_name,
         };
@@ -172,6 +179,13 @@ impl Archive {
     /// The whole description.
     pub fn manifest(&self) -> &Manifest {
         &self.inner.manifest
+    }
+
+    /// What the files said when they were opened.
+    #[cfg(feature = "std")]
+    pub(crate) fn manifest_as_read(&self) -> &Manifest {
+        let before = self.inner.as_read.as_ref().unwrap_or(&self.inner);
+        &before.manifest
     }
 
     /// What the file says about itself.
@@ -263,7 +277,7 @@ impl Archive {
             Error::new(
                 crate::ErrorKind::NotFound,
                 "tensor",
-                format!("there is no tensor {name:?}"),
+                format!("there is no tensor {}", Quoted(name)),
             )
         })
     }
@@ -377,6 +391,11 @@ impl Archive {
                 #[cfg(feature = "std")]
                 {
                     inner.path.clone_from(&self.inner.path);
+                    // Only single files are edited where they are.
+                    if self.inner.path.is_some() && self.inner.sources.len() == 1 {
+                        let before = self.inner.as_read.as_ref().unwrap_or(&self.inner);
+                        inner.as_read = Some(before.clone());
+                    }
                     inner.passed_over.clone_from(&self.inner.passed_over);
                 }
             });
@@ -427,7 +446,10 @@ impl Archive {
     #[cfg(feature = "std")]
     fn adding_findings(&self, findings: Vec<Finding>) -> Self {
         let changed = self.with_manifest(self.inner.manifest.clone());
-        changed.changed(|inner| inner.findings.extend(findings))
+        changed.changed(|inner| {
+            inner.findings.extend(findings);
+            inner.as_read.clone_from(&self.inner.as_read);
+        })
     }
 
     /// The names of its files that count themselves and that nobody else looks after.

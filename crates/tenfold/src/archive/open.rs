@@ -7,6 +7,7 @@ use super::Archive;
 #[cfg(feature = "std")]
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::format::options::pairs;
 use crate::format::{Context, Format, Head, Registry};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest};
@@ -108,20 +109,19 @@ impl OpenOptions {
     /// Adds an option that only the file's format understands, see
     /// [`reading_options`](crate::format::Format::reading_options). A file of a format without it is not opened.
     #[must_use]
-    pub fn option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.push((key.into(), value.into()));
-        self
+    pub fn option(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options([(key, value)])
     }
 
     /// Adds several options that only the file's format understands.
     #[must_use]
-    pub fn options<K, V>(self, options: impl IntoIterator<Item = (K, V)>) -> Self
+    pub fn options<K, V>(mut self, options: impl IntoIterator<Item = (K, V)>) -> Self
     where
         K: Into<String>,
         V: Into<String>,
     {
-        let options = options.into_iter();
-        options.fold(self, |all, (key, value)| all.option(key, value))
+        self.options.extend(pairs(options));
+        self
     }
 
     /// How many threads make one large tensor in memory, as [`canonical`](crate::Tensor::canonical) does; 0, as by default,

@@ -1,5 +1,6 @@
 //! Lists in messages: the first of many, so that a message stays a line.
 
+use crate::model::Quoted;
 use crate::prelude::*;
 
 /// What is listed; more is counted, or left out.
@@ -9,7 +10,7 @@ const SHOWN: usize = 3;
 #[allow(dead_code)] // only formats whose files can be cut off list names
 pub(crate) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let mut names = names.into_iter();
-    let shown = (names.by_ref().take(SHOWN)).map(|name| format!("{name:?}"));
+    let shown = (names.by_ref().take(SHOWN)).map(|name| Quoted(name).to_string());
     let mut shown: Vec<_> = shown.collect();
     shown.extend(names.next().map(|_| "…".to_owned()));
     shown.join(", ")

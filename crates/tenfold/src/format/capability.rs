@@ -5,8 +5,8 @@ use core::fmt;
 
 use crate::error::Hint;
 use crate::model::{
-    DType, DigestKind, Effect, Endian, Layout, Manifest, Metadata, Part, Payload, Role, Shape,
-    TensorInfo, Value,
+    DType, DigestKind, Effect, Endian, Layout, Manifest, Metadata, Part, Payload, Quoted, Role,
+    Shape, TensorInfo, Value,
 };
 use crate::prelude::*;
 
@@ -124,7 +124,7 @@ impl Loss {
     pub fn in_words(&self) -> String {
         let (what, why) = (&self.what, &self.why);
         match &self.tensor {
-            Some(tensor) => format!("tensor {tensor:?}: {what}: {why}"),
+            Some(tensor) => format!("tensor {}: {what}: {why}", Quoted(tensor)),
             None => format!("{what}: {why}"),
         }
     }
@@ -201,21 +201,21 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lost::ByteOrder => f.write_str("big-endian numbers"),
-            Lost::Checksum(text) => write!(f, "checksum {text:?}"),
+            Lost::Checksum(text) => write!(f, "checksum {}", Quoted(text)),
             Lost::Checksums(kind) => write!(f, "a {kind} checksum"),
             Lost::Compression => f.write_str("compression with zstd"),
             Lost::Data => f.write_str("data"),
             Lost::DType(dtype) => write!(f, "dtype {dtype}"),
-            Lost::Kept { format, name } => write!(f, "{format} {name:?}"),
+            Lost::Kept { format, name } => write!(f, "{format} {}", Quoted(name)),
             Lost::Layout(name) => write!(f, "layout {name}"),
-            Lost::Metadata(key) => write!(f, "metadata {key:?}"),
+            Lost::Metadata(key) => write!(f, "metadata {}", Quoted(key)),
             Lost::MissingFile => f.write_str("what a missing file holds"),
             Lost::Name => f.write_str("name"),
             Lost::NoTensors => f.write_str("a file without tensors"),
             Lost::Place => f.write_str("place"),
             Lost::Rank(rank) => write!(f, "{rank} dimensions"),
             Lost::Shape(shape) => write!(f, "shape {shape:?}"),
-            Lost::Sharing(with) => write!(f, "data that is shared with {with:?}"),
+            Lost::Sharing(with) => write!(f, "data that is shared with {}", Quoted(with)),
             Lost::Size(len) => write!(f, "{len} bytes"),
             Lost::Tensors(count) => write!(f, "{count} tensors"),
             Lost::Values { from, to, tensors } => match tensors {

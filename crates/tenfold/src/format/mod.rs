@@ -11,7 +11,7 @@ mod head;
     allow(dead_code)
 )]
 pub(crate) mod in_place;
-mod options;
+pub(crate) mod options;
 mod plan;
 mod registry;
 #[cfg(any(
@@ -61,8 +61,8 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files. `None`,
-    /// unless told otherwise: a directory is as many archives as it has files.
+    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files. By
+    /// default `None`: a directory is as many archives as it has files.
     fn directory_file(&self, _names: &[String]) -> Option<&'static str> {
         None
     }
@@ -132,7 +132,7 @@ pub trait Format: Sync + 'static {
     ) -> Result<Vec<Patch>> {
         let _ = (what, stored, len, options);
         let name = self.spec().name;
-        let message = format!("{name} files are not edited in place");
+        let message = format!("{name} files cannot be edited in place");
         Err(Error::unsupported("in-place", message))
     }
 }
@@ -185,8 +185,6 @@ pub struct Spec {
     pub writes: &'static [Profile],
     /// What only this format understands: `key=value`.
     pub options: &'static [OptionSpec],
-    /// What a file of a format is called that is known and not read, and what to do with it.
-    pub advice: Option<(&'static str, &'static str)>,
 }
 
 impl Spec {
@@ -205,7 +203,6 @@ impl Spec {
             reads: &[],
             writes: &[],
             options: &[],
-            advice: None,
         }
     }
 

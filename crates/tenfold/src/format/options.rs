@@ -5,6 +5,14 @@ use core::fmt;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
+/// Options as they are kept.
+pub(crate) fn pairs<K: Into<String>, V: Into<String>>(
+    options: impl IntoIterator<Item = (K, V)>,
+) -> impl Iterator<Item = (String, String)> {
+    let options = options.into_iter();
+    options.map(|(key, value)| (key.into(), value.into()))
+}
+
 /// The value of an option; the last one given counts.
 pub(super) fn find<'o>(options: &'o [(String, String)], key: &str) -> Option<&'o str> {
     let mut given = options.iter().rev();

@@ -45,19 +45,9 @@ impl Entry {
     pub fn codec(&self) -> Result<&'static dyn Format> {
         self.codec.ok_or_else(|| {
             let Spec { id, name, .. } = self.spec;
-            let error = match self.spec.advice {
-                Some((what, advice)) => {
-                    let message =
-                        format!("this is {what}, which this version does not read yet; {advice}");
-                    Error::unsupported("not-built-in", message)
-                }
-                None => {
-                    let message = format!("this is a {name} file, which is not built in");
-                    let error = Error::unsupported("not-built-in", message);
-                    error.hinting(Hint::EnableFeature(id))
-                }
-            };
-            error.in_format(id)
+            let message = format!("this is a {name} file, and this build does not read it");
+            let error = Error::unsupported("not-built-in", message);
+            error.hinting(Hint::EnableFeature(id)).in_format(id)
         })
     }
 }

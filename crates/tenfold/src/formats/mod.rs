@@ -4,6 +4,8 @@ pub mod burnpack;
 pub mod cc4s;
 pub mod gguf;
 pub mod hdf5;
+#[cfg(any(feature = "keras", feature = "pytorch", feature = "safetensors"))]
+mod indexed;
 pub mod keras;
 pub mod mag;
 pub mod npy;
@@ -20,22 +22,23 @@ pub mod ztensor;
 
 use crate::format::{Entry, Registry};
 
-/// Every format that is known. Detection, the command, documentation and tests go through this table.
+/// Every format that is known, what most people have first. Detection, the command, documentation and tests go through
+/// this table, and list formats in its order.
 pub static FORMATS: &[Entry] = &[
+    safetensors::ENTRY,
+    gguf::ENTRY,
+    pytorch::ENTRY,
+    onnx::ENTRY,
+    hdf5::ENTRY,
+    keras::ENTRY,
+    npy::ENTRY,
+    npz::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
     tens::ENTRY,
     cc4s::ENTRY,
-    safetensors::ENTRY,
-    gguf::ENTRY,
-    npy::ENTRY,
-    npz::ENTRY,
-    pytorch::ENTRY,
-    onnx::ENTRY,
-    hdf5::ENTRY,
-    keras::ENTRY,
 ];
 
 impl Registry {

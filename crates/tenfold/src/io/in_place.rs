@@ -256,17 +256,17 @@ fn refuse(path: &Path) -> Result<()> {
     let found = path.symlink_metadata();
     let found = found.map_err(|cause| Error::io(format_args!("cannot open {shown}"), cause))?;
     let why = if found.is_symlink() {
-        "is a link, and others may lead to the same file"
+        "it is a link, and other links may lead to the same file"
     } else if !found.is_file() {
-        "is not a file"
+        "it is not a file"
     } else if found.permissions().readonly() {
-        "may not be written"
+        "it is read-only"
     } else if links(&found) > 1 {
-        "has several names (hard links), and would change under all of them"
+        "it has several names (hard links) and would change under all of them"
     } else {
         return Ok(());
     };
-    let message = format!("{shown} {why}; it is not edited in place");
+    let message = format!("cannot edit {shown} in place: {why}");
     Err(Error::argument(message))
 }
 

@@ -20,6 +20,7 @@ mod metadata;
 )]
 mod packed;
 mod parts;
+mod quoted;
 mod shape;
 mod slice;
 mod spelling;
@@ -39,6 +40,7 @@ pub use metadata::{Elsewhere, Encoding, Load, Metadata, Value, ValueKind};
 pub(crate) use packed::Packer;
 pub use packed::{List, Map};
 pub use parts::PartList;
+pub use quoted::Quoted;
 pub use shape::Shape;
 pub use slice::Slice;
 pub(crate) use slice::{Axis, Selection, Steps};

@@ -54,7 +54,7 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     }
     if matches!(tensor.layout, Layout::Decoded | Layout::Opaque { .. }) {
         let message = format!(
-            "its layout is {}, whose parts cannot be read as numbers here",
+            "its layout is {}; tenfold cannot read its parts as numbers",
             tensor.layout.name()
         );
         return Err(Error::unsupported("cast", message));

@@ -25,7 +25,7 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
                 block @ DType::Block(_) => block.to_string(),
                 _ => tensor.layout.name().to_owned(),
             };
-            let message = format!("it is {kind}, which cannot be turned into numbers here");
+            let message = format!("tenfold cannot turn {kind} into numbers");
             let error = Error::unsupported("dequantize", message)
                 .in_tensor(&tensor.name)
                 .hinting(Hint::Exclude);
@@ -35,7 +35,7 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
             });
         };
         if matches!(decoder.dtype(), DType::Block(_)) {
-            let message = "it is to be quantized; write that first";
+            let message = "it is about to be quantized; write that first";
             return Err(Error::unsupported("dequantize", message).in_tensor(&tensor.name));
         }
         // Numbers already, and maybe cast to others.

@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Metadata, Value};
+use crate::model::{Metadata, Quoted, Value};
 use crate::prelude::*;
 
 /// A change of metadata.
@@ -37,8 +37,8 @@ pub fn edit_metadata(archive: &Archive, tensor: Option<&str>, edits: &[Edit]) ->
             let derived = archive.tensor(name)?.info().derived();
             let mut tensors = manifest.tensors.iter_mut();
             let tensor = tensors.find(|tensor| tensor.name == name);
-            let tensor =
-                tensor.ok_or_else(|| Error::argument(format!("there is no tensor {name:?}")))?;
+            let tensor = tensor
+                .ok_or_else(|| Error::argument(format!("there is no tensor {}", Quoted(name))))?;
             (&mut tensor.metadata, derived)
         }
     };
@@ -51,7 +51,7 @@ pub fn edit_metadata(archive: &Archive, tensor: Option<&str>, edits: &[Edit]) ->
 fn apply(metadata: &mut Metadata, derived: &[&str], edit: &Edit) -> Result<()> {
     let (Edit::Set(key, _) | Edit::Unset(key)) = edit;
     if metadata.is_fact(key) || derived.contains(&key.as_str()) {
-        let message = format!("{key:?} is set by the format and cannot be changed");
+        let message = format!("{} is set by the format and cannot be changed", Quoted(key));
         return Err(Error::argument(message));
     }
     match edit {
@@ -64,6 +64,6 @@ fn apply(metadata: &mut Metadata, derived: &[&str], edit: &Edit) -> Result<()> {
 }
 
 fn no_key(key: &str) -> Error {
-    let message = format!("there is no metadata {key:?}");
+    let message = format!("there is no metadata {}", Quoted(key));
     Error::new(ErrorKind::NotFound, "metadata", message)
 }

@@ -3,6 +3,7 @@
 use crate::archive::Archive;
 use crate::error::lists::first_of;
 use crate::error::{Error, Result};
+use crate::model::Quoted;
 use crate::prelude::*;
 
 /// The same tensors under other names: `to` says which, and `None` leaves one as it is. Two tensors with one name are an
@@ -51,7 +52,8 @@ fn refuse_collisions<'n>(archive: &Archive, names: impl Iterator<Item = &'n str>
         return Ok(());
     }
     let sentences = (collisions.iter()).map(|(name, first, second)| {
-        format!("{first:?} and {second:?} would both become {name:?}")
+        let [first, second, name] = [first, second, name].map(|name| Quoted(name));
+        format!("{first} and {second} would both become {name}")
     });
     Err(Error::argument(first_of(sentences)))
 }

@@ -19,7 +19,9 @@ pub(crate) mod hdf5;
     feature = "keras",
     feature = "mag",
     feature = "pytorch",
-    feature = "safetensors"
+    feature = "safetensors",
+    // The configurations of models.
+    all(feature = "std", feature = "write")
 ))]
 // Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(

@@ -247,9 +247,9 @@ fn say_edits(edits: &[Edit], before: &Metadata) {
         match edit {
             Edit::Set(key, value) => {
                 let (new, kind) = (short_value(value), value_type(value));
-                format!("{key:?} is {new} ({kind}){}", was(key))
+                format!("setting {key:?} to {new} ({kind}){}", was(key))
             }
-            edit => format!("{:?} is removed{}", key(edit), was(key(edit))),
+            edit => format!("removing {:?}{}", key(edit), was(key(edit))),
         }
     }));
 }

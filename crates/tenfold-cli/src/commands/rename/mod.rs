@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tenfold::documents::Written;
 use tenfold::format::Registry;
-use tenfold::model::Value;
+use tenfold::model::{Quoted, Value};
 use tenfold::ops;
 
 use crate::args::RenameArgs;
@@ -134,8 +134,12 @@ impl Names {
         let rules = rules.map(|(rule, _)| format!("{} matches no tensor", rule.text()));
         let unused = |name: &&String| self.map.get(*name).is_some_and(|(_, used)| !used);
         let names = self.order.iter().filter(unused);
-        let names =
-            names.map(|name| format!("the map names {name:?}, but there is no such tensor"));
+        let names = names.map(|name| {
+            format!(
+                "the map names {}, but there is no such tensor",
+                Quoted(name)
+            )
+        });
         let unmatched: Vec<_> = rules.chain(names).collect();
         let mut unmatched = first_of(unmatched.into_iter());
         if unmatched.is_empty() {
@@ -160,7 +164,10 @@ fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
     let map = read_metadata(&text).map_err(|error| about(error.message().to_owned()))?;
     let pairs = map.iter().map(|(old, new)| match new {
         Value::Str(new) => Ok((old.to_owned(), new.clone())),
-        _ => Err(about(format!("the new name of {old:?} is not text"))),
+        _ => Err(about(format!(
+            "the new name of {} is not text",
+            Quoted(&old)
+        ))),
     });
     pairs.collect()
 }
@@ -168,8 +175,8 @@ fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
 fn say_renamed(renamed: &[(String, String)], all: usize, listed: bool) {
     if listed {
         let renamed = renamed.iter();
-        say_first(renamed.map(|(old, new)| format!("{old:?} becomes {new:?}")));
+        say_first(renamed.map(|(old, new)| format!("{} becomes {}", Quoted(old), Quoted(new))));
     }
     let all = count(all, "tensor");
-    say(format_args!("{} of {all} renamed", renamed.len()));
+    say(format_args!("renaming {} of {all}", renamed.len()));
 }

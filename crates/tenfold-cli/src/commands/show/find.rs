@@ -1,5 +1,6 @@
 //! The tensor that is meant.
 
+use tenfold::model::Quoted;
 use tenfold::{Archive, Tensor};
 
 use crate::args::ShowArgs;
@@ -18,8 +19,8 @@ pub(super) fn find<'a>(archive: &'a Archive, args: &ShowArgs) -> Result<Tensor<'
     match tensors.next() {
         Some(tensor) if count == 1 => Ok(tensor),
         Some(first) => Err(Failure::Message(format!(
-            "{file} holds {count} tensors; name one, such as {:?} (`tenfold inspect {file}` lists them)",
-            first.name()
+            "{file} holds {count} tensors; name one, such as {} (`tenfold inspect {file}` lists them)",
+            Quoted(first.name())
         ))),
         None => Err(Failure::Message(format!("{file} holds no tensors"))),
     }

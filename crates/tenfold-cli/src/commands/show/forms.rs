@@ -268,7 +268,7 @@ impl Shown<'_> {
 
     fn no_numbers(&self) -> Failure {
         let message = format!(
-            "{}: tensor {:?} is {}, which cannot be turned into numbers here",
+            "{}: tensor {:?} is {}, which tenfold cannot turn into numbers",
             show_path(&self.args.file),
             self.tensor.name(),
             self.tensor.info().dtype

@@ -6,7 +6,7 @@ mod forms;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use tenfold::model::Slice;
+use tenfold::model::{Quoted, Slice};
 use tenfold::{Error, ErrorKind, Sliced, Tensor};
 
 use crate::args::{ShowArgs, ShowFormat};
@@ -25,9 +25,9 @@ pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
     let sliced = tensor.slice(slices).map_err(|error| match error.kind() {
         // The user's own mistake breaks no rule of a file.
         ErrorKind::Argument => {
-            let (file, name) = (show_path(&args.file), tensor.name());
+            let (file, name) = (show_path(&args.file), Quoted(tensor.name()));
             let message = hints::message(&error);
-            Failure::Message(format!("{file}: tensor {name:?}: {message}"))
+            Failure::Message(format!("{file}: tensor {name}: {message}"))
         }
         _ => about(error),
     })?;

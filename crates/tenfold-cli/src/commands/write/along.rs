@@ -24,7 +24,7 @@ impl Request<'_> {
         if !self.writing.quiet {
             let lines = large.iter().map(|file| {
                 let (name, len, limit) = (&file.name, size(file.len), size(LARGEST));
-                format!("{name} stays behind: {len}, and what comes along has at most {limit}")
+                format!("not copied: {name}, which has {len}; the limit is {limit}")
             });
             first_of(lines).iter().for_each(say);
         }

@@ -15,6 +15,7 @@ use std::time::Instant;
 use tenfold::documents::Written;
 use tenfold::format::{Effect, Entry, Loss, Lost, Profile};
 use tenfold::io::{AtomicOutput, StreamOutput};
+use tenfold::model::Quoted;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards};
 use tenfold::{Archive, Error};
 use tenfold::{Control, Work};
@@ -197,7 +198,8 @@ impl<'a> Request<'a> {
         if !self.writing.quiet {
             say_first(left_out.iter().map(|loss| {
                 let tensor = loss.tensor.as_deref().unwrap_or_default();
-                format!("left out: tensor {tensor:?}: {}", Clean(&hints::why(loss)))
+                let (tensor, why) = (Quoted(tensor), hints::why(loss));
+                format!("left out: tensor {tensor}: {}", Clean(&why))
             }));
         }
         Ok((archive.select(|info| info.defect.is_none()), left_out))

@@ -113,7 +113,7 @@ fn timestamp() -> Result<u64> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text.parse().map_err(|_| {
             Failure::Message(format!(
-                "SOURCE_DATE_EPOCH is {text:?}, seconds since 1970 are expected"
+                "SOURCE_DATE_EPOCH is {text:?}; expected seconds since 1970"
             ))
         }),
         Err(_) => Ok(0),

@@ -119,11 +119,11 @@ impl<'a> Summary<'a> {
         if !self.along.is_empty() {
             let names = first_of(self.along.iter().cloned()).join(", ");
             let verb = if report.is_some() {
-                "came"
+                "copied"
             } else {
-                "would come"
+                "would copy"
             };
-            say(format_args!("{verb} along: {}", Clean(&names)));
+            say(format_args!("{verb} too: {}", Clean(&names)));
         }
         if !self.read_by.is_empty() {
             say(format_args!("{what} is read by {}", Clean(self.read_by)));

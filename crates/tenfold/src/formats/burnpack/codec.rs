@@ -155,7 +155,7 @@ fn kept(what: &Manifest) -> Result<Vec<&Kept>> {
         let first = *sources.entry(kept.name.as_str()).or_insert(kept.source);
         if first != kept.source {
             let message = format!(
-                "two of the files have the field {:?}, which is not known here and cannot be there twice",
+                "two of the files have the field {:?}, which tenfold does not know and cannot merge",
                 kept.name
             );
             return Err(Error::argument(message));

@@ -96,7 +96,6 @@ pub static SPEC: Spec = Spec {
         },
     ],
     options: &[],
-    advice: None,
 };
 
 const VERSION: &str = "1";

@@ -88,7 +88,6 @@ pub static SPEC: Spec = Spec {
             help: "whether to write elements as text, in the shortest digits that read back the same (default: binary)",
         },
     ],
-    advice: None,
 };
 
 const VERSION: &str = "100";

@@ -95,7 +95,6 @@ pub static SPEC: Spec = Spec {
             help: "leaves room in the header (the key tenfold.padding), so that it can be edited without moving the data",
         },
     ],
-    advice: None,
 };
 
 /// Bytes of a tensor's name: ggml has room for 64 with the zero behind it.

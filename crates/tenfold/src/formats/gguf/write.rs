@@ -57,7 +57,7 @@ fn reserve(options: &PlanOptions) -> Result<Option<usize>> {
     match options.number("reserve")? {
         None | Some(0) => Ok(None),
         Some(bytes @ 1..=MOST) => Ok(usize::try_from(bytes).ok()),
-        Some(_) => Err(options.wrong("reserve", format_args!("at most {MOST} are expected"))),
+        Some(_) => Err(options.wrong("reserve", format_args!("expected at most {MOST}"))),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Between the members of a model and the model of tensors.
 
-use core::ops::ControlFlow;
-
 use bytes::Bytes;
 
 use super::{CONFIG, METADATA, SPEC, WEIGHTS, shards};
@@ -15,7 +13,7 @@ use crate::prelude::*;
 use crate::transform::{Inflate, Input};
 use crate::wire::hdf5::{self, Content, Remark, RemarkKind};
 use crate::wire::json::{Json, Rules};
-use crate::wire::zip::{self, Directory, Member, Zip};
+use crate::wire::zip::{self, Member, Zip};
 
 /// Reads Keras models.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +50,7 @@ impl Format for Keras {
         } else {
             Confidence::No
         };
-        Ok(if is_model(head)? {
+        Ok(if zip::Kind::of(head)? == zip::Kind::Keras {
             Confidence::Certain
         } else {
             by_name
@@ -77,27 +75,6 @@ impl Format for Keras {
         } else {
             shards::describe(cx)
         }
-    }
-}
-
-/// Whether a zip archive has the members that make it a model.
-fn is_model(source: &dyn Source) -> Result<bool> {
-    let (mut weights, mut config) = (false, false);
-    let scanned = Directory::scan(source, &mut |name, _| {
-        weights |= name == WEIGHTS;
-        config |= name == CONFIG;
-        // Archives of arrays and of PyTorch need not be looked through.
-        let is_array = name.ends_with(".npy") && !name.contains('/');
-        if weights && config || is_array || name.ends_with("/data.pkl") {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    match scanned {
-        Err(error) if error.kind() == ErrorKind::Io => Err(error),
-        Err(_) => Ok(false),
-        Ok(()) => Ok(weights && config),
     }
 }
 

@@ -40,8 +40,6 @@ pub static SPEC: Spec = Spec {
 
 /// The member with the weights, and the one that every model has beside it.
 #[cfg(feature = "keras")]
-const WEIGHTS: &str = "model.weights.h5";
-#[cfg(feature = "keras")]
-const CONFIG: &str = "config.json";
+use crate::wire::zip::{KERAS_CONFIG as CONFIG, KERAS_WEIGHTS as WEIGHTS};
 #[cfg(feature = "keras")]
 const METADATA: &str = "metadata.json";

@@ -1,8 +1,9 @@
 //! Weights in several files, opened through the index that names them.
 
 use super::codec::{MOST_DEPTH, RULES, add};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::formats::indexed;
 use crate::model::{Manifest, SourceId};
 use crate::prelude::*;
 use crate::wire::hdf5::{self, Content};
@@ -10,8 +11,6 @@ use crate::wire::json::Json;
 
 /// What the names of indexes end in.
 const INDEX: &str = ".weights.json";
-/// Files that an index can name, at most: they all lie in one directory.
-const MOST_FILES: usize = 1 << 14;
 
 /// Whether this is how an index is called.
 pub(super) fn is_index_name(name: &str) -> bool {
@@ -67,20 +66,7 @@ fn has_group(content: &Content, path: &str) -> bool {
 
 /// Opens a file and describes it.
 fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, Content)> {
-    let id = cx.sibling(name).map_err(|cause| match cause.kind() {
-        ErrorKind::NotFound => {
-            let message = format!("the index names {name:?}, which is not there");
-            Error::new(ErrorKind::NotFound, "keras.shard-missing", message)
-                .at(at..at + 1)
-                .because(cause)
-        }
-        _ => cause,
-    })?;
-    let source = cx.open(id).filter(|_| id != SourceId::MAIN);
-    let source = source.ok_or_else(|| {
-        let message = "the index names itself as a file of weights";
-        Error::malformed("keras.shard-name", message).at(at..at + 1)
-    })?;
+    let (id, source) = indexed::open(cx, name, at)?;
     let content = hdf5::read(&*source, id, 0..source.len(), cx.limits());
     Ok((id, content.map_err(|error| error.in_file(id, name))?))
 }
@@ -145,9 +131,10 @@ impl Index {
                 let place = match known.get(&*name) {
                     Some(place) => *place,
                     None => {
-                        check_name(&name, at)?;
-                        if index.files.len() == MOST_FILES {
-                            let message = format!("weights in more than {MOST_FILES} files");
+                        indexed::check_name(&name, at)?;
+                        if index.files.len() == indexed::MAX_FILES {
+                            let message =
+                                format!("the index names more than {} files", indexed::MAX_FILES);
                             return Err(Error::limit("keras.limit", message).at(at..at + 1));
                         }
                         index.files.push((name.to_string(), at));
@@ -166,14 +153,4 @@ impl Index {
 fn twice(what: &str, at: u64) -> Error {
     let message = format!("the index has {what:?} twice");
     Error::malformed("keras.duplicate", message).at(at..at + 1)
-}
-
-/// Files lie beside the index.
-fn check_name(name: &str, at: u64) -> Result<()> {
-    let elsewhere = name.contains(['/', '\\', '\0', ':']);
-    if !elsewhere && !matches!(name, "" | "." | "..") {
-        return Ok(());
-    }
-    let message = format!("{name:?} is not the plain name of a file beside the index");
-    Err(Error::malformed("keras.shard-name", message).at(at..at + 1))
 }

@@ -154,7 +154,6 @@ pub static SPEC: Spec = Spec {
         value: "crc32c-behind|crc32c-zeroed|crc32c-without|crc32-behind|crc32-zeroed|crc32-without",
         help: "what the checksum of spec-1 covers: the bytes after it (crc32c-behind, the default), or the whole header and the records, with the field as 0 or without it",
     }],
-    advice: None,
 };
 
 const SPEC_1: &str = "spec-1";

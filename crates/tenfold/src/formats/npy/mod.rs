@@ -44,5 +44,4 @@ pub static SPEC: Spec = Spec {
         can: super::numpy::capabilities(1, |_| Ok(())),
     }],
     options: &[],
-    advice: None,
 };

@@ -1,7 +1,5 @@
 //! Between the members of an archive and the model.
 
-use core::ops::ControlFlow;
-
 use bytes::Bytes;
 use crc32fast::Hasher;
 
@@ -18,7 +16,7 @@ use crate::model::{
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
 use crate::wire::numpy::{self, Header, Place};
-use crate::wire::zip::{self, Directory, Member, Zip};
+use crate::wire::zip::{self, Kind, Member, Zip};
 
 /// Reads and writes `.npz`.
 #[derive(Clone, Copy, Debug)]
@@ -32,26 +30,26 @@ impl Format for Npz {
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
         let first = head.first();
         if !first.starts_with(b"PK\x03\x04") && !first.starts_with(b"PK\x05\x06") {
-            return Ok(if has_end(head)? && contents(head)? == Contents::Arrays {
+            return Ok(if has_end(head)? && Kind::of(head)? == Kind::Arrays {
                 // The beginning is damaged: describing it says how.
                 Confidence::Possible
             } else {
                 Confidence::No
             });
         }
-        Ok(match contents(head)? {
-            Contents::Nothing => Confidence::Possible,
-            Contents::Arrays => Confidence::Certain,
+        Ok(match Kind::of(head)? {
+            Kind::Nothing => Confidence::Possible,
+            Kind::Arrays => Confidence::Certain,
             // Not looked at one by one: archives of all kinds begin like this.
-            Contents::Others if first_is_array(head)? => Confidence::Likely,
-            Contents::Others | Contents::Torch => Confidence::No,
+            Kind::Others if first_is_array(head)? => Confidence::Likely,
+            Kind::Others | Kind::Torch | Kind::Keras => Confidence::No,
             // Perhaps damaged or cut off.
-            Contents::Unknown
+            Kind::Unknown
                 if first_name(head)?.ends_with(EXTENSION.as_bytes()) || first_is_array(head)? =>
             {
                 Confidence::Likely
             }
-            Contents::Unknown => Confidence::No,
+            Kind::Unknown => Confidence::No,
         })
     }
 
@@ -132,45 +130,6 @@ impl<'m> Contained<'m> {
     }
 }
 
-/// What the members of an archive are.
-#[derive(PartialEq)]
-enum Contents {
-    Arrays,
-    Nothing,
-    /// No member that is called one.
-    Others,
-    Torch,
-    /// There is no directory that can be read.
-    Unknown,
-}
-
-/// What an archive holds, by the beginning of its directory. A disk that fails is no answer.
-fn contents(source: &dyn Source) -> Result<Contents> {
-    let (mut arrays, mut torch, mut empty) = (false, false, true);
-    let scanned = Directory::scan(source, &mut |name, read| {
-        empty = false;
-        arrays |= name.ends_with(EXTENSION);
-        // PyTorch has it among its first members.
-        torch |= name.ends_with("/data.pkl");
-        if torch || arrays && read > ENOUGH {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    match scanned {
-        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-        Err(_) => return Ok(Contents::Unknown),
-        Ok(()) => {}
-    }
-    Ok(match (arrays, torch) {
-        _ if empty => Contents::Nothing,
-        (_, true) => Contents::Torch,
-        (true, _) => Contents::Arrays,
-        (false, _) => Contents::Others,
-    })
-}
-
 /// Whether a file ends like a zip archive without a comment.
 fn has_end(source: &dyn Source) -> Result<bool> {
     let len = source.len();
@@ -180,8 +139,6 @@ fn has_end(source: &dyn Source) -> Result<bool> {
 
 /// Bytes of an array's header, unless it is long.
 const HEADER: u64 = 256;
-/// Bytes of a directory that are looked at to recognize an archive whose first members are arrays.
-const ENOUGH: u64 = 512;
 
 /// The name of the member that a file begins with, as it is.
 fn first_name(source: &dyn Source) -> Result<Bytes> {

@@ -63,7 +63,6 @@ pub static SPEC: Spec = Spec {
         value: "0-9",
         help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
     }],
-    advice: None,
 };
 
 /// The only version there is.

@@ -86,7 +86,6 @@ pub static SPEC: Spec = Spec {
             help: "whether to write the statistics of optimizers (default: keep)",
         },
     ],
-    advice: None,
 };
 
 const VERSION: &str = "0.1";

@@ -1,11 +1,9 @@
 //! Which of the forms a file has.
 
-use core::ops::ControlFlow;
-
 #[cfg(feature = "write")]
 use super::write;
 use super::{FAMILY, LEGACY, MAGIC, SPEC, ZIP, container, legacy};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 #[cfg(feature = "write")]
 use crate::format::{Arranged, Plan, PlanOptions};
 use crate::format::{Confidence, Context, Format, Head, Spec};
@@ -13,7 +11,7 @@ use crate::formats::sharded::{self, Shard};
 use crate::io::Source;
 use crate::model::{Manifest, Region, SourceId};
 use crate::prelude::*;
-use crate::wire::zip::Directory;
+use crate::wire::zip;
 
 /// Reads and writes PyTorch's files.
 #[derive(Clone, Copy, Debug)]
@@ -145,22 +143,9 @@ const TAR_HEADER: u64 = 512;
 
 /// By the names in the directory; by that in front of the first member where the directory is damaged.
 fn detect_archive(head: &Head<'_>) -> Result<Confidence> {
-    let mut found = false;
-    let scanned = Directory::scan(head, &mut |name, _| {
-        found |= container::root_of(name).is_some();
-        // An archive of arrays need not be looked through.
-        let is_array = name.ends_with(".npy") && !name.contains('/');
-        if found || is_array {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    match scanned {
-        Err(error) if error.kind() == ErrorKind::Io => Err(error),
-        Ok(()) if found => Ok(Confidence::Certain),
-        Ok(()) => Ok(Confidence::No),
-        Err(_) => {
+    match zip::Kind::of(head)? {
+        zip::Kind::Torch => Ok(Confidence::Certain),
+        zip::Kind::Unknown => {
             let first = head.first();
             let name = b"/data.pkl";
             let is_first = first.windows(name.len()).any(|window| window == name);
@@ -170,6 +155,7 @@ fn detect_archive(head: &Head<'_>) -> Result<Confidence> {
                 Confidence::No
             })
         }
+        _ => Ok(Confidence::No),
     }
 }
 

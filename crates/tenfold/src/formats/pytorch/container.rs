@@ -12,22 +12,15 @@ use crate::model::{Codec, Endian, Manifest, Payload, Region, SealedRange, Source
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
 use crate::wire::pickle::{self, Budget, Place};
-use crate::wire::zip::{self, Member, Zip};
+use crate::wire::zip::{self, Member, TORCH_PICKLE as PICKLE, Zip};
 
 /// The pickle of what was saved.
-pub(super) const PICKLE: &str = "data.pkl";
 /// What only TorchScript archives have.
 const CONSTANTS: &str = "constants.pkl";
 /// The folder of the storages.
 const DATA: &str = "data/";
 /// Versions that torch reads.
 const VERSIONS: core::ops::RangeInclusive<u64> = 1..=10;
-
-/// The root of an archive, if a member's name is that of its pickle.
-pub(super) fn root_of(name: &str) -> Option<&str> {
-    let root = name.strip_suffix(PICKLE)?.strip_suffix('/')?;
-    (!root.contains('/')).then_some(root)
-}
 
 /// Describes an archive, which may be one of several files.
 pub(super) fn describe(
@@ -93,7 +86,7 @@ struct Archive<'z> {
 impl<'z> Archive<'z> {
     fn new(zip: &'z Zip, id: SourceId) -> Result<Self> {
         let names = || zip.members.iter().map(|member| member.name.as_str());
-        let mut roots = names().filter_map(root_of);
+        let mut roots = names().filter_map(zip::torch_root);
         let root = roots.next().ok_or_else(no_pickle)?;
         let is_elsewhere = |member: &&Member| {
             let inside = member.name.strip_prefix(root);

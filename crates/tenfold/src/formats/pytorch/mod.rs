@@ -89,7 +89,6 @@ pub static SPEC: Spec = Spec {
         },
     }],
     options: &[],
-    advice: None,
 };
 
 /// Files that an index can name.

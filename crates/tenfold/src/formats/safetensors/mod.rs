@@ -87,7 +87,6 @@ pub static SPEC: Spec = Spec {
             help: "leaves room in the header, so that metadata can be added without moving the data",
         },
     ],
-    advice: None,
 };
 
 /// Files that an index can name.

@@ -4,6 +4,7 @@ use alloc::borrow::Cow;
 
 use super::Family;
 use crate::error::{Error, Result};
+use crate::formats::indexed::{MAX_FILES, check_name};
 use crate::io::{Limits, Source};
 use crate::model::{Metadata, Packer, Value};
 use crate::prelude::*;
@@ -85,9 +86,6 @@ pub(super) struct TotalSize {
     pub(super) value: Value,
     pub(super) at: u64,
 }
-
-/// Files that an index can name, at most: they all lie in one directory.
-const MAX_SHARDS: usize = 1 << 14;
 
 /// Counts that the index repeats: they follow from the tensors, and are no metadata to carry over.
 const DERIVED: [&str; 2] = ["total_size", "total_parameters"];
@@ -183,8 +181,8 @@ impl Index {
                 Some(place) => *place,
                 None => {
                     check_name(&shard, at)?;
-                    if self.shards.len() == MAX_SHARDS {
-                        let message = format!("the index names more than {MAX_SHARDS} files");
+                    if self.shards.len() == MAX_FILES {
+                        let message = format!("the index names more than {MAX_FILES} files");
                         return Err(Error::limit("limit", message).at(at..at + 1));
                     }
                     self.shards.push((shard.to_string(), at));
@@ -212,16 +210,6 @@ impl Index {
 
 fn twice(message: impl Into<String>, at: u64) -> Error {
     Error::malformed("duplicate", message).at(at..at + 1)
-}
-
-/// Shards lie beside the index.
-fn check_name(name: &str, at: u64) -> Result<()> {
-    let elsewhere = name.contains(['/', '\\', '\0', ':']);
-    if !elsewhere && !matches!(name, "" | "." | "..") {
-        return Ok(());
-    }
-    let message = format!("{name:?} is not the plain name of a file beside the index");
-    Err(Error::malformed("shard-name", message).at(at..at + 1))
 }
 
 /// An index of tensors in files, sorted by their names, as others write it.

@@ -4,8 +4,9 @@ mod index;
 mod write;
 
 use crate::error::lists::quoted;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::{Context, Head, ShardName, diagnose};
+use crate::formats::indexed;
 use crate::io::Source;
 use crate::model::{Manifest, Metadata, Region, SealedRange, SourceId, TensorInfo, Value};
 use crate::prelude::*;
@@ -65,10 +66,11 @@ pub(super) fn describe(cx: &mut Context<'_>, family: &Family) -> Result<Manifest
                 "{name} disagrees with the files before it about metadata {key:?}{}",
                 and_more(count)
             );
-            cx.warn_in(id, family.rules.shard_metadata, 0..index::HEAD, message)?;
+            let header = header(&file.regions);
+            cx.warn_in(id, family.rules.shard_metadata, header, message)?;
         }
         let unnamed = found.add(name, &file.tensors)?;
-        warn_unnamed(cx, family, id, name, &unnamed)?;
+        warn_unnamed(cx, family, (id, header(&file.regions)), name, &unnamed)?;
         manifest.tensors.extend(file.tensors);
         manifest.regions.extend(file.regions);
         manifest.sealed.extend(file.sealed);
@@ -116,20 +118,7 @@ fn and_more(count: usize) -> String {
 
 /// Opens a shard and describes it.
 fn open(cx: &mut Context<'_>, family: &Family, name: &str, at: u64) -> Result<(SourceId, Shard)> {
-    let id = cx.sibling(name).map_err(|cause| match cause.kind() {
-        ErrorKind::NotFound => {
-            let message = format!("the index names {name:?}, which is missing");
-            Error::new(ErrorKind::NotFound, "shard-missing", message)
-                .at(at..at + 1)
-                .because(cause)
-        }
-        _ => cause,
-    })?;
-    let source = cx.open(id).filter(|_| id != SourceId::MAIN);
-    let source = source.ok_or_else(|| {
-        let message = "the index names itself as a file of tensors";
-        Error::malformed("shard-name", message).at(at..at + 1)
-    })?;
+    let (id, source) = indexed::open(cx, name, at)?;
     let head = Head::new(&*source, Some(name))?;
     if index::is_text(&head)? {
         let message = format!("JSON text, not a {} file", family.name);
@@ -208,10 +197,16 @@ impl<'i> Found<'i> {
     }
 }
 
+/// Where a file says what it holds: its first region.
+fn header(regions: &[Region]) -> Range<u64> {
+    let first = regions.iter().min_by_key(|region| region.range.start);
+    first.map_or(0..index::HEAD, |region| region.range.clone())
+}
+
 fn warn_unnamed(
     cx: &mut Context<'_>,
     family: &Family,
-    id: SourceId,
+    (id, header): (SourceId, Range<u64>),
     file: &str,
     unnamed: &[String],
 ) -> Result<()> {
@@ -226,7 +221,7 @@ fn warn_unnamed(
         },
         quoted(unnamed.iter().map(String::as_str))
     );
-    cx.warn_in(id, family.rules.not_in_index, 0..index::HEAD, message)
+    cx.warn_in(id, family.rules.not_in_index, header, message)
 }
 
 /// The bytes of all tensors are informative: readers do not look at them.

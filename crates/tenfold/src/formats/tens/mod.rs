@@ -119,7 +119,6 @@ pub static SPEC: Spec = Spec {
             help: "leave out what a symmetry gives back: one that is found, or the one named, such as -x:ba",
         },
     ],
-    advice: None,
 };
 
 const V10: &str = "1.0";

@@ -90,7 +90,6 @@ pub static SPEC: Spec = Spec {
             help: "leaves room in front of the index, so that it can be edited without making the file longer",
         },
     ],
-    advice: None,
 };
 
 /// The line of the table.

@@ -1,26 +1,51 @@
 //! Files that hold no tensors and come along with a model.
 
+use bytes::Bytes;
+
+use super::Conversion;
+use super::configuration::{self, Followed};
 use crate::archive::Companion;
 use crate::error::Result;
 use crate::io::{FileSource, Output, Source};
-use crate::threads::Work;
+use crate::ops::cast::before_cast;
+use crate::prelude::*;
 
 /// Bytes that are held at once.
 const PIECE: u64 = 1 << 20;
 
-/// Writes the files to an output, each under its name.
-pub(super) fn bring(companions: &[Companion], out: &mut dyn Output, work: &Work) -> Result<()> {
-    for Companion { path, name, .. } in companions {
-        let source = FileSource::open(path)?;
-        let mut sink = out.create(name, Some(source.len()))?;
-        let mut at = 0;
-        while at < source.len() {
-            work.control.check()?;
-            let end = source.len().min(at.saturating_add(PIECE));
-            sink.write(&source.read(at..end)?)?;
-            at = end;
+impl Conversion {
+    /// Writes the files to an output, each under its name, and gives what people should know of them.
+    pub(super) fn bring(&self, out: &mut dyn Output) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        for Companion { path, name, .. } in &self.companions {
+            let file = FileSource::open(path)?;
+            let Followed { text, note } = self.follow(name, &file)?;
+            notes.extend(note);
+            let source: Box<dyn Source> = match text {
+                Some(text) => Box::new(Bytes::from(text)),
+                None => Box::new(file),
+            };
+            let mut sink = out.create(name, Some(source.len()))?;
+            let mut at = 0;
+            while at < source.len() {
+                self.options.work.control.check()?;
+                let end = source.len().min(at.saturating_add(PIECE));
+                sink.write(&source.read(at..end)?)?;
+                at = end;
+            }
+            sink.finish()?;
         }
-        sink.finish()?;
+        Ok(notes)
     }
-    Ok(())
+
+    /// What becomes of a file that says something of the tensors.
+    fn follow(&self, name: &str, file: &FileSource) -> Result<Followed> {
+        let mut tensors = self.source.manifest().tensors.iter();
+        let is_cast = tensors.any(|tensor| before_cast(tensor).is_some());
+        if is_cast && name == configuration::NAME {
+            configuration::follow(file, &self.adapted)
+        } else {
+            Ok(Followed::default())
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::Conversion;
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{InPlace, Patch, Patched, Source};
-use crate::model::{Manifest, TensorInfo, Value};
+use crate::io::{DirectorySiblings, InPlace, Patch, Patched, Siblings, Source};
+use crate::model::{Manifest, Metadata, TensorInfo, Value};
 use crate::prelude::*;
 
 /// What an edit in place did.
@@ -53,13 +53,14 @@ impl Conversion {
         let edit = InPlace::begin(&path, sync)?;
         let file = edit.source()?;
         let stored = self.describe(file.clone(), &name)?.manifest().clone();
-        if !(self.from.manifest().tensors.len() == stored.tensors.len()
-            && (self.from.manifest().tensors.iter())
-                .zip(&stored.tensors)
-                .all(|(read, stored)| is_same_data(read, stored)))
-        {
-            return Err(self.needs_rewriting("its tensors would not stay as they are"));
+        if !says_the_same(self.source.manifest_as_read(), &stored) {
+            let message = format!("{} changed since it was read; try again", path.display());
+            return Err(Error::mismatch("changed", message));
         }
+        if !is_same_content(self.from.manifest(), &stored) {
+            return Err(self.needs_rewriting("its tensors would change"));
+        }
+        self.refuse_indexed(&path, &stored)?;
         let options = self.plan_options(&name);
         let patches = (self.format)
             .amend(&self.adapted, &stored, file.len(), &options)
@@ -75,20 +76,47 @@ impl Conversion {
     fn one_file(&self) -> Result<&Path> {
         let from = &self.source;
         if from.source_count() > 1 || from.path().is_some_and(|path| !path.is_file()) {
-            let message = "a model of several files is not edited in place";
+            let message = "only a single file can be edited in place, not a model of several";
             return Err(Error::unsupported("in-place", message));
         }
         let path = from.path();
-        let path = path.ok_or_else(|| Error::argument("there is no file to be edited"))?;
+        let path = path.ok_or_else(|| Error::argument("there is no file to edit"))?;
         let same = from.format().map(|spec| spec.id) == Some(self.format.spec().id);
         if !same || from.version() != self.profile.version {
             let spec = self.format.spec();
             let written = spec.with_version(self.profile.version);
             let message =
-                format!("it would become {written}, and a file stays what it is in place");
+                format!("it would become {written}; in place, a file keeps its format and version");
             return Err(Error::unsupported("in-place", message));
         }
         Ok(path)
+    }
+
+    /// Refuses other names in a file whose tensors an index beside it names.
+    fn refuse_indexed(&self, path: &Path, stored: &Manifest) -> Result<()> {
+        let mut names = self.adapted.tensors.iter().zip(&stored.tensors);
+        if names.all(|(new, old)| new.name == old.name) {
+            return Ok(());
+        }
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Ok(());
+        };
+        let options = OpenOptions::new().registry(self.options.registry.clone());
+        let beside = DirectorySiblings::of(path);
+        let names = beside.names()?.unwrap_or_default().into_iter();
+        for index in names.filter(|beside| self.format.is_index(beside)) {
+            // One that cannot be opened leads to no tensor of this file.
+            let Ok(model) = options.open(path.with_file_name(&index)) else {
+                continue;
+            };
+            if model.sources().any(|(source, _)| source == Some(name)) {
+                let message = format!(
+                    "{index} lists the tensors of {name} by their names, and would no longer match; rename the whole model into another directory"
+                );
+                return Err(Error::unsupported("in-place", message));
+            }
+        }
+        Ok(())
     }
 
     fn describe(&self, file: Arc<dyn Source>, name: &str) -> Result<Archive> {
@@ -117,25 +145,52 @@ impl Conversion {
             new.is_some_and(|new| is_same_data(new.info(), stored))
         });
         if !all || new.tensors().len() != wanted.tensors.len() {
-            return Err(self.needs_rewriting("its tensors would not stay as they are"));
+            return Err(self.needs_rewriting("its tensors would change"));
         }
         let is_there = |(key, value): (&str, &Value)| match new.metadata().get(key) {
             Some(Value::Elsewhere(_)) => true,
-            // Numbers need not be equal to themselves.
-            Some(new) => new == value || format!("{new:?}") == format!("{value:?}"),
+            Some(new) => is_same_value(new, value),
             None => false,
         };
         if wanted.metadata.iter().all(is_there) {
             Ok(())
         } else {
-            Err(self.needs_rewriting("its metadata would not come back as it is"))
+            Err(self.needs_rewriting("its metadata would change"))
         }
     }
 
     fn needs_rewriting(&self, why: &str) -> Error {
-        let message = format!("it cannot be edited in place: {why}");
+        let message = format!("cannot edit it in place: {why}");
         let error = Error::new(ErrorKind::Unsupported, "in-place", message);
         error.in_format(self.format.spec().id)
+    }
+}
+
+/// Whether two descriptions of a file have the same tensors, at the same places.
+fn is_same_content(a: &Manifest, b: &Manifest) -> bool {
+    let mut tensors = a.tensors.iter().zip(&b.tensors);
+    a.tensors.len() == b.tensors.len() && tensors.all(|(a, b)| is_same_data(a, b))
+}
+
+/// Whether two descriptions of a file say the same, names and metadata too: then nobody edited it in between.
+fn says_the_same(a: &Manifest, b: &Manifest) -> bool {
+    let mut tensors = a.tensors.iter().zip(&b.tensors);
+    is_same_content(a, b)
+        && has_same_entries(&a.metadata, &b.metadata)
+        && tensors.all(|(a, b)| a.name == b.name && has_same_entries(&a.metadata, &b.metadata))
+}
+
+fn has_same_entries(a: &Metadata, b: &Metadata) -> bool {
+    let mut entries = a.iter().zip(b.iter());
+    a.iter().count() == b.iter().count()
+        && entries.all(|(a, b)| a.0 == b.0 && is_same_value(a.1, b.1))
+}
+
+/// Numbers need not be equal to themselves. What was not loaded stays where it is.
+fn is_same_value(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Elsewhere(a), Value::Elsewhere(b)) => (a.count, &a.range) == (b.count, &b.range),
+        _ => a == b || format!("{a:?}") == format!("{b:?}"),
     }
 }
 

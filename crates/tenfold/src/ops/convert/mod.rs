@@ -3,6 +3,8 @@
 #[cfg(feature = "std")]
 mod companions;
 #[cfg(feature = "std")]
+mod configuration;
+#[cfg(feature = "std")]
 mod in_place;
 mod layout;
 mod planned;
@@ -19,6 +21,7 @@ use core::fmt;
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::execute::{Execution, execute};
+use crate::format::options::pairs;
 use crate::format::{
     Checksums, Compression, Effect, Finding, Format, Loss, Plan, PlanOptions, Profile, Registry,
 };
@@ -89,20 +92,19 @@ impl ConvertOptions {
 
     /// Adds one of the format's own options.
     #[must_use]
-    pub fn option(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.push((key.into(), value.into()));
-        self
+    pub fn option(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options([(key, value)])
     }
 
     /// Adds several of the format's own options.
     #[must_use]
-    pub fn options<K, V>(self, options: impl IntoIterator<Item = (K, V)>) -> Self
+    pub fn options<K, V>(mut self, options: impl IntoIterator<Item = (K, V)>) -> Self
     where
         K: Into<String>,
         V: Into<String>,
     {
-        let options = options.into_iter();
-        options.fold(self, |all, (key, value)| all.option(key, value))
+        self.options.extend(pairs(options));
+        self
     }
 
     /// The worst that may happen to metadata.
@@ -264,8 +266,9 @@ impl Conversion {
         self.adapted.tensors.len()
     }
 
-    /// Writes these files too, as they are, with the names that they have: those that belong to a model and hold no tensors
-    /// ([`OpenOptions::companions`](crate::OpenOptions::companions)).
+    /// Writes these files too, under the names that they have: those that belong to a model and hold no tensors
+    /// ([`OpenOptions::companions`](crate::OpenOptions::companions)). They stay as they are; only `config.json` gets the type
+    /// that the tensors are cast to, where it names one.
     #[cfg(feature = "std")]
     pub fn bringing(mut self, companions: Vec<crate::archive::Companion>) -> Self {
         self.companions = companions;
@@ -316,9 +319,10 @@ impl Conversion {
             let message = format!("the output was made for {made_for:?}, not for {name:?}");
             return Err(Error::argument(message));
         }
-        let report = self.write_uncommitted(name, out)?;
+        #[cfg_attr(not(feature = "std"), expect(unused_mut))]
+        let mut report = self.write_uncommitted(name, out)?;
         #[cfg(feature = "std")]
-        companions::bring(&self.companions, out, &self.options.work)?;
+        report.notes.extend(self.bring(out)?);
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.work.control.check()?;
         out.commit()?;

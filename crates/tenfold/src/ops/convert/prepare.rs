@@ -355,7 +355,7 @@ fn unknown_checksums(what: &Manifest, options: &ConvertOptions) -> Vec<Loss> {
         parts.filter_map(move |part| Some((info, part.unknown.as_ref()?.checksum.as_ref()?)))
     });
     let losses = texts.map(|(info, text)| {
-        let why = "cannot be verified here, so it is left out";
+        let why = "tenfold cannot verify it, and leaves it out";
         let what = Lost::Checksum(text.clone());
         Loss::new(Some(info.name.clone()), what, why, effect)
     });

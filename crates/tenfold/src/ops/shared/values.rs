@@ -100,7 +100,7 @@ fn numbers(info: &TensorInfo) -> Result<(Scalar, Lanes)> {
         DType::Number(scalar, lanes) => Ok((scalar, lanes)),
         other => Err(Error::unsupported(
             "numbers",
-            format!("{other} cannot be read as numbers here"),
+            format!("tenfold cannot read {other} as numbers"),
         )),
     }
 }

@@ -56,6 +56,8 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// What was checked: without findings it says how much that means.
     pub checked: Checked,
+    /// The numbers were looked at, and nothing else.
+    is_of_numbers: bool,
 }
 
 impl Verified {
@@ -63,6 +65,23 @@ impl Verified {
     pub fn is_sound(&self) -> bool {
         let mut findings = self.findings.iter();
         findings.all(|finding| finding.severity < Severity::Error)
+    }
+
+    /// How much was checked, as a note to be told beside the findings.
+    pub fn note(&self, archive: &Archive) -> Finding {
+        let error = match (self.is_of_numbers, self.checked.tensors) {
+            (false, _) => Error::malformed("checked", self.checked.to_string()),
+            (true, 1) => Error::malformed("numbers", "the numbers of 1 tensor were checked"),
+            (true, n) => {
+                let message = format!("the numbers of {n} tensors were checked");
+                Error::malformed("numbers", message)
+            }
+        };
+        let format = archive.format().map(|spec| spec.id);
+        Finding {
+            severity: Severity::Note,
+            ..Finding::from(&format.into_iter().fold(error, Error::in_format))
+        }
     }
 }
 
@@ -90,6 +109,30 @@ impl Checked {
                 Some((_, count)) => *count += n,
                 None => self.checksums.push((kind, n)),
             }
+        }
+    }
+}
+
+/// `6 tensors were checked, 5 parts were verified by crc32c, 1 part has no checksum`
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let were = |n: usize, what: &str| match n {
+            1 => format!("1 {what} was"),
+            _ => format!("{n} {what}s were"),
+        };
+        write!(f, "{} checked", were(self.tensors, "tensor"))?;
+        for (kind, n) in &self.checksums {
+            write!(f, ", {} verified by {kind}", were(*n, "part"))?;
+        }
+        match self.unknown_checksums {
+            0 => {}
+            1 => f.write_str(", 1 part has a checksum that is not verified")?,
+            n => write!(f, ", {n} parts have checksums that are not verified")?,
+        }
+        match self.without_checksum {
+            0 => Ok(()),
+            1 => f.write_str(", 1 part has no checksum"),
+            n => write!(f, ", {n} parts have no checksum"),
         }
     }
 }
@@ -181,6 +224,7 @@ impl VerifySteps {
         let mut verified = Verified {
             findings: self.archive.findings().to_vec(),
             checked: Checked::default(),
+            is_of_numbers: false,
         };
         for look in self.looks {
             verified.findings.extend(look.findings);

@@ -70,6 +70,7 @@ pub fn check_numbers(archive: &Archive, options: &VerifyOptions) -> Result<Verif
             tensors: looked_at.count(),
             ..Checked::default()
         },
+        is_of_numbers: true,
     })
 }
 

@@ -43,7 +43,7 @@ pub(in crate::transform) struct Decoded<'a> {
 impl<'a> Decoded<'a> {
     pub(in crate::transform) fn new(data: Data<'a>, tensor: &TensorInfo) -> Result<Self> {
         let decoder = tensor.decoder.clone().ok_or_else(|| {
-            Error::unsupported("dequantize", "how it is quantized is not known here")
+            Error::unsupported("dequantize", "tenfold does not know how it is quantized")
         })?;
         let unit = match decoder.dtype() {
             DType::Block(spec) => (spec.elements.into(), spec.bytes.into()),

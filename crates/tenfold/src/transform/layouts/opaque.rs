@@ -20,7 +20,7 @@ impl Arrangement for Opaque {
 
 fn no_dense_form(tensor: &Opening<'_, '_>) -> Error {
     let message = format!(
-        "layout {:?} has no dense form here; its parts can be read one by one",
+        "layout {:?} has no dense form; read its parts one by one",
         tensor.tensor.layout.name()
     );
     Error::unsupported("dense", message)

@@ -143,7 +143,6 @@ impl<'a> Json<'a> {
     }
 
     /// Where what was read last ends in the file.
-    #[cfg(feature = "mag")]
     pub(crate) fn end_at(&self) -> u64 {
         self.place(self.pos)
     }

@@ -7,11 +7,13 @@ mod directory;
 mod encode;
 mod front;
 mod headers;
+mod kind;
 mod name;
 
 pub(crate) use directory::{Directory, Entry, no_end};
 pub(crate) use encode::{CentralRecord, LocalHeader, directory as encode_directory};
 pub(crate) use front::Front;
+pub(crate) use kind::{KERAS_CONFIG, KERAS_WEIGHTS, Kind, TORCH_PICKLE, torch_root};
 
 use bytes::Bytes;
 use headers::Headers;

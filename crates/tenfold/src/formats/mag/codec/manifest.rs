@@ -193,7 +193,7 @@ pub(super) fn plan(what: &Manifest, timestamp: u64) -> Result<Vec<Segment>> {
         let (source, range) = (field.source, field.range.clone());
         if names.insert(field.name.as_str(), ()).is_some() {
             let message = format!(
-                "two of the files have the field {:?}, which is not known here and cannot be there twice",
+                "two of the files have the field {:?}, which tenfold does not know and cannot merge",
                 field.name
             );
             return Err(Error::argument(message));

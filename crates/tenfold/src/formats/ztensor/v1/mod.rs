@@ -118,7 +118,8 @@ fn label(version: &str, at: u64, cx: &mut Context<'_>) -> Result<String> {
         return Err(Error::malformed("ztensor.version", message).at(range));
     };
     if !matches!(minor, "0" | "1" | "2") {
-        let message = format!("version {version:?} is newer than those known here (1.0 to 1.2)");
+        let message =
+            format!("version {version:?} is newer than the ones tenfold reads (1.0 to 1.2)");
         cx.warn("ztensor.version", range, message)?;
     }
     Ok(format!("1.{minor}"))

@@ -235,7 +235,7 @@ fn reserve(options: &PlanOptions) -> Result<usize> {
             Err(options.wrong("reserve", "canonical files have no room"))
         }
         Ok(size) if bytes <= MOST => Ok(size),
-        _ => Err(options.wrong("reserve", format_args!("at most {MOST} are expected"))),
+        _ => Err(options.wrong("reserve", format_args!("expected at most {MOST}"))),
     }
 }
 

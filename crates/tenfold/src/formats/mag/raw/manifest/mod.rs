@@ -176,9 +176,8 @@ impl Manifest {
                     json.skip()?;
                     let others = &mut manifest.others;
                     if others.len() == MAX_OTHERS {
-                        let message = format!(
-                            "the manifest has more than {MAX_OTHERS} fields that are not known here"
-                        );
+                        let message =
+                            format!("the manifest has more than {MAX_OTHERS} unknown fields");
                         return Err(Error::limit("mag.limit", message).at(at..at + 1));
                     }
                     others.push((key.into_owned(), at..json.end_at()));
