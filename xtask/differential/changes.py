@@ -80,11 +80,15 @@ def fixtures(directory, extension, longest):
                     yield kind, name, file.read()
 
 
-def run(extension, make, see):
-    """`make` yields contents and what they are without end, `see` says what the reference finds at a path."""
+def run(extension, make, see, apart=False):
+    """`make` yields contents and what they are without end, `see` says what the reference finds at a path, `apart` in a
+    process of its own."""
     directory, output, count = sys.argv[1:]
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # Beside what the package takes for itself.
+    with open("/proc/self/statm") as file:
+        memory = int(file.read().split()[0]) * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     signal.signal(signal.SIGALRM, out_of_time)
     files = make(random.Random(SEED), directory)
     for number in range(int(count)):
@@ -93,7 +97,8 @@ def run(extension, make, see):
         path = os.path.join(output, name)
         with open(path, "wb") as file:
             file.write(content)
-        print(json.dumps({"file": name, "change": what} | hear(see, path), allow_nan=False))
+        seen = hear_apart(see, path) if apart else hear(see, path)
+        print(json.dumps({"file": name, "change": what} | seen, allow_nan=False))
 
 
 def hear(see, path):
@@ -105,6 +110,24 @@ def hear(see, path):
         return {"refused": f"{type(error).__name__}: {error}"[:300]}
     finally:
         signal.alarm(0)
+
+
+def hear_apart(see, path):
+    """The same for packages that crash: what ends the process is a refusal."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        # Libraries in C do not see the alarm of Python.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        with os.fdopen(write, "w") as file:
+            file.write(json.dumps(hear(see, path), allow_nan=False))
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        said = file.read()
+    _, status = os.waitpid(child, 0)
+    return json.loads(said) if said else {"refused": f"it ends with signal {os.WTERMSIG(status)}"}
 
 
 def out_of_time(*_):

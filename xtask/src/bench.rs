@@ -10,6 +10,7 @@ mod hdf5;
 mod numbers;
 mod onnx;
 mod order;
+mod pytorch;
 mod race;
 mod safetensors;
 
@@ -81,6 +82,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("gguf", Bench::gguf),
     ("onnx", Bench::onnx),
     ("hdf5", Bench::hdf5),
+    ("pytorch", Bench::pytorch),
     ("order", Bench::order),
     ("packed", Bench::packed),
     ("diff", Bench::diff),

@@ -11,9 +11,16 @@ use crate::prelude::*;
 pub struct Hasher(Inner);
 
 enum Inner {
-    #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
+    #[cfg(any(
+        feature = "keras",
+        feature = "mag",
+        feature = "npz",
+        feature = "pytorch"
+    ))]
     Crc32(crc32fast::Hasher),
     Crc32c(u32),
+    #[cfg(feature = "onnx")]
+    Sha1(Box<sha1::Sha1>),
     #[cfg(feature = "digest")]
     Sha256(Box<sha2::Sha256>),
     #[cfg(feature = "ztensor")]
@@ -30,9 +37,16 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
-            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
+            #[cfg(any(
+                feature = "keras",
+                feature = "mag",
+                feature = "npz",
+                feature = "pytorch"
+            ))]
             DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
+            #[cfg(feature = "onnx")]
+            DigestKind::Sha1 => Some(Self(Inner::Sha1(Box::default()))),
             #[cfg(feature = "digest")]
             DigestKind::Sha256 => Some(Self(Inner::Sha256(Box::default()))),
             #[cfg(feature = "ztensor")]
@@ -45,9 +59,16 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
+            #[cfg(any(
+                feature = "keras",
+                feature = "mag",
+                feature = "npz",
+                feature = "pytorch"
+            ))]
             Inner::Crc32(hasher) => hasher.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
+            #[cfg(feature = "onnx")]
+            Inner::Sha1(hasher) => sha1::Digest::update(&mut **hasher, bytes),
             #[cfg(feature = "digest")]
             Inner::Sha256(hasher) => sha2::Digest::update(&mut **hasher, bytes),
             #[cfg(feature = "ztensor")]
@@ -58,9 +79,16 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
-            #[cfg(any(feature = "mag", feature = "npz", feature = "pytorch"))]
+            #[cfg(any(
+                feature = "keras",
+                feature = "mag",
+                feature = "npz",
+                feature = "pytorch"
+            ))]
             Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
+            #[cfg(feature = "onnx")]
+            Inner::Sha1(hasher) => Bytes::copy_from_slice(&sha1::Digest::finalize(*hasher)),
             #[cfg(feature = "digest")]
             Inner::Sha256(hasher) => Bytes::copy_from_slice(&sha2::Digest::finalize(*hasher)),
             #[cfg(feature = "ztensor")]

@@ -66,6 +66,12 @@ impl Bench {
         self.package("h5py 3.16.0", &installs, "hdf5_h5py.py")
     }
 
+    /// From the environment of the exchange with transformers, which brings safetensors along.
+    pub(super) fn torch(&self) -> Result<Contestant> {
+        let installs = ["transformers==5.23.0", "torch==2.15.0"];
+        self.package("torch 2.15.0", &installs, "pytorch_torch.py")
+    }
+
     pub(super) fn gguf_package(&self) -> Result<Contestant> {
         self.package(
             "gguf-py 0.19.0",

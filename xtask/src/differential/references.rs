@@ -123,4 +123,18 @@ pub(super) const REFERENCES: &[Reference] = &[
         ],
         laxer: &[],
     },
+    Reference {
+        format: "pytorch",
+        installs: &["torch==2.15.0", "numpy"],
+        program: "pytorch_files.py",
+        stricter: &[],
+        laxer: &[],
+    },
+    Reference {
+        format: "hdf5",
+        installs: &["h5py==3.16.0", "numpy==2.4.6"],
+        program: "hdf5_files.py",
+        stricter: &[],
+        laxer: &[],
+    },
 ];

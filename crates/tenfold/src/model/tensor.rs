@@ -532,6 +532,8 @@ pub enum DigestKind {
     Crc32,
     /// CRC-32C (Castagnoli).
     Crc32c,
+    /// SHA-1, as ONNX has it of files beside a model. Good against damage, not against forgery.
+    Sha1,
     /// SHA-256.
     Sha256,
     /// XXH3, 64 bits, seed 0.
@@ -544,6 +546,7 @@ impl DigestKind {
         match self {
             DigestKind::Crc32 => "crc32",
             DigestKind::Crc32c => "crc32c",
+            DigestKind::Sha1 => "sha1",
             DigestKind::Sha256 => "sha256",
             DigestKind::Xxh3 => "xxh3",
         }
@@ -551,9 +554,14 @@ impl DigestKind {
 
     /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Crc32, Self::Crc32c, Self::Sha256, Self::Xxh3]
-            .into_iter()
-            .find(|kind| kind.name() == name)
+        let all = [
+            Self::Crc32,
+            Self::Crc32c,
+            Self::Sha1,
+            Self::Sha256,
+            Self::Xxh3,
+        ];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 }
 

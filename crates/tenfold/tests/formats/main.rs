@@ -19,6 +19,8 @@ mod cc4s;
 mod gguf;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+#[cfg(feature = "keras")]
+mod keras;
 #[cfg(feature = "mag")]
 mod mag;
 #[cfg(all(feature = "npy", feature = "npz"))]

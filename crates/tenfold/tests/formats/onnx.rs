@@ -480,6 +480,77 @@ fn external(location: &str) -> Bytes {
     model(&[field(5, &tensor)])
 }
 
+/// A model with tensors in "data" beside it: their names, offsets, and what they say about the file. Each has two bytes.
+fn beside(tensors: &[(&str, &str, Option<&str>)], data: &[u8]) -> Result<Archive> {
+    let entry = |key: &str, value: &str| {
+        let pair = [field(1, key.as_bytes()), field(2, value.as_bytes())];
+        field(13, &pair.concat())
+    };
+    let messages: Vec<_> = (tensors.iter())
+        .map(|(name, offset, checksum)| {
+            let mut fields = [&field(8, name.as_bytes())[..], b"\x08\x02\x10\x02\x70\x01"].concat();
+            fields.extend(entry("location", "data"));
+            fields.extend(entry("offset", offset));
+            fields.extend(entry("length", "2"));
+            fields.extend(
+                checksum
+                    .map(|sum| entry("checksum", sum))
+                    .unwrap_or_default(),
+            );
+            field(5, &fields)
+        })
+        .collect();
+    let files = [
+        ("m.onnx".to_owned(), model(&messages).to_vec()),
+        ("data".to_owned(), data.to_vec()),
+    ];
+    InMemory::written(BTreeMap::from(files), "m.onnx").open()
+}
+
+/// The digest is that of `printf abc | sha1sum`.
+#[test]
+fn the_checksum_of_a_file_beside_the_model_is_compared() {
+    const ABC: &str = "a9993e364706816aba3e25717850c26c9cd0d89d";
+    let rules = |archive: &Archive| -> Vec<String> {
+        let found = verify(archive, 1).into_iter();
+        let bad = found.filter(|finding| finding.severity != Severity::Note);
+        bad.map(|finding| finding.rule).collect()
+    };
+    let tied = [
+        ("a", "0", Some(ABC)),
+        ("b", "0", Some(ABC)),
+        ("c", "0", None),
+    ];
+    assert_eq!(rules(&beside(&tied, b"abc").unwrap()), [""; 0]);
+    let damaged = beside(&tied, b"abd").unwrap();
+    assert_eq!(rules(&damaged), ["onnx.checksum"]);
+    let error = ops::compare_checksums(&damaged, &Default::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Mismatch);
+    let other = ABC.replace('a', "b");
+    let two = [("a", "0", Some(ABC)), ("b", "0", Some(&*other))];
+    assert_eq!(
+        rules(&beside(&two, b"abc").unwrap()),
+        ["onnx.external-checksum"]
+    );
+    let short = [("a", "0", Some("a9993e36"))];
+    assert_eq!(
+        rules(&beside(&short, b"abc").unwrap()),
+        ["onnx.external-checksum"]
+    );
+}
+
+#[test]
+fn data_beside_the_model_is_shared_whole_or_not_at_all() {
+    let archive = beside(&[("a", "1", None), ("b", "1", None)], b"abcd").unwrap();
+    assert_eq!(
+        archive.tensor("b").unwrap().canonical().unwrap(),
+        b"bc".as_slice()
+    );
+    assert!(beside(&[("a", "2", None), ("b", "0", None)], b"abcd").is_ok());
+    let error = beside(&[("a", "1", None), ("b", "0", None)], b"abcd").unwrap_err();
+    assert_eq!((error.rule(), error.tensor()), ("onnx.overlap", Some("a")));
+}
+
 fn rule_of(path: &Path) -> Option<String> {
     let archive = Archive::open(path).unwrap();
     let defect = archive.tensor("w").unwrap().info().defect.clone();

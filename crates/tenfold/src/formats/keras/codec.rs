@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 
-use super::{CONFIG, METADATA, SPEC, WEIGHTS, shards};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Confidence, Context, Format, Head, Spec};
+use super::{CONFIG, METADATA, SPEC, WEIGHTS, layers, shards};
+use crate::error::{Error, ErrorKind, Hint, Result};
+use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
 use crate::io::Source;
 use crate::model::{
-    Checksum, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId, TensorInfo,
+    Checksum, DType, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId,
+    Value,
 };
 use crate::prelude::*;
 use crate::transform::{Inflate, Input};
@@ -66,6 +67,10 @@ impl Format for Keras {
         (has(WEIGHTS) && has(CONFIG)).then_some(CONFIG)
     }
 
+    fn reading_options(&self) -> &'static [OptionSpec] {
+        const { &[layers::NAMES, layers::AS_METADATA] }
+    }
+
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
         let first = cx.source().read(0..cx.source().len().min(4))?;
         if first == b"PK\x03\x04"[..] {
@@ -88,7 +93,7 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
         cx.warn(rule, at, message)?;
     }
     let mut manifest = Manifest::new("zip");
-    let mut weights = None;
+    let (mut weights, mut config) = (None, None);
     for member in &zip.members {
         manifest.region(member.header.clone(), "member's header");
         if let Some(range) = &member.descriptor {
@@ -101,7 +106,10 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
                 let text = unpacked(cx, member, MOST_METADATA)?;
                 manifest.metadata = metadata(&text, member.data.start)?;
             }
-            _ => {
+            name => {
+                if name == CONFIG {
+                    config = Some(member);
+                }
                 manifest.region(member.data.clone(), "other member");
                 let range = member.data.clone();
                 let kept = Kept::new(SPEC.id, &member.name, SourceId::MAIN, range);
@@ -116,10 +124,7 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
     let weights = weights.ok_or_else(|| no_weights(&zip.members))?;
     let content = if weights.is_deflated {
         manifest.region(weights.data.clone(), "deflated weights");
-        let most = (weights.data.end - weights.data.start)
-            .saturating_mul(MOST_RATIO)
-            .saturating_add(FREE);
-        let bytes = unpacked(cx, weights, most)?;
+        let bytes = unpacked(cx, weights, room(weights))?;
         let len = bytes.len() as u64;
         let id = cx.add(WEIGHTS, Arc::new(bytes.clone()));
         hdf5::read(&bytes, id, 0..len, cx.limits()).map_err(|error| error.in_file(id, WEIGHTS))?
@@ -130,8 +135,57 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
         }
         content
     };
+    if let Some(member) = config {
+        let most = cx.limits().header_bytes.min(room(member));
+        let text = |cx: &Context<'_>| unpacked(cx, member, most);
+        architecture(cx, &mut manifest, &content, text)?;
+    }
     add(cx, &mut manifest, content)?;
     Ok(manifest)
+}
+
+/// What a deflated member may take in memory.
+fn room(member: &Member) -> u64 {
+    let stored = member.data.end - member.data.start;
+    stored.saturating_mul(MOST_RATIO).saturating_add(FREE)
+}
+
+/// What the architecture says, where that is asked for or about bytes that are more than they seem.
+fn architecture(
+    cx: &mut Context<'_>,
+    manifest: &mut Manifest,
+    content: &Content,
+    text: impl FnOnce(&Context<'_>) -> Result<Bytes>,
+) -> Result<()> {
+    let is_wanted = cx.flag(layers::AS_METADATA.key)?;
+    let has_bytes = content
+        .tensors
+        .iter()
+        .any(|tensor| tensor.dtype == DType::I8);
+    if !is_wanted && !has_bytes {
+        return Ok(());
+    }
+    let text = text(cx)?;
+    if let [first, others @ ..] = layers::packed(&text).as_slice() {
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!(", and so are {n} more"),
+        };
+        let message = format!(
+            "layer {first:?} is quantized to 4 bits{more}: kernels hold two values in each i8, in an order of Keras' own"
+        );
+        cx.note("keras.int4", 0..0, message);
+    }
+    if is_wanted {
+        let text = core::str::from_utf8(&text).map_err(|cause| {
+            let message = format!("{CONFIG} is not UTF-8");
+            Error::malformed("keras.utf8", message).because(cause)
+        })?;
+        manifest
+            .metadata
+            .push("config", Value::Str(text.to_owned()));
+    }
+    Ok(())
 }
 
 /// The error for an archive without weights.
@@ -236,6 +290,14 @@ fn directory(cx: &mut Context<'_>) -> Result<Manifest> {
         .ok_or_else(|| Error::argument("a file that was not opened"))?;
     let content = hdf5::read(&*source, id, 0..source.len(), cx.limits());
     let content = content.map_err(|error| error.in_file(id, WEIGHTS))?;
+    architecture(cx, &mut manifest, &content, |cx| {
+        let (len, limit) = (cx.source().len(), cx.limits().header_bytes);
+        if len > limit {
+            let message = format!("{CONFIG} has {len} bytes, the limit is {limit}");
+            return Err(Error::limit("keras.limit", message).raised_by("header_bytes", len));
+        }
+        cx.source().read(0..len)
+    })?;
     add(cx, &mut manifest, content)?;
     Ok(manifest)
 }
@@ -262,27 +324,39 @@ fn metadata(text: &[u8], at: u64) -> Result<Metadata> {
 }
 
 /// Adds the tensors of an HDF5 file, with the names that their layers have.
-pub(super) fn add(cx: &mut Context<'_>, manifest: &mut Manifest, content: Content) -> Result<()> {
+pub(super) fn add(
+    cx: &mut Context<'_>,
+    manifest: &mut Manifest,
+    mut content: Content,
+) -> Result<()> {
     report(cx, &content)?;
-    let named: Vec<Option<String>> = content
-        .tensors
-        .iter()
-        .map(|tensor| layer(&content, tensor))
-        .collect();
-    for (mut tensor, layer) in content.tensors.into_iter().zip(named) {
-        if let Some(layer) = layer {
+    let renames = layers::are_wanted(cx)?;
+    let mut seen: LookupMap<String, String> = LookupMap::new();
+    let mut tensors = core::mem::take(&mut content.tensors);
+    for tensor in &mut tensors {
+        if let Some(layer) = layers::layer(&content, &tensor.name) {
+            let layer = layer.to_owned();
             tensor.metadata.push_fact("layer", layer.into());
         }
+        if renames {
+            let name = layers::renamed(&content, &tensor.name);
+            let path = core::mem::replace(&mut tensor.name, name.clone());
+            if let Some(other) = seen.insert(name.clone(), path.clone()) {
+                let message =
+                    format!("{other:?} and {path:?} would have this name by their layers");
+                let error = Error::malformed("keras.duplicate", message).in_tensor(&name);
+                return Err(error.hinting(Hint::FormatOption {
+                    key: layers::NAMES.key,
+                    value: "group",
+                    does: "names them by their groups",
+                }));
+            }
+        }
+    }
+    for tensor in tensors {
         push_tight(&mut manifest.tensors, tensor);
     }
     Ok(())
-}
-
-/// The name that a variable's layer has in the model: an attribute of the group with its variables.
-fn layer(content: &Content, tensor: &TensorInfo) -> Option<String> {
-    let (group, _) = tensor.name.rsplit_once('/')?;
-    let name = content.group(group, "name")?.as_str()?;
-    Some(name.to_owned())
 }
 
 /// Says what is no tensor of its own. Weights that are links into other files are none that could be read.

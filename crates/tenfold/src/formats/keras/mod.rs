@@ -9,12 +9,15 @@
 //! | `NAME.weights.json` | of weights in several files: which files (`NAME_00000.weights.h5`) a group is in |
 //!
 //! A tensor's name is its path in the HDF5 file, `layers/dense/vars/0`; the name that its layer has in the model is its
-//! metadata `layer`. Nothing is written: a model needs its architecture. Refused are weights in other files, in `.npz`
+//! metadata `layer`, or stands in the path with the option `names=layer`. The architecture is metadata with the option
+//! `config=true`. Nothing is written: a model needs its architecture. Refused are weights in other files, in `.npz`
 //! form, and whatever is refused of zip archives and of HDF5 files. The rules are listed in `docs/formats/keras.md`.
 //! Source: Keras 3.15.
 
 #[cfg(feature = "keras")]
 mod codec;
+#[cfg(feature = "keras")]
+mod layers;
 #[cfg(feature = "keras")]
 mod shards;
 

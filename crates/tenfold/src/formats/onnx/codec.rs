@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::graph::{Scan, Wanted};
 use super::raw::RULES;
-use super::{SPEC, arrange, rewrite, write};
+use super::{SPEC, arrange, external, rewrite, write};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{
     Arranged, Confidence, Context, Format, Head, OptionSpec, Plan, PlanOptions, Spec, diagnose,
@@ -174,6 +174,7 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
         scan.cx.warn("onnx.duplicate-key", whole, message)?;
     }
     add_extras(&mut manifest.tensors, scan.extras)?;
+    external::check_overlap(manifest.tensors.iter())?;
     Ok(manifest)
 }
 

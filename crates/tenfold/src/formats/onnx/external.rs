@@ -1,9 +1,10 @@
 //! Data in files beside the model: what a tensor says about them, and which files may be meant.
 
 use super::raw::TensorProto;
+use crate::digest::unhex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Context;
-use crate::model::{Payload, SourceId};
+use crate::model::{Checksum, DigestKind, Over, Payload, SealedRange, SourceId, TensorInfo};
 use crate::prelude::*;
 
 /// The entries of `external_data` that are understood; of one that is there twice, the last counts.
@@ -12,6 +13,8 @@ pub(super) struct Entries {
     pub(super) location: Option<String>,
     pub(super) offset: Option<String>,
     pub(super) length: Option<String>,
+    /// The SHA-1 of the whole file.
+    pub(super) checksum: Option<String>,
     /// One that is not understood.
     pub(super) unknown: Option<String>,
     pub(super) has_any: bool,
@@ -24,15 +27,20 @@ impl Entries {
             "location" => self.location = Some(value),
             "offset" => self.offset = Some(value),
             "length" => self.length = Some(value),
-            // A digest of the whole file that is not compared, and a path that nobody uses.
-            "checksum" | "basepath" => {}
+            "checksum" => self.checksum = Some(value),
+            // A path that nobody uses.
+            "basepath" => {}
             _ => self.unknown = Some(key),
         }
     }
 }
 
-/// The files that were opened, by their location.
-pub(super) type Files = LookupMap<String, SourceId>;
+/// The files that were opened, by their location, with their checksums.
+#[derive(Default)]
+pub(super) struct Files {
+    opened: LookupMap<String, SourceId>,
+    pub(super) sealed: Vec<SealedRange>,
+}
 
 /// Where the `len` bytes of a tensor are.
 pub(super) fn locate(
@@ -49,15 +57,18 @@ pub(super) fn locate(
     let offset = number(tensor, "offset", entries.offset.as_deref())?;
     let length = number(tensor, "length", entries.length.as_deref())?;
     let path = path(tensor, location)?;
-    let source = match files.get(location) {
+    let source = match files.opened.get(location) {
         Some(id) => *id,
         None => {
             let id = open(cx, tensor, location, &path)?;
-            files.insert(location.to_owned(), id);
+            files.opened.insert(location.to_owned(), id);
             id
         }
     };
     let file = cx.open(source).map_or(0, |file| file.len());
+    if let Some(checksum) = entries.checksum.as_deref() {
+        seal(cx, files, tensor, checksum, (source, file))?;
+    }
     let offset = offset.unwrap_or(0);
     if offset > file {
         let message = format!("its data begins at byte {offset} of {location:?}, which has {file}");
@@ -80,6 +91,69 @@ pub(super) fn locate(
         source,
         range: offset..end,
     })
+}
+
+/// Takes down what a tensor says all bytes of its file hash to, once for each file.
+fn seal(
+    cx: &mut Context<'_>,
+    files: &mut Files,
+    tensor: &TensorProto,
+    checksum: &str,
+    (source, len): (SourceId, u64),
+) -> Result<()> {
+    /// Bytes of a SHA-1.
+    const LEN: usize = 20;
+    let location = tensor.external.location.as_deref().unwrap_or_default();
+    let mut warn = |why: String| {
+        let message = format!(
+            "tensor {:?}: its checksum of {location:?} {why}",
+            tensor.name
+        );
+        cx.warn("onnx.external-checksum", tensor.at.clone(), message)
+    };
+    let value = unhex(checksum).filter(|value| value.len() == LEN);
+    let Some(value) = value else {
+        return warn(format!(
+            "is {checksum:?}; 40 hexadecimal digits (SHA-1) are expected"
+        ));
+    };
+    match files.sealed.iter().find(|sealed| sealed.source == source) {
+        None => {
+            let checksum = Checksum::new(DigestKind::Sha1, Over::Stored, value);
+            let what = format!("file {location:?}");
+            let sealed = SealedRange::new(source, 0..len, checksum, what);
+            push_tight(&mut files.sealed, sealed);
+            Ok(())
+        }
+        Some(sealed) if sealed.checksum.value == value => Ok(()),
+        Some(_) => warn("is another one than that of a tensor before it".to_owned()),
+    }
+}
+
+/// Refuses tensors whose data in other files overlaps in part: no program writes it. Data that is the same is shared.
+pub(super) fn check_overlap<'t>(tensors: impl Iterator<Item = &'t TensorInfo>) -> Result<()> {
+    let mut places = Vec::new();
+    for tensor in tensors {
+        for part in &tensor.parts {
+            if let Payload::Raw { source, range } = &part.payload
+                && *source != SourceId::MAIN
+                && !range.is_empty()
+            {
+                places.push((*source, range.clone(), tensor.name.as_str()));
+            }
+        }
+    }
+    places.sort_unstable_by_key(|(source, range, _)| (*source, range.start, range.end));
+    for ((file, a, first), (other, b, second)) in places.iter().zip(places.iter().skip(1)) {
+        if file == other && b.start < a.end && a != b {
+            let message = format!(
+                "its data and that of {first:?} overlap in part: bytes {}..{} and {}..{} of one file",
+                b.start, b.end, a.start, a.end
+            );
+            return Err(Error::malformed("onnx.overlap", message).in_tensor(second));
+        }
+    }
+    Ok(())
 }
 
 /// A number in plain decimal digits.

@@ -154,6 +154,7 @@ impl<'c, 'a> Scan<'c, 'a> {
             }
         }
         self.manifest.region(self.covered..end, "header");
+        self.manifest.sealed = core::mem::take(&mut self.files.sealed);
         Ok(())
     }
 
