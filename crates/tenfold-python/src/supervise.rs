@@ -3,15 +3,17 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use tenfold::{Control, Error, Work};
 
 use crate::error::raised;
 
-/// How often signals are looked at, and progress is told at most.
-const TURN: Duration = Duration::from_millis(50);
+/// How often signals are looked at.
+const TURN: Duration = Duration::from_millis(20);
+/// How often progress is told, at most.
+const TELLING: Duration = Duration::from_millis(50);
 
 /// Whether the work is over.
 #[derive(Default)]
@@ -76,10 +78,15 @@ pub(crate) fn supervised_by<T: Send>(
             result
         });
         let mut stopped = Ok(());
+        let mut last_told = Instant::now();
         while !py.detach(|| over.wait_a_turn()) {
-            let told = py
-                .check_signals()
-                .and_then(|()| tell(progress, control, false));
+            let told = py.check_signals().and_then(|()| {
+                if last_told.elapsed() < TELLING {
+                    return Ok(());
+                }
+                last_told = Instant::now();
+                tell(progress, control, false)
+            });
             if let Err(why) = told {
                 control.cancel();
                 // Never with the lock: what the work holds may need it to go away.
