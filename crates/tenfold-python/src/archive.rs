@@ -305,7 +305,7 @@ impl Archive {
         device: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let glue = slf.py().import("tenfold._frameworks")?;
+        let glue = slf.py().import("tenfold._torch")?;
         glue.call_method1("archive_torch", (slf, device, copy))
     }
 
@@ -444,8 +444,8 @@ impl Archive {
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let show = slf.py().import("tenfold._show")?;
-        show.call_method1("archive_html", (slf,))
+        let html = slf.py().import("tenfold._html")?;
+        html.call_method1("archive", (slf,))
     }
 }
 

@@ -301,13 +301,24 @@ impl Tensor {
         slf: &Bound<'py, Self>,
         device: Option<Bound<'py, PyAny>>,
         dtype: Option<Bound<'py, PyAny>>,
-        copy: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        glue(
-            slf,
-            "to_torch",
-            &[("device", device), ("dtype", dtype), ("copy", copy)],
-        )
+        static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static MADE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = slf.py();
+        // What is done for each of many tensors.
+        if device.is_none() && dtype.is_none() && copy != Some(true) {
+            let tensor = slf.get();
+            if let Some(place) = tensor.with(|tensor| shared::mapped_at(py, &tensor))? {
+                let shared = SHARED.import(py, "tenfold._torch", "shared")?;
+                let made = shared.call1((&tensor.archive, place))?;
+                if !made.is_none() {
+                    return Ok(made);
+                }
+            }
+        }
+        let made = MADE.import(py, "tenfold._torch", "to_torch")?;
+        made.call1((slf, device, dtype, copy))
     }
 
     /// Its elements as an array of JAX.
@@ -480,5 +491,10 @@ impl Tensor {
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let show = slf.py().import("tenfold._show")?;
         show.call_method1("tensor", (slf,))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let html = slf.py().import("tenfold._html")?;
+        html.call_method1("tensor", (slf,))
     }
 }
