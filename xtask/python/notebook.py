@@ -100,7 +100,7 @@ def page(cells: list[tuple[str, object]], theme: str) -> str:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    target = Path(sys.argv[1])
+    target = Path(sys.argv[1]).absolute()
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         cells = outputs(Path(folder))

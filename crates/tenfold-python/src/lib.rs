@@ -17,6 +17,7 @@ mod index;
 mod many;
 mod memory;
 mod metadata;
+mod object;
 mod open;
 mod ops;
 mod reading;

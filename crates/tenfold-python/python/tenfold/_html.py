@@ -39,13 +39,13 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .tenfold.tenfold table{border-collapse:collapse;border:0;margin:2px 0 6px;font-size:12px;table-layout:auto}
 .tenfold.tenfold tr,.tenfold.tenfold tbody tr:nth-child(odd),.tenfold.tenfold tbody tr:nth-child(even){background:none}
 .tenfold.tenfold tbody tr:hover{background:rgba(127,127,127,.12)}
-.tenfold.tenfold td,.tenfold.tenfold th{border:0;border-bottom:1px solid rgba(127,127,127,.25);padding:2px 12px 2px 0;text-align:left;
-vertical-align:top;color:inherit;max-width:60ch}
+.tenfold.tenfold td,.tenfold.tenfold th{border:0;border-bottom:1px solid rgba(127,127,127,.25);padding:2px 12px 2px 0;
+text-align:left;vertical-align:top;color:inherit;max-width:60ch}
 .tenfold.tenfold th{font-weight:600;opacity:.65}
 .tenfold.tenfold .tf-n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .tenfold.tenfold summary{cursor:pointer}
 .tenfold.tenfold details{margin:0 0 4px}
-.tenfold.tenfold .tf-bar{display:inline-block;height:7px;border-radius:2px;background:#3b82f6;opacity:.75;vertical-align:baseline}
+.tenfold.tenfold .tf-bar{display:inline-block;height:7px;border-radius:2px;background:#3b82f6;opacity:.75}
 .tenfold.tenfold .tf-grid td{font-family:ui-monospace,Menlo,Consolas,monospace;text-align:right;padding:1px 8px;border:0;
 white-space:nowrap}
 .tenfold.tenfold .tf-good{color:#16a34a}.tenfold.tenfold .tf-bad{color:#dc2626}.tenfold.tenfold .tf-warn{color:#ca8a04}

@@ -108,7 +108,8 @@ def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
 
 
 def is_file_object(source: Any) -> bool:
-    return hasattr(source, "read") and hasattr(source, "seek")
+    # Mappings have both, and are memory.
+    return hasattr(source, "read") and hasattr(source, "seek") and not isinstance(source, _mmap.mmap)
 
 
 def in_memory(source: Any, mmap: bool = False) -> tuple[Any, str | None]:
@@ -129,7 +130,8 @@ def in_memory(source: Any, mmap: bool = False) -> tuple[Any, str | None]:
         raise TypeError("the file is opened as text; open it with mode 'rb'")
     name = getattr(source, "name", None)
     name = os.path.basename(name) if isinstance(name, str) else None
-    if isinstance(source, io.BytesIO):
+    # Not what others make of it.
+    if type(source) is io.BytesIO:
         return source.getbuffer(), name
     if mmap:
         try:
