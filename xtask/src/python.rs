@@ -50,7 +50,8 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     let is_quick = match args {
         [] => false,
         [only] if only == "--quick" => true,
-        _ => return Err("this task takes --quick and nothing else".into()),
+        [only] if only == "notebook" => return notebook(),
+        _ => return Err("this task takes --quick or notebook, and nothing else".into()),
     };
     let project = Project::find()?;
     let Some(python) = find_python()? else {
@@ -79,6 +80,17 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     Ok(None)
 }
 
+/// Makes a page of what notebooks show, and pictures of it where there is a browser.
+fn notebook() -> Result<bool> {
+    let project = Project::find()?;
+    let python = find_python()?.ok_or_else(missing)?;
+    let packages = Packages::quick(&project, &python)?;
+    let mut page = packages.python(&[]);
+    page.arg(project.root.join("xtask/python/notebook.py"));
+    project::show(page.arg(project.target.join("python/notebook")))?;
+    Ok(true)
+}
+
 /// Builds the wheel that people install, and the sdist.
 pub(crate) fn wheel(args: &[String]) -> Result<bool> {
     if !args.is_empty() {
@@ -88,6 +100,9 @@ pub(crate) fn wheel(args: &[String]) -> Result<bool> {
     let python = find_python()?.ok_or_else(missing)?;
     let packages = Packages::install(&project, &python, "wheel", &["maturin>=1.14,<2", "ziglang"])?;
     let wheels = project.target.join("wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
+    }
     let mut build = packages.maturin(&["build", "--release", "--zig"]);
     build.args([
         "--target",
@@ -103,6 +118,9 @@ pub(crate) fn wheel(args: &[String]) -> Result<bool> {
         project::show(build.arg(&wheels))?;
     }
     project::show(packages.maturin(&["sdist", "--out"]).arg(&wheels))?;
+    for kind in ["whl", "tar.gz"] {
+        try_install(&project, &python, &wheels, kind)?;
+    }
     for file in fs::read_dir(&wheels)? {
         let file = file?;
         println!(
@@ -112,6 +130,32 @@ pub(crate) fn wheel(args: &[String]) -> Result<bool> {
         );
     }
     Ok(true)
+}
+
+/// Installs a wheel or an sdist into an empty environment and uses it there: the package, and the command both ways.
+fn try_install(project: &Project, python: &str, wheels: &Path, kind: &str) -> Result<()> {
+    let files = fs::read_dir(wheels)?.collect::<std::io::Result<Vec<_>>>()?;
+    let is_wanted = |path: &PathBuf| path.to_string_lossy().ends_with(kind);
+    let mut built = files.into_iter().map(|file| file.path()).filter(is_wanted);
+    let built = built.next().ok_or("nothing was built")?;
+    let at = project.target.join("python/fresh");
+    let fresh = Packages { project, at };
+    let mut venv = Command::new(python);
+    project::output(venv.args(["-m", "venv", "--clear"]).arg(&fresh.at))?;
+    let mut pip = fresh.python(&["-m", "pip", "install", "--quiet"]);
+    pip.arg("--disable-pip-version-check").arg(&built);
+    project::show(&mut pip)?;
+    let code = "import sys, tenfold; \
+        assert tenfold.is_tensor_file(b'GGUF') == 'gguf' and 'numpy' not in sys.modules";
+    project::show(&mut fresh.python(&["-c", code]))?;
+    let version = |command: &mut Command| project::output(command);
+    let by_module = version(&mut fresh.python(&["-m", "tenfold", "--version"]))?;
+    let by_name = version(Command::new(fresh.at.join("bin/tenfold")).arg("--version"))?;
+    if by_module != by_name || !by_name.starts_with(b"tenfold ") {
+        return Err("the command is not what the module runs".into());
+    }
+    fs::remove_dir_all(&fresh.at)?;
+    Ok(())
 }
 
 /// Runs the tests of the released safetensors against our drop-in.

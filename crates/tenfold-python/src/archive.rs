@@ -8,15 +8,14 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
-use tenfold::Reading;
 use tenfold::io::Source as _;
 use tenfold::model::SourceId;
 use tenfold::ops::group_names;
 
 use crate::hint;
-use crate::memory::Room;
+use crate::many;
 use crate::metadata::{Metadata, view};
-use crate::supervise::supervised;
+use crate::shared::MappedAt;
 use crate::tensor::Tensor;
 
 /// A file that was opened: a mapping from names to tensors, in file order. Nothing is read before a tensor is asked for it.
@@ -306,7 +305,7 @@ impl Archive {
         device: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let glue = slf.py().import("tenfold._frameworks")?;
+        let glue = slf.py().import("tenfold._torch")?;
         glue.call_method1("archive_torch", (slf, device, copy))
     }
 
@@ -359,17 +358,13 @@ impl Archive {
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let py = slf.py();
-        let archive = slf.get().get()?;
-        let arrays = PyDict::new(py);
-        for (place, tensor) in archive.tensors().enumerate() {
-            let array = match crate::tensor::shared_array(py, &tensor)? {
-                Some(array) => array,
-                None => other.call1((Tensor::new(slf.clone().unbind(), place),))?,
-            };
-            arrays.set_item(tensor.name(), array)?;
-        }
-        Ok(arrays)
+        many::arrays(slf, other)
+    }
+
+    /// The names of all tensors, each with what `Tensor._mapped_at` says of it.
+    #[allow(clippy::type_complexity)] // rows
+    fn _mapped<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Option<MappedAt<'py>>)>> {
+        many::mapped(py, &self.get()?)
     }
 
     /// Reads tensors, as numbers, into pieces of one memory: each at its offset and as long as it is.
@@ -383,23 +378,8 @@ impl Archive {
         progress: Option<&Bound<'_, PyAny>>,
         threads: usize,
     ) -> PyResult<()> {
-        let archive = self.get()?;
-        let mut room = Room::of(out)?;
-        supervised(py, progress, threads, move |work| {
-            let mut rest = room.bytes();
-            let mut at = 0;
-            let mut reads: Vec<(Reading<'_>, &mut [u8])> = Vec::new();
-            for (place, (offset, len)) in places.iter().zip(offsets) {
-                let outside = || tenfold::Error::argument("a piece is outside of the memory");
-                let skip = offset.checked_sub(at).ok_or_else(outside)?;
-                let (_, tail) = rest.split_at_mut_checked(skip).ok_or_else(outside)?;
-                let (piece, tail) = tail.split_at_mut_checked(len).ok_or_else(outside)?;
-                (rest, at) = (tail, offset + len);
-                let tensor = archive.tensor_at(*place).ok_or_else(outside)?;
-                reads.push((tensor.slice(&[])?.into(), piece));
-            }
-            tenfold::Archive::read_many(reads, &work)
-        })
+        let pieces: Vec<_> = places.into_iter().zip(offsets).collect();
+        many::read(py, &self.get()?, &pieces, out, progress, threads)
     }
 
     /// A duplicate of the descriptor of one of its files, which the caller closes; `None` where there is no file.
@@ -464,8 +444,8 @@ impl Archive {
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let show = slf.py().import("tenfold._show")?;
-        show.call_method1("archive_html", (slf,))
+        let html = slf.py().import("tenfold._html")?;
+        html.call_method1("archive", (slf,))
     }
 }
 

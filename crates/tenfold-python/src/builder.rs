@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use tenfold::model::{Layout, Order, Part, Payload, Role, Strides, TensorInfo, Value};
+use tenfold::model::{Form, Layout, Order, Part, Payload, Role, Strides, TensorInfo, Value};
 use tenfold::{ArchiveBuilder, Bytes, Error, Pushed};
 
 use crate::archive::Archive;
@@ -13,7 +13,7 @@ use crate::error::raised;
 use crate::memory::held;
 use crate::metadata::from_python;
 use crate::source::failed;
-use crate::tensor::{Tensor, canonical_form};
+use crate::tensor::Tensor;
 
 /// Collects tensors and metadata.
 #[pyclass(frozen, module = "tenfold._tenfold")]
@@ -163,7 +163,7 @@ impl Builder {
                     builder.stream(name, dtype, &shape, move |put| {
                         let gone = || Error::argument("there is no such tensor any more");
                         let tensor = archive.tensor_at(place).ok_or_else(gone)?;
-                        tensor.stream(&canonical_form(dtype), put)
+                        tensor.stream(&Form::canonical(dtype), put)
                     })
                 }
             };

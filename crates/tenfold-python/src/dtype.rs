@@ -200,7 +200,7 @@ impl DType {
     /// PyTorch's type.
     #[getter]
     fn torch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let glue = py.import("tenfold._frameworks")?;
+        let glue = py.import("tenfold._torch")?;
         glue.call_method1("torch_dtype", (self.name(),))
     }
 

@@ -14,11 +14,15 @@ mod edit;
 mod error;
 mod hint;
 mod index;
+mod many;
 mod memory;
 mod metadata;
+mod object;
 mod open;
 mod ops;
+mod reading;
 mod scan;
+mod shared;
 mod source;
 mod supervise;
 mod tensor;
@@ -42,11 +46,11 @@ mod _tenfold {
     #[pymodule_export]
     use crate::metadata::Metadata;
     #[pymodule_export]
-    use crate::open::{detect, formats, open_file, open_memory, open_object};
+    use crate::open::{detect, formats, open_file, open_source};
     #[pymodule_export]
-    use crate::ops::{diff, digest, inspect, stats, verify};
+    use crate::ops::{diff, digest, extents, inspect, stats, verify};
     #[pymodule_export]
-    use crate::scan::{scan_file, scan_memory, scan_object};
+    use crate::scan::scan;
     #[pymodule_export]
     use crate::tensor::Tensor;
     #[pymodule_export]

@@ -1,20 +1,18 @@
 //! How files are opened.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tenfold::format::Registry;
-use tenfold::io::{FileSource, Limits, Source};
+use tenfold::io::Limits;
 use tenfold::{Error, ErrorKind, OpenOptions};
 
 use crate::archive::Archive;
 use crate::dtype;
 use crate::error::{raised, raised_about};
-use crate::memory::held;
-use crate::source::FileObject;
+use crate::source::Given;
 
 /// What all ways to open a file take.
 fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
@@ -75,58 +73,30 @@ pub(crate) fn open_file(
     Ok(Archive::new(archive, origin))
 }
 
-/// Opens bytes that are in memory.
+/// Opens bytes that are in memory, or a file object.
 #[pyfunction]
-#[pyo3(signature = (data, name, options, origin))]
-pub(crate) fn open_memory(
+#[pyo3(signature = (source, name, options, origin))]
+pub(crate) fn open_source(
     py: Python<'_>,
-    data: &Bound<'_, PyAny>,
+    source: &Bound<'_, PyAny>,
     name: Option<String>,
     options: &Bound<'_, PyDict>,
     origin: Option<Py<PyAny>>,
 ) -> PyResult<Archive> {
     let options = self::options(options)?;
-    let bytes = held(data)?;
-    let opened = py.detach(|| options.read(Arc::new(bytes), name.as_deref()));
+    let given = Given::of(source)?;
+    let opened = py.detach(|| options.read(given.source, name.as_deref()));
     Ok(Archive::new(opened.map_err(raised)?, origin))
 }
 
-/// Opens a file object.
+/// The id of the format that a file, bytes or a file object are of.
 #[pyfunction]
-#[pyo3(signature = (object, name, options))]
-pub(crate) fn open_object(
-    py: Python<'_>,
-    object: &Bound<'_, PyAny>,
-    name: Option<String>,
-    options: &Bound<'_, PyDict>,
-) -> PyResult<Archive> {
-    let options = self::options(options)?;
-    let source = Arc::new(FileObject::new(object)?);
-    let opened = py.detach(|| options.read(source, name.as_deref()));
-    Ok(Archive::new(opened.map_err(raised)?, None))
-}
-
-/// The id of the format that a path or bytes are of.
-#[pyfunction]
-#[pyo3(signature = (path, data))]
-pub(crate) fn detect(
-    py: Python<'_>,
-    path: Option<PathBuf>,
-    data: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<&'static str>> {
-    let source: Arc<dyn Source> = match (&path, data) {
-        (Some(path), _) => {
-            let opened = py.detach(|| FileSource::open(path));
-            Arc::new(opened.map_err(|error| raised_about(Some(path), &error))?)
-        }
-        (None, Some(data)) => Arc::new(held(data)?),
-        (None, None) => return Err(PyTypeError::new_err("a path or bytes")),
-    };
+pub(crate) fn detect(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
+    let given = Given::of(source)?;
+    let name = given.name();
     let found = py.detach(|| {
         let registry = Registry::standard();
-        let name = path.as_deref().and_then(std::path::Path::file_name);
-        let name = name.map(std::ffi::OsStr::to_string_lossy);
-        let entry = registry.detect(&*source, name.as_deref())?;
+        let entry = registry.detect(&*given.source, name.as_deref())?;
         Ok::<_, Error>(entry.codec.map(|codec| codec.spec().id))
     });
     match found {

@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use tenfold::Work;
+use tenfold::Error;
 use tenfold::documents::{
     DiffDocument, DigestDocument, FindingDocument, Inspection, StatsDocument, Verification,
 };
 use tenfold::format::{Finding, Severity};
 use tenfold::model::SourceId;
-use tenfold::ops::{self, DiffOptions, DigestOptions, StatsOptions, Tolerance, VerifyOptions};
+use tenfold::ops::{
+    self, DiffOptions, DigestOptions, ExtentKind, StatsOptions, Tolerance, VerifyOptions,
+};
 
 use crate::archive::{Archive, directory_of};
 use crate::error::raised;
@@ -43,6 +45,33 @@ pub(crate) fn inspect(
     ))
 }
 
+/// What every byte of an archive's files belongs to: the file, where it begins and ends, what it is called, and the place of
+/// the tensor and its part where it is data.
+#[pyfunction]
+#[allow(clippy::type_complexity)] // rows
+pub(crate) fn extents(
+    py: Python<'_>,
+    archive: &Archive,
+) -> PyResult<Vec<(usize, u64, u64, &'static str, Option<(usize, usize)>)>> {
+    let archive = archive.get()?;
+    let files = py.detach(|| ops::extents(&archive)).map_err(raised)?;
+    let mut rows = Vec::new();
+    for file in files {
+        for extent in file.extents {
+            let (what, data) = match extent.kind {
+                ExtentKind::Header(label) => (label, None),
+                ExtentKind::Data { tensor, part } => ("data", Some((tensor, part))),
+                ExtentKind::Padding => ("padding", None),
+                ExtentKind::Overlap => ("overlap", None),
+                _ => ("unclaimed", None),
+            };
+            let at = extent.range;
+            rows.push((file.source.index(), at.start, at.end, what, data));
+        }
+    }
+    Ok(rows)
+}
+
 /// Whether a file is sound.
 #[pyfunction]
 #[pyo3(signature = (archive, file, strict, content, progress, threads))]
@@ -56,14 +85,14 @@ pub(crate) fn verify(
     threads: usize,
 ) -> PyResult<String> {
     let archive = archive.get()?;
-    let findings = supervised(py, progress, threads, |work| {
-        let options = VerifyOptions::new().work(work);
+    let findings = supervised(py, progress, threads, |watch| {
+        let options = VerifyOptions::new().work(watch.work());
         let verified = ops::verify(&archive, &options)?;
         let note = verified.note(&archive);
         let mut findings = verified.findings;
         findings.push(note);
         if content {
-            let options = VerifyOptions::new().work(Work::new().threads(threads));
+            let options = VerifyOptions::new().work(watch.work());
             let numbers = ops::check_numbers(&archive, &options)?;
             let note = numbers.note(&archive);
             findings.extend(numbers.findings);
@@ -114,8 +143,8 @@ pub(crate) fn digest(
     threads: usize,
 ) -> PyResult<String> {
     let archive = archive.get()?;
-    let digests = supervised(py, progress, threads, |work| {
-        ops::digest(&archive, &DigestOptions::new().work(work))
+    let digests = supervised(py, progress, threads, |watch| {
+        ops::digest(&archive, &DigestOptions::new().work(watch.work()))
     })?;
     let format = archive.format().map(|spec| spec.id);
     json(&DigestDocument::new(file, format, &digests))
@@ -138,13 +167,13 @@ pub(crate) fn diff(
     threads: usize,
 ) -> PyResult<String> {
     let (a, b) = (a.get()?, b.get()?);
-    let diff = supervised(py, progress, threads, |work| {
+    let diff = supervised(py, progress, threads, |watch| {
         let options = DiffOptions::new()
             .tolerance(tolerance.map(|(rtol, atol, ulp)| Tolerance::new(rtol, atol, ulp)))
             .ignore_dtype(ignore_dtype)
             .ignore_metadata(ignore_metadata)
             .names_only(names_only)
-            .work(work);
+            .work(watch.work());
         ops::diff(&a, &b, &options)
     })?;
     json(&DiffDocument::new(&files.0, &files.1, &diff, words))
@@ -162,8 +191,9 @@ pub(crate) fn stats(
     threads: usize,
 ) -> PyResult<String> {
     let archive = archive.get()?;
-    let stats = supervised(py, progress, threads, |work| {
-        ops::stats(&archive, &StatsOptions::new().bins(bins).work(work))
+    let stats = supervised(py, progress, threads, |watch| {
+        let options = StatsOptions::new().bins(bins).work(watch.work());
+        ops::stats(&archive, &options)
     })?;
     json(&StatsDocument::new(file, &archive, &stats, words))
 }

@@ -1,14 +1,48 @@
-//! File objects of Python as files of the library.
+//! Paths, memory and file objects of Python as files of the library.
 
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use tenfold::io::{Output, Sink, Source};
+use tenfold::io::{FileSource, Output, Sink, Source};
 use tenfold::{Bytes, Error, Result};
 
-use crate::memory::Memory;
+use crate::error::raised_about;
+use crate::memory::{Memory, held};
+use crate::object;
+
+/// What a user gives to be read.
+pub(crate) struct Given {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl Given {
+    /// A path, a file object or a buffer.
+    pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(path) = given.extract::<PathBuf>() {
+            let opened = given.py().detach(|| FileSource::open(&path));
+            let source = opened.map_err(|error| raised_about(Some(&path), &error))?;
+            return Ok(Self {
+                source: Arc::new(source),
+                path: Some(path),
+            });
+        }
+        let is_file = given.hasattr("read")? && given.hasattr("seek")?;
+        // Mappings of files are both, and memory is better.
+        let source: Arc<dyn Source> = match held(given) {
+            Err(_) if is_file => object::open(given)?,
+            bytes => Arc::new(bytes?),
+        };
+        Ok(Self { source, path: None })
+    }
+
+    /// The file's name, for formats that are told by it.
+    pub(crate) fn name(&self) -> Option<String> {
+        let name = self.path.as_deref().and_then(std::path::Path::file_name);
+        name.map(|name| name.to_string_lossy().into_owned())
+    }
+}
 
 /// An exception as an error of the library: what it says, and the exception itself as the cause.
 pub(crate) fn failed(what: &str, error: PyErr) -> Error {
@@ -26,52 +60,6 @@ impl std::fmt::Display for Raised {
 }
 
 impl std::error::Error for Raised {}
-
-/// A file object that can be read at any place. It is asked for one thing at a time.
-pub(crate) struct FileObject {
-    object: Py<PyAny>,
-    len: u64,
-    turn: Mutex<()>,
-}
-
-impl FileObject {
-    /// Asks where the end is.
-    pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let len = object.call_method1("seek", (0, 2))?.extract()?;
-        Ok(Self {
-            object: object.clone().unbind(),
-            len,
-            turn: Mutex::new(()),
-        })
-    }
-}
-
-impl Source for FileObject {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        // Before the interpreter's lock: whoever has the turn needs that one to end it.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let len = range.end.saturating_sub(range.start);
-        Python::attach(|py| {
-            let object = self.object.bind(py);
-            object.call_method1("seek", (range.start,))?;
-            let mut found = Vec::new();
-            while (found.len() as u64) < len {
-                let piece = object.call_method1("read", (len - found.len() as u64,))?;
-                let piece = piece.cast_into::<PyBytes>()?;
-                if piece.as_bytes().is_empty() {
-                    break;
-                }
-                found.extend_from_slice(piece.as_bytes());
-            }
-            Ok(Bytes::from(found))
-        })
-        .map_err(|error: PyErr| failed("cannot read the file object", error))
-    }
-}
 
 /// A file object that one file is written to, from its first byte to its last.
 pub(crate) struct ObjectOutput {

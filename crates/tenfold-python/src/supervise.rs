@@ -3,15 +3,17 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use tenfold::{Control, Error, Work};
 
 use crate::error::raised;
 
-/// How often signals are looked at, and progress is told at most.
-const TURN: Duration = Duration::from_millis(50);
+/// How often signals are looked at.
+const TURN: Duration = Duration::from_millis(20);
+/// How often progress is told, at most.
+const TELLING: Duration = Duration::from_millis(50);
 
 /// Whether the work is over.
 #[derive(Default)]
@@ -38,12 +40,31 @@ impl Over {
     }
 }
 
+/// What work is watched and stopped by: all that is done by its leave, one after the other, counts as one.
+pub(crate) struct Watch {
+    threads: usize,
+    control: Arc<Control>,
+}
+
+impl Watch {
+    pub(crate) fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// For one piece of the work.
+    pub(crate) fn work(&self) -> Work {
+        Work::new()
+            .threads(self.threads)
+            .control(self.control.clone())
+    }
+}
+
 /// Does work without the interpreter's lock. What a signal handler or `progress` raises stops it and is raised.
 pub(crate) fn supervised<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
-    work: impl FnOnce(Work) -> Result<T, Error> + Send,
+    work: impl FnOnce(&Watch) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let done = supervised_as(py, progress, threads, work)?;
     done.map_err(raised)
@@ -54,32 +75,30 @@ pub(crate) fn supervised_as<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     threads: usize,
-    work: impl FnOnce(Work) -> T + Send,
+    work: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<T> {
     let control = Arc::new(Control::new());
-    let watched = Work::new().threads(threads).control(control.clone());
-    supervised_by(py, progress, &control, || work(watched))
-}
-
-/// The same for work that looks at the control itself.
-pub(crate) fn supervised_by<T: Send>(
-    py: Python<'_>,
-    progress: Option<&Bound<'_, PyAny>>,
-    control: &Control,
-    work: impl FnOnce() -> T + Send,
-) -> PyResult<T> {
+    let watch = Watch {
+        threads,
+        control: control.clone(),
+    };
     let over = Over::default();
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let result = panic::catch_unwind(AssertUnwindSafe(work));
+            let result = panic::catch_unwind(AssertUnwindSafe(|| work(&watch)));
             over.tell();
             result
         });
         let mut stopped = Ok(());
+        let mut last_told = Instant::now();
         while !py.detach(|| over.wait_a_turn()) {
-            let told = py
-                .check_signals()
-                .and_then(|()| tell(progress, control, false));
+            let told = py.check_signals().and_then(|()| {
+                if last_told.elapsed() < TELLING {
+                    return Ok(());
+                }
+                last_told = Instant::now();
+                tell(progress, &control, false)
+            });
             if let Err(why) = told {
                 control.cancel();
                 // Never with the lock: what the work holds may need it to go away.
@@ -92,7 +111,7 @@ pub(crate) fn supervised_by<T: Send>(
         stopped?;
         match result {
             Ok(done) => {
-                tell(progress, control, true)?;
+                tell(progress, &control, true)?;
                 Ok(done)
             }
             Err(panic) => panic::resume_unwind(panic),

@@ -1,21 +1,20 @@
 //! A tensor of an archive.
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
-use tenfold::digest::Hex;
-use tenfold::model::{self, Endian, Form, Order};
-use tenfold::ops::{self, DigestOptions};
-use tenfold::{Bytes, InPlace};
+use tenfold::model::Endian;
+use tenfold::ops;
 
 use crate::archive::Archive;
 use crate::dtype::{self, DType};
 use crate::error::{self, raised};
 use crate::index;
-use crate::memory::{Memory, Room};
+use crate::memory::Memory;
 use crate::metadata::Metadata;
-use crate::supervise::supervised;
+use crate::reading::index_error;
+use crate::shared::{self, MappedAt, numbers, shared_array, viewed};
 
 /// A tensor of an archive: what it is, and the ways to read it. Nothing is read until it is asked for.
 #[pyclass(frozen, weakref, module = "tenfold")]
@@ -45,21 +44,6 @@ impl Tensor {
         self.archive.get().get()
     }
 
-    /// Reads without the interpreter's lock.
-    fn read<T: Send>(
-        &self,
-        py: Python<'_>,
-        read: impl FnOnce(tenfold::Tensor<'_>) -> tenfold::Result<T> + Send,
-    ) -> PyResult<T> {
-        let archive = self.opened()?;
-        let place = self.place;
-        let read = py.detach(move || match archive.tensor_at(place) {
-            Some(tensor) => read(tensor),
-            None => Err(tenfold::Error::argument("there is no such tensor any more")),
-        });
-        read.map_err(raised)
-    }
-
     pub(crate) fn place(&self) -> usize {
         self.place
     }
@@ -78,80 +62,6 @@ fn glue<'py>(
     }
     let function = py.import("tenfold._frameworks")?.getattr(name)?;
     function.call((slf,), Some(&named))
-}
-
-/// The type of the numbers that a tensor is read as: its own, or of those that a quantized one stands for.
-fn numbers(info: &model::TensorInfo) -> model::DType {
-    match (&info.decoder, info.dtype) {
-        (Some(decoder), model::DType::Block(_) | model::DType::Opaque(_)) => decoder.dtype(),
-        (_, own) => own,
-    }
-}
-
-/// An array of NumPy over memory that is there already; `None` where something has to be read or made.
-pub(crate) fn shared_array<'py>(
-    py: Python<'py>,
-    tensor: &tenfold::Tensor<'_>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let info = tensor.info();
-    let Some(found) = viewed(tensor) else {
-        return Ok(None);
-    };
-    let dtype = dtype::interned(py, info.dtype)?;
-    let dtype = dtype.get();
-    let extra = dtype::extra_dimension(info.dtype);
-    let endian = if info.dtype.is_ordered() {
-        found.endian
-    } else {
-        Endian::NATIVE
-    };
-    let numpy = dtype.numpy_in(py, endian)?;
-    let array = ARRAY.import(py, "numpy", "ndarray")?;
-    let mut shape = info.shape.to_vec();
-    shape.extend(extra.map(u64::from));
-    let shape = PyTuple::new(py, shape)?;
-    let memory = Memory { bytes: found.bytes };
-    let order = match found.order {
-        Order::RowMajor => pyo3::intern!(py, "C"),
-        Order::ColumnMajor => pyo3::intern!(py, "F"),
-    };
-    if memory.bytes.is_empty() {
-        // NumPy takes no memory of no bytes that begins nowhere.
-        return Ok(None);
-    }
-    let arguments = (shape, numpy, memory, 0, py.None(), order);
-    array.call1(arguments).map(Some)
-}
-
-/// The elements in memory, if NumPy can have them as they are there.
-fn viewed(tensor: &tenfold::Tensor<'_>) -> Option<InPlace> {
-    let dtype = tensor.info().dtype;
-    // What ml_dtypes adds to NumPy has one byte order.
-    let is_foreign = |found: &InPlace| {
-        let is_wide = matches!(dtype, model::DType::Number(model::Scalar::BF16, _));
-        is_wide && found.endian != Endian::NATIVE
-    };
-    // A dimension more would be the first of column-major ones.
-    let is_turned = |found: &InPlace| {
-        found.order == Order::ColumnMajor && dtype::extra_dimension(dtype).is_some()
-    };
-    let found = tensor.in_place().filter(|_| is_viewed(dtype));
-    found.filter(|found| !is_foreign(found) && !is_turned(found))
-}
-
-/// Whether NumPy can have the type in memory as it is in the file.
-fn is_viewed(dtype: model::DType) -> bool {
-    match dtype {
-        model::DType::Number(scalar, _) => {
-            let wide = matches!(
-                scalar,
-                model::Scalar::U128 | model::Scalar::I128 | model::Scalar::F128
-            );
-            scalar.bits() >= 8 && !wide
-        }
-        _ => false,
-    }
 }
 
 #[pymethods]
@@ -334,35 +244,8 @@ impl Tensor {
 
     /// Where it can be viewed in a mapping of its file by programs that have this machine's byte order only: the file, where in it,
     /// whether it is column-major, its shape, its elements, and its type.
-    #[allow(clippy::type_complexity)] // a row
-    fn _mapped_at<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<(u32, u64, bool, Bound<'py, PyTuple>, u64, Py<DType>)>> {
-        self.with(|tensor| {
-            let info = tensor.info();
-            let stored = info.parts.first().and_then(|part| part.payload.stored());
-            let (Some(found), Some((file, range))) = (viewed(&tensor), stored) else {
-                return Ok(None);
-            };
-            let is_native = found.endian == Endian::NATIVE || !info.dtype.is_ordered();
-            let aligned = range.start.is_multiple_of(info.dtype.swap_width() as u64);
-            if !is_native || !aligned || found.bytes.is_empty() {
-                return Ok(None);
-            }
-            let is_columns = found.order == Order::ColumnMajor;
-            let shape = PyTuple::new(py, info.shape.iter())?;
-            let elements = info.elements().unwrap_or(0);
-            let dtype = dtype::interned(py, info.dtype)?;
-            Ok(Some((
-                file.0,
-                range.start,
-                is_columns,
-                shape,
-                elements,
-                dtype,
-            )))
-        })
+    fn _mapped_at<'py>(&self, py: Python<'py>) -> PyResult<Option<MappedAt<'py>>> {
+        self.with(|tensor| shared::mapped_at(py, &tensor))
     }
 
     /// The bytes of one part after decompression.
@@ -418,13 +301,24 @@ impl Tensor {
         slf: &Bound<'py, Self>,
         device: Option<Bound<'py, PyAny>>,
         dtype: Option<Bound<'py, PyAny>>,
-        copy: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        glue(
-            slf,
-            "to_torch",
-            &[("device", device), ("dtype", dtype), ("copy", copy)],
-        )
+        static SHARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static MADE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = slf.py();
+        // What is done for each of many tensors.
+        if device.is_none() && dtype.is_none() && copy != Some(true) {
+            let tensor = slf.get();
+            if let Some(place) = tensor.with(|tensor| shared::mapped_at(py, &tensor))? {
+                let shared = SHARED.import(py, "tenfold._torch", "shared")?;
+                let made = shared.call1((&tensor.archive, place))?;
+                if !made.is_none() {
+                    return Ok(made);
+                }
+            }
+        }
+        let made = MADE.import(py, "tenfold._torch", "to_torch")?;
+        made.call1((slf, device, dtype, copy))
     }
 
     /// Its elements as an array of JAX.
@@ -497,33 +391,7 @@ impl Tensor {
         out: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let key = key.map(index::parse).transpose()?;
-        if key.as_ref().is_some_and(|key| key.new_axes) {
-            return Err(PyTypeError::new_err(
-                "None has no meaning for memory without a shape",
-            ));
-        }
-        let slices = key.map(|key| key.slices).unwrap_or_default();
-        let mut room = Room::of(&bytes_of(out)?)?;
-        let wanted = self.with(|tensor| {
-            let sliced = tensor.slice(&slices).map_err(index_error)?;
-            let elements = sliced.elements();
-            Ok(elements.and_then(|elements| sliced.dtype().bytes_for(elements)))
-        })?;
-        if wanted != Some(room.len() as u64) {
-            let (found, wanted) = (room.len(), wanted.unwrap_or(u64::MAX));
-            let message = format!("the memory has {found} bytes, the elements take {wanted}");
-            return Err(PyValueError::new_err(message));
-        }
-        let archive = self.opened()?;
-        let place = self.place;
-        supervised(py, None, 0, move |work| {
-            let Some(tensor) = archive.tensor_at(place) else {
-                return Err(tenfold::Error::argument("there is no such tensor any more"));
-            };
-            let sliced = tensor.slice(&slices)?;
-            tenfold::Archive::read_many([(sliced, room.bytes())], &work)
-        })
+        self.fill(py, out, key)
     }
 
     /// Its elements one after the other, as arrays of at most about so many bytes: memory does not grow with the tensor.
@@ -547,20 +415,7 @@ impl Tensor {
 
     /// Elements of less than a byte, one in each byte; those of a slice.
     fn _unpacked(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> PyResult<Memory> {
-        let slices = match key {
-            Some(key) => index::parse(key)?.slices,
-            None => Vec::new(),
-        };
-        let bytes = self.read(py, |tensor| {
-            let sliced = tensor.slice(&slices)?;
-            let elements = sliced.elements().unwrap_or(0);
-            let packed = sliced.to_bytes()?;
-            let model::DType::Number(scalar, lanes) = sliced.dtype() else {
-                return Ok(packed);
-            };
-            let count = elements.saturating_mul(lanes.count().into());
-            Ok(unpack(&packed, scalar, count))
-        })?;
+        let bytes = self.unpacked(py, key)?;
         Ok(Memory { bytes })
     }
 
@@ -579,17 +434,7 @@ impl Tensor {
 
     /// The SHA-256 of its elements, dense, row-major and little-endian, in hexadecimal digits: the same in every format.
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        let archive = self.opened()?;
-        let place = self.place;
-        supervised(py, None, 0, move |work| {
-            let next = std::cell::Cell::new(0);
-            let alone = archive.select(|_| next.replace(next.get() + 1) == place);
-            let digests = ops::digest(&alone, &DigestOptions::new().work(work))?;
-            match digests.tensors.into_iter().next() {
-                Some((_, sum)) => sum.map(|sum| Hex(&sum).to_string()),
-                None => Err(tenfold::Error::argument("there is no such tensor any more")),
-            }
-        })
+        self.sum(py)
     }
 
     /// What its numbers are like: the least and the greatest, mean, zeros, NaN, and a histogram of `bins`.
@@ -647,52 +492,9 @@ impl Tensor {
         let show = slf.py().import("tenfold._show")?;
         show.call_method1("tensor", (slf,))
     }
-}
 
-/// An index that is outside is Python's `IndexError`.
-fn index_error(error: tenfold::Error) -> PyErr {
-    match error.kind() {
-        tenfold::ErrorKind::Argument => PyIndexError::new_err(error.message().to_owned()),
-        _ => raised(error),
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let html = slf.py().import("tenfold._html")?;
+        html.call_method1("tensor", (slf,))
     }
-}
-
-/// The memory of an object as bytes: arrays of types that buffers have no code for say it in their own way.
-fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    static BYTES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let function = BYTES.import(object.py(), "tenfold._frameworks", "writable_bytes")?;
-    function.call1((object,))
-}
-
-/// Numbers of less than a byte, the first in the lowest bits, as a byte each; signed ones keep their sign.
-fn unpack(packed: &[u8], scalar: model::Scalar, count: u64) -> Bytes {
-    let bits = scalar.bits();
-    if bits >= 8 {
-        return Bytes::copy_from_slice(packed);
-    }
-    let mask = (1u32 << bits) - 1;
-    let sign = if scalar.is_signed_integer() {
-        1u32 << (bits - 1)
-    } else {
-        0
-    };
-    let bits = u64::from(bits);
-    let numbers = (0..count).map(|number| {
-        let at = number * bits;
-        let byte = |place: u64| {
-            let place = usize::try_from(place).unwrap_or(usize::MAX);
-            u32::from(packed.get(place).copied().unwrap_or(0))
-        };
-        let both = byte(at / 8) | (byte(at / 8 + 1) << 8);
-        let number = (both >> (at % 8)) & mask;
-        // The lowest eight bits are what is wanted.
-        let [low, ..] = (number ^ sign).wrapping_sub(sign).to_le_bytes();
-        low
-    });
-    numbers.collect::<Vec<u8>>().into()
-}
-
-/// The form that is used where the tensor is streamed.
-pub(crate) fn canonical_form(dtype: model::DType) -> Form {
-    Form::canonical(dtype)
 }

@@ -12,13 +12,13 @@ use tenfold::format::{Checksums, Compression, Effect, Entry, Loss, Registry};
 use tenfold::io::{AtomicOutput, MemoryOutput};
 use tenfold::model::DigestKind;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, Sparse};
-use tenfold::{Error, ErrorKind, Hint, Work};
+use tenfold::{Error, ErrorKind, Hint};
 
 use crate::archive::{Archive, globs};
 use crate::error::{lossy, raised, raised_about};
 use crate::hint;
 use crate::source::ObjectOutput;
-use crate::supervise::supervised_as;
+use crate::supervise::{Watch, supervised_as};
 
 /// What is asked for.
 struct Request {
@@ -131,17 +131,16 @@ impl Request {
         &self,
         archive: &tenfold::Archive,
         target: &Entry,
-        work: Work,
-        again: impl Fn() -> Work,
+        watch: &Watch,
     ) -> Result<Conversion, Error> {
-        let options = self.options.clone().work(work);
+        let options = self.options.clone().work(watch.work());
         let same = archive.format().map(|spec| spec.id) == Some(target.spec.id)
             && target.spec.profile(archive.version()).is_some();
         if !self.is_rewrite || self.version.is_some() || !same {
             return Conversion::prepare(archive, target, &options);
         }
         let as_before = self.options.clone().version(Some(archive.version()));
-        let before = Conversion::prepare(archive, target, &as_before.work(again()))?;
+        let before = Conversion::prepare(archive, target, &as_before.work(watch.work()))?;
         let lost = |conversion: &Conversion| {
             let effects = conversion.losses.iter().map(|loss| loss.effect);
             effects.max().filter(|&effect| effect > Effect::Rearranged)
@@ -323,8 +322,8 @@ fn carry_out(
         Place::File(path) => Some(path.clone()),
         _ => None,
     };
-    let done = supervised_as(py, progress, threads, move |work| {
-        finish(&archive, place, &request, work, threads)
+    let done = supervised_as(py, progress, threads, move |watch| {
+        finish(&archive, place, &request, watch)
     })?;
     done.map_err(|failed| match failed {
         Failed::Error(error, losses) if error.kind() == ErrorKind::Lossy => lossy(&error, &losses),
@@ -346,8 +345,7 @@ fn finish(
     archive: &tenfold::Archive,
     place: Place,
     request: &Request,
-    work: Work,
-    threads: usize,
+    watch: &Watch,
 ) -> Result<Done, Failed> {
     let started = Instant::now();
     let output = match &place {
@@ -356,14 +354,7 @@ fn finish(
     };
     let registry = Registry::standard();
     let target = request.target(&registry, output, archive)?;
-    // Preparing is short: the control goes to the one that is carried out, which may be either.
-    let work = std::cell::Cell::new(Some(work));
-    let take = || work.take().unwrap_or_else(|| Work::new().threads(threads));
-    let conversion = if request.is_rewrite {
-        request.prepare(archive, target, Work::new().threads(threads), take)?
-    } else {
-        request.prepare(archive, target, take(), || Work::new().threads(threads))?
-    };
+    let conversion = request.prepare(archive, target, watch)?;
     let extension = target.spec.extensions.first().copied().unwrap_or("bin");
     let in_directory = format!("{}.{extension}", request.name);
     let losses = [conversion.losses.as_slice(), &conversion.casts].concat();

@@ -270,3 +270,34 @@ def test_gguf_of_the_reference(tmp_path: Path) -> None:
         reader = gguf.GGUFReader(path)
     (found,) = reader.tensors
     assert (gguf.dequantize(found.data, found.tensor_type).reshape(4, 256) == tenfold.load(path)["w"]).all()
+
+
+@pytest.mark.full
+def test_tensors_go_to_devices_through_staging_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from tenfold import _torch
+
+    path = tmp_path / "a.safetensors"
+    arrays = {f"t{n}": np.full((n + 1, 3), n, "float32") for n in range(5)} | {"empty": np.zeros((0, 2), "float16")}
+    tenfold.save(path, arrays)
+    # A device without memory says of which type and shape everything would be.
+    there = tenfold.load(path, framework="torch", device="meta")
+    assert {name: tuple(tensor.shape) for name, tensor in there.items()} == {
+        name: array.shape for name, array in arrays.items()
+    }
+    assert all(tensor.device.type == "meta" for tensor in there.values()) and list(there) == list(arrays)
+    assert tenfold.open(path)["t1"].torch(device="meta").dtype == torch.float32
+    for refused in (
+        lambda: tenfold.load(path, framework="torch", device="meta", copy=False),
+        lambda: tenfold.open(path)["t1"].torch(device="meta", copy=False),
+    ):
+        with pytest.raises(ValueError, match="device needs a copy"):
+            refused()
+    # And the CPU as if it were elsewhere, what arrives; in several blocks.
+    monkeypatch.setattr(_torch, "_STAGED", 100)
+    archive = tenfold.open(path)
+    tensors = [(place, tensor) for place, tensor in enumerate(archive.values()) if tensor.size]
+    told: list[tuple[int, int]] = []
+    staged = dict(_torch._staged(torch, archive, tensors, torch.device("cpu"), lambda *now: told.append(now), 0))
+    assert all((staged[name].numpy() == arrays[name]).all() for name in staged) and len(staged) == 5
+    assert told[-1] == (sum(array.nbytes for array in arrays.values()),) * 2

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import FIXTURES
 
 import tenfold
 
@@ -158,7 +159,7 @@ def test_an_interrupt_stops_a_scan() -> None:
     members = io.BytesIO()
     with zipfile.ZipFile(members, "w") as archive:
         for n in range(300):
-            archive.writestr(f"{n}.pkl", pickle.dumps([n]))
+            archive.writestr(f"{n}.pkl", pickle.dumps([n, bytes(20_000)]))
 
     class Slow(io.BytesIO):
         reads = 0
@@ -254,6 +255,37 @@ def test_editing_metadata(mixed: Path, tmp_path: Path) -> None:
     assert metadata["n"] == 6 and metadata["f"] == 2.0
     with pytest.raises(tenfold.ArgumentError, match="no u32"):
         tenfold.edit_metadata(path, set={"n": -1})
+
+
+def test_progress_counts_all_blocks_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenfold import _frameworks
+
+    path = tmp_path / "big.safetensors"
+    tenfold.save(path, {f"t{n}": np.full(1 << 18, n, "float32") for n in range(8)}, sync=False)
+    defaults = (*_frameworks.read_blocks.__defaults__[:-1], 2 << 20)
+    monkeypatch.setattr(_frameworks.read_blocks, "__defaults__", defaults)
+    told: list[tuple[int, int]] = []
+    loaded = tenfold.load(path, copy=True, progress=lambda done, total: told.append((done, total)))
+    assert all((array == n).all() for n, array in enumerate(loaded.values()))
+    assert {total for _, total in told} == {8 << 20} and sorted(told) == told
+    assert [done for done, _ in told if done % (2 << 20) == 0][-1] == 8 << 20 and len(told) >= 4
+    told.clear()
+    assert tenfold.scan(path, progress=lambda done, total: told.append((done, total)))
+    assert told and told[-1][0] == told[-1][1]
+
+
+def test_regions_cover_every_byte(mixed: Path) -> None:
+    regions = tenfold.inspect(mixed).regions
+    assert regions[0].kind == "header" and regions[0].offset == 0 and regions[0].tensor is None
+    ends = [region.offset + region.nbytes for region in regions]
+    assert [region.offset for region in regions[1:]] == ends[:-1] and ends[-1] == mixed.stat().st_size
+    data = {region.tensor: region for region in regions if region.kind == "data"}
+    archive = tenfold.open(mixed)
+    assert set(data) == {name for name, tensor in archive.items() if tensor.nbytes}
+    for name, region in data.items():
+        assert (region.offset, region.nbytes, region.part) == (archive[name].offset, archive[name].nbytes, "values")
+    gap = tenfold.inspect(FIXTURES / "gguf/valid/bytes_after_data.gguf")
+    assert gap.regions[-1].kind in ("unclaimed", "padding") and gap.findings == tenfold.open(gap._archive.path).findings
 
 
 def test_progress_is_told_and_stops(tmp_path: Path) -> None:

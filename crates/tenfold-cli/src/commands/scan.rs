@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tenfold::documents::ScanDocument;
 use tenfold::io::FileSource;
-use tenfold::ops::{self, Scan, ScannedImport, Verdict};
+use tenfold::ops::{self, Scan, ScanOptions, ScannedImport, Verdict};
 
 use crate::args::ScanArgs;
 use crate::commands::{Session, for_each_file, json_for_each_file, refuse_no_file};
@@ -38,7 +38,8 @@ fn scan(path: &Path, session: &Session<'_>) -> Result<Scan> {
     refuse_no_file(path).map_err(about)?;
     let source = FileSource::open(path).map_err(about)?;
     let name = path.file_name().map(|name| name.to_string_lossy());
-    ops::scan(&source, name.as_deref(), &session.limits).map_err(about)
+    let options = ScanOptions::new().limits(session.limits);
+    ops::scan(&source, name.as_deref(), &options).map_err(about)
 }
 
 fn exit(scan: &Scan) -> Exit {

@@ -1,20 +1,20 @@
-"""Arrays of other packages. Each is imported when it is first needed."""
+"""Arrays of other packages. Each is imported when it is first needed; PyTorch is in `_torch`."""
 
 from __future__ import annotations
 
 import math
-import mmap
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
 from ._errors import UnsupportedError
+from ._progress import parts
 
 if TYPE_CHECKING:
+    from ._progress import Told
     from ._results import Stats
     from ._tenfold import Archive, DType, Tensor
 
@@ -90,7 +90,7 @@ def spelling(object: Any) -> str:
     raise TypeError(f"{object!r} is no type of elements")
 
 
-def _is_subbyte(dtype: DType) -> bool:
+def is_subbyte(dtype: DType) -> bool:
     return dtype.bits is not None and dtype.bits < 8
 
 
@@ -112,7 +112,7 @@ def _made(tensor: Tensor, key: Any, shape: tuple[int, ...]) -> Any:
         tensor.tobytes()
     numpy = dtype.numpy
     shape = _array_shape(tensor, dtype, shape)
-    if _is_subbyte(dtype):
+    if is_subbyte(dtype):
         flat = np.frombuffer(tensor._unpacked(key), np.uint8).copy()
         return flat.view(numpy).reshape(shape)
     nbytes = math.prod(shape) * numpy.itemsize
@@ -141,21 +141,21 @@ def to_numpy(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> Any
         if copy is not True:
             return tensor.numpy(copy=copy)
     if copy is False and tensor.size:
-        raise ValueError(f"{tensor.name!r} cannot be viewed as it is stored ({_why(tensor)}); copy=None or True copies")
+        raise ValueError(f"{tensor.name!r} cannot be viewed as it is stored ({why(tensor)}); copy=None or True copies")
     if copy is True and tensor.is_zero_copy:
         view = tensor.numpy()
         return np.array(view, dtype=view.dtype.newbyteorder("="), order="C")
     return _made(tensor, None, tensor.shape)
 
 
-def _why(tensor: Tensor) -> str:
+def why(tensor: Tensor) -> str:
     if tensor.codec:
         return f"compressed with {tensor.codec}"
     if tensor.dtype.kind == "quantized":
         return "quantized"
     if tensor.dtype.kind == "bool":
         return "truth values may be any byte"
-    if _is_subbyte(tensor.dtype):
+    if is_subbyte(tensor.dtype):
         return "elements of less than a byte"
     if tensor.layout not in ("row-major", "column-major"):
         return tensor.layout
@@ -288,7 +288,7 @@ def stats(tensor: Tensor, bins: int | None) -> Stats:
     return found[tensor.name]
 
 
-def archive_numpy(archive: Archive, copy: bool | None, progress: Any = None, threads: int = 0) -> dict[str, Any]:
+def archive_numpy(archive: Archive, copy: bool | None, progress: Told = None, threads: int = 0) -> dict[str, Any]:
     """All tensors as arrays."""
     if copy is not True:
 
@@ -297,18 +297,17 @@ def archive_numpy(archive: Archive, copy: bool | None, progress: Any = None, thr
 
         return archive._arrays(other)
     np = module("numpy")
-    arrays: dict[str, Any] = {}
-    for block, members in _in_blocks(enumerate(archive.values())):
-        memory = np.empty(block, np.uint8)
-        _read_block(archive, members, memory, progress, threads)
-        for tensor, _, offset, nbytes in members:
-            dtype = tensor._numbers
-            shape = _array_shape(tensor, dtype, tensor.shape)
-            if _is_subbyte(dtype):
-                arrays[tensor.name] = _made(tensor, None, tensor.shape)
-            else:
-                arrays[tensor.name] = memory[offset : offset + nbytes].view(dtype.numpy).reshape(shape)
-    return {name: arrays[name] for name in archive}
+    arrays: dict[str, Any] = dict.fromkeys(archive)
+    whole: list[tuple[int, Tensor]] = []
+    for place, (name, tensor) in enumerate(archive.items()):
+        if is_subbyte(tensor._numbers):
+            arrays[name] = _made(tensor, None, tensor.shape)
+        else:
+            whole.append((place, tensor))
+    for tensor, memory in read_blocks(archive, whole, lambda nbytes: np.empty(nbytes, np.uint8), progress, threads):
+        shape = _array_shape(tensor, tensor._numbers, tensor.shape)
+        arrays[tensor.name] = memory.view(tensor._numbers.numpy).reshape(shape)
+    return arrays
 
 
 #: Each array keeps the whole block that it lies in.
@@ -316,164 +315,39 @@ _BLOCK = 256 << 20
 _ALIGN = 64
 
 
-def _in_blocks(tensors: Iterable[tuple[int, Tensor]]) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
+def read_blocks(
+    archive: Archive,
+    tensors: Sequence[tuple[int, Tensor]],
+    allocate: Callable[[int], Any],
+    progress: Told = None,
+    threads: int = 0,
+    most: int = _BLOCK,
+) -> Iterator[tuple[Tensor, Any]]:
+    """Reads tensors, with their places in the archive, into blocks of memory: gives each with its piece of one."""
+    blocks = list(_in_blocks(tensors, most))
+    told = parts(progress, sum(nbytes for _, members in blocks for _, _, _, nbytes in members))
+    for block, members in blocks:
+        memory = allocate(block)
+        places = [place for _, place, _, _ in members]
+        pieces = [(offset, nbytes) for _, _, offset, nbytes in members]
+        archive._read_many(places, pieces, writable_bytes(memory), next(told), threads)
+        for tensor, _, offset, nbytes in members:
+            yield tensor, memory[offset : offset + nbytes]
+
+
+def _in_blocks(tensors: Iterable[tuple[int, Tensor]], most: int) -> Iterator[tuple[int, list[tuple[Tensor, int, int, int]]]]:
     """Tensors that share memory: the bytes of it, and of each tensor its place in the archive, its offset and length."""
     members: list[tuple[Tensor, int, int, int]] = []
     end = 0
     for place, tensor in tensors:
-        dtype = tensor._numbers
-        itemsize = (dtype.bits or 0) // 8
-        nbytes = tensor.size * itemsize
-        if members and end + nbytes > _BLOCK:
+        nbytes = tensor.size * ((tensor._numbers.bits or 0) // 8)
+        if members and end + nbytes > most:
             yield end, members
             members, end = [], 0
         members.append((tensor, place, end, nbytes))
         end = -(-(end + nbytes) // _ALIGN) * _ALIGN
     if members:
         yield end, members
-
-
-def _read_block(archive: Archive, members: list[Any], memory: Any, progress: Any, threads: int) -> None:
-    whole = [member for member in members if not _is_subbyte(member[0]._numbers)]
-    places = [place for _, place, _, _ in whole]
-    pieces = [(offset, nbytes) for _, _, offset, nbytes in whole]
-    archive._read_many(places, pieces, memory, progress, threads)
-
-
-# PyTorch
-
-
-@cache
-def torch_dtype(name: str) -> Any:
-    """PyTorch's type of this name."""
-    torch = module("torch")
-    known = {"float4_e2m1fn": "float4_e2m1fn_x2", "float16x2": "complex32"}
-    found = getattr(torch, known.get(name, name), None)
-    if not isinstance(found, torch.dtype):
-        raise UnsupportedError(f"PyTorch has no {name}", kind="unsupported", rule="file.dtype")
-    return found
-
-
-def _private(archive: Archive, file: int) -> mmap.mmap | None:
-    """A mapping of a file that can be written to without changing the file; one for each file of an archive."""
-    known: dict[int, mmap.mmap | None] = archive.__dict__.setdefault("_private", {})
-    if file not in known:
-        descriptor = archive._descriptor(file)
-        if descriptor is None:
-            known[file] = None
-        else:
-            try:
-                known[file] = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
-            except (OSError, ValueError):
-                known[file] = None
-            finally:
-                os.close(descriptor)
-    return known[file]
-
-
-def to_torch(tensor: Tensor, device: Any = None, dtype: Any = None, copy: bool | None = None) -> Any:
-    """`Tensor.torch`."""
-    torch = module("torch")
-    if dtype is None and device is None and copy is not True:
-        shared = _shared(torch, tensor)
-        if shared is not None:
-            return shared
-    if dtype is not None and _tenfold.dtype(dtype) != tensor._numbers:
-        if copy is False:
-            raise ValueError(f"{tensor.name!r}: a cast needs a copy")
-        return to_torch(tensor._as(_tenfold.dtype(dtype)), device, None, None)
-    shared = None if copy is True else _shared(torch, tensor)
-    made = _on_cpu(torch, tensor, copy) if shared is None else shared
-    device = torch.device(device) if device is not None else None
-    if device is not None and device.type != "cpu":
-        return made.to(device)
-    return made
-
-
-def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None) -> Any:
-    numbers = tensor._numbers
-    shape = tensor.shape
-    if numbers.name == "float4_e2m1fn":
-        return _pairs(torch, tensor)
-    if _is_subbyte(numbers):
-        plain = {"uint": torch.uint8, "int": torch.int8}.get(numbers.kind)
-        if plain is None:
-            raise UnsupportedError(f"PyTorch has no {numbers}", kind="unsupported", rule="file.dtype")
-        return torch.frombuffer(bytearray(tensor._unpacked(None)), dtype=plain).reshape(shape)
-    dtype = torch_dtype(numbers.name)
-    if not tensor.size:
-        return torch.empty(shape, dtype=dtype)
-    if copy is False:
-        raise ValueError(f"{tensor.name!r} cannot be viewed by PyTorch as it is stored ({_why(tensor)})")
-    made = torch.empty(shape, dtype=dtype)
-    tensor.read_into(made)
-    return made
-
-
-def _shared(torch: ModuleType, tensor: Tensor) -> Any:
-    """A tensor over the private mapping of its file; `None` where it cannot be."""
-    place = tensor._mapped_at()
-    if place is None:
-        return None
-    file, offset, is_columns, shape, size, dtype = place
-    mapped = _private(tensor.archive, file)
-    if mapped is None:
-        return None
-    kind = _torch_types.get(id(dtype))
-    if kind is None:
-        # Types live as long as the interpreter, and so does what they are called by.
-        kind = _torch_types[id(dtype)] = torch_dtype(dtype.name)
-    flat = torch.frombuffer(mapped, dtype=kind, count=size, offset=offset)
-    if is_columns:
-        return flat.view(shape[::-1]).permute(*reversed(range(len(shape))))
-    return flat if len(shape) == 1 else flat.view(shape)
-
-
-#: Types of PyTorch by the identity of ours, for what is done for each of many tensors.
-_torch_types: dict[int, Any] = {}
-
-
-def _pairs(torch: ModuleType, tensor: Tensor) -> Any:
-    """Two numbers of 4 bits in each element, as PyTorch has them."""
-    shape = tensor.shape
-    if not shape or shape[-1] % 2:
-        raise UnsupportedError(
-            f"{tensor.name!r}: PyTorch has numbers of 4 bits in pairs, and the last dimension is odd",
-            kind="unsupported",
-            rule="file.dtype",
-            tensor=tensor.name,
-        )
-    dtype = torch_dtype("float4_e2m1fn")
-    halved = (*shape[:-1], shape[-1] // 2)
-    if not tensor.size:
-        return torch.empty(halved, dtype=torch.uint8).view(dtype)
-    return torch.frombuffer(bytearray(tensor._canonical()), dtype=torch.uint8).reshape(halved).view(dtype)
-
-
-def archive_torch(archive: Archive, device: Any, copy: bool | None) -> dict[str, Any]:
-    """All tensors as those of PyTorch."""
-    torch = module("torch")
-    made: dict[str, Any] = {}
-    left: list[tuple[int, Tensor]] = []
-    for place, (name, tensor) in enumerate(archive.items()):
-        shared = None if copy is True else _shared(torch, tensor)
-        if shared is not None:
-            made[name] = shared
-        elif _is_subbyte(tensor._numbers) or not tensor.size or copy is False:
-            made[name] = _on_cpu(torch, tensor, copy)
-        else:
-            # To keep the order.
-            made[name] = None
-            left.append((place, tensor))
-    for block, members in _in_blocks(left):
-        memory = torch.empty(block, dtype=torch.uint8)
-        _read_block(archive, members, memory.numpy(), None, 0)
-        for tensor, _, offset, nbytes in members:
-            dtype = torch_dtype(tensor._numbers.name)
-            made[tensor.name] = memory[offset : offset + nbytes].view(dtype).view(tensor.shape)
-    if device is not None and torch.device(device).type != "cpu":
-        made = {name: tensor.to(device) for name, tensor in made.items()}
-    return made
 
 
 # Others

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _frameworks, _tenfold
 from ._errors import ArgumentError
 from ._open import open as open_
+from ._progress import watched
 from ._tenfold import Archive, Tensor
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from ._progress import Told
     from ._types import Buffer, DTypeLike, Patterns, Progress, Source
 
 
@@ -122,14 +123,32 @@ def load(
         with watched(progress) as told:
             return _frameworks.archive_numpy(archive, copy, told, threads)
     if framework in ("torch", "pt", "pytorch"):
-        return _frameworks.archive_torch(archive, device, copy)
-    if framework in ("jax", "flax"):
-        return {name: tensor.jax(device=device) for name, tensor in archive.items()}
-    if framework in ("tensorflow", "tf"):
-        return {name: tensor.tensorflow() for name, tensor in archive.items()}
-    if framework == "mlx":
-        return {name: tensor.mlx() for name, tensor in archive.items()}
+        from ._torch import archive_torch
+
+        with watched(progress) as told:
+            return archive_torch(archive, device, copy, told, threads)
+    others: dict[str, Callable[[Tensor], Any]] = {
+        "jax": lambda tensor: tensor.jax(device=device),
+        "flax": lambda tensor: tensor.jax(device=device),
+        "tensorflow": lambda tensor: tensor.tensorflow(),
+        "tf": lambda tensor: tensor.tensorflow(),
+        "mlx": lambda tensor: tensor.mlx(),
+    }
+    if framework in others:
+        with watched(progress) as told:
+            return _one_by_one(archive, others[framework], told)
     raise ArgumentError(f"framework is numpy, torch, jax, tensorflow or mlx, not {framework!r}")
+
+
+def _one_by_one(archive: Archive, make: Callable[[Tensor], Any], told: Told) -> dict[str, Any]:
+    made = {}
+    done, total = 0, archive.nbytes
+    for name, tensor in archive.items():
+        made[name] = make(tensor)
+        done += tensor.nbytes
+        if told is not None:
+            told(done, total)
+    return made
 
 
 @overload
@@ -149,41 +168,6 @@ def loads(data: Buffer, *, framework: str = "numpy", **options: Any) -> dict[str
     return load(data, framework=framework, **options)
 
 
-class watched:
-    """Progress as a function: a bar, a line, or what was given."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._given = progress
-        self._bar: Any = None
-
-    def __enter__(self) -> Callable[[int, int], object] | None:
-        if self._given is None or self._given is False:
-            return None
-        if callable(self._given):
-            return self._given
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return self._line if sys.stderr.isatty() else None
-        self._bar = tqdm(total=0, unit="B", unit_scale=True, unit_divisor=1024)
-        return self._update
-
-    def _update(self, done: int, total: int) -> None:
-        self._bar.total = total
-        self._bar.n = done
-        self._bar.refresh()
-
-    def _line(self, done: int, total: int) -> None:
-        sys.stderr.write(f"\r{100 * done // max(1, total)} %")
-        sys.stderr.flush()
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._given is True and sys.stderr.isatty():
-            sys.stderr.write("\r     \r")
-
-
 def load_model(
     module: Any, source: Source | Archive, *, strict: bool = True, device: Any = None, assign: bool = False
 ) -> tuple[list[str], list[str]]:
@@ -192,7 +176,7 @@ def load_model(
     Names that `save_model` left out because they are the same tensor are not missing.
     """
     archive = source if isinstance(source, Archive) else open_(source)
-    state = _frameworks.archive_torch(archive, device, True if assign else None)
+    state = archive.torch(device=device, copy=True if assign else None)
     found = module.load_state_dict(state, strict=False, assign=assign)
     known = module.state_dict()
     loaded = {known[name].data_ptr() for name in state if name in known and known[name].numel()}

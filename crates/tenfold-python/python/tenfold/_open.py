@@ -102,38 +102,44 @@ def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
         refuse_url(path)
         origin = ("path", os.path.abspath(path), mmap, options, _stamp(path))
         return _tenfold.open_file(path, mmap, options, origin)
-    if hasattr(source, "read") and hasattr(source, "seek"):
-        return _open_object(source, mmap, options)
-    try:
-        return _tenfold.open_memory(source, None, options, ("memory", source, options))
-    except BufferError as error:
-        raise ValueError(str(error)) from None
-    except TypeError:
-        kind = type(source).__qualname__
-        raise TypeError(f"a path, bytes or a file object is opened, not {kind}") from None
+    found, name = in_memory(source, mmap)
+    again = None if is_file_object(source) else ("memory", source, options)
+    return _tenfold.open_source(found, name, options, again)
 
 
-def name_of(source: Any) -> str | None:
-    """What the file of a file object is called."""
+def is_file_object(source: Any) -> bool:
+    # Mappings have both, and are memory.
+    return hasattr(source, "read") and hasattr(source, "seek") and not isinstance(source, _mmap.mmap)
+
+
+def in_memory(source: Any, mmap: bool = False) -> tuple[Any, str | None]:
+    """What is read of bytes or a file object, which has a name where it is a file's: its memory, where it is in memory."""
+    if not is_file_object(source):
+        try:
+            view = memoryview(source)
+        except TypeError:
+            kind = type(source).__qualname__
+            raise TypeError(f"a path, bytes or a file object is read, not {kind}") from None
+        except (BufferError, ValueError):
+            # Types that buffers have no code for; their memory can be had all the same.
+            return source, None
+        if not view.contiguous:
+            raise ValueError("its memory is not contiguous")
+        return source, None
     if isinstance(source, io.TextIOBase):
         raise TypeError("the file is opened as text; open it with mode 'rb'")
     name = getattr(source, "name", None)
-    return os.path.basename(name) if isinstance(name, str) else None
-
-
-def _open_object(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
-    name = name_of(source)
-    if isinstance(source, io.BytesIO):
-        return _tenfold.open_memory(source.getbuffer(), name, options, None)
+    name = os.path.basename(name) if isinstance(name, str) else None
+    # Not what others make of it.
+    if type(source) is io.BytesIO:
+        return source.getbuffer(), name
     if mmap:
         try:
-            mapped = _mmap.mmap(source.fileno(), 0, access=_mmap.ACCESS_READ)
+            return _mmap.mmap(source.fileno(), 0, access=_mmap.ACCESS_READ), name
         except (AttributeError, OSError, ValueError):
             # No file of the system, or an empty one.
             pass
-        else:
-            return _tenfold.open_memory(mapped, name, options, None)
-    return _tenfold.open_object(source, name, options)
+    return source, name
 
 
 def refuse_url(path: str) -> None:
@@ -170,7 +176,7 @@ def reopen(origin: tuple[Any, ...], names: list[str] | None) -> Archive:
         archive = _tenfold.open_file(path, mmap, options, origin)
     else:
         _, data, options = origin
-        archive = _tenfold.open_memory(data, None, options, origin)
+        archive = _tenfold.open_source(data, None, options, origin)
     if names is None:
         return archive
     wanted = set(names)
@@ -187,15 +193,15 @@ def is_tensor_file(source: Source) -> str | None:
     True
     """
     if isinstance(source, (str, os.PathLike)):
-        return _tenfold.detect(source, None)
-    if hasattr(source, "read"):
-        where = source.tell()
-        try:
-            source.seek(0)
-            return _tenfold.detect(None, source.read())
-        finally:
-            source.seek(where)
-    return _tenfold.detect(None, source)
+        return _tenfold.detect(os.fsdecode(source))
+    found, _ = in_memory(source)
+    if not is_file_object(source):
+        return _tenfold.detect(found)
+    where = source.tell()
+    try:
+        return _tenfold.detect(found)
+    finally:
+        source.seek(where)
 
 
 def formats() -> tuple[Format, ...]:

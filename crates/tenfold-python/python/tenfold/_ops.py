@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
 from ._errors import ArgumentError, Error
-from ._load import select, watched
-from ._open import name_of, refuse_url
+from ._load import select
+from ._open import in_memory, refuse_url
 from ._open import open as open_
+from ._progress import watched
 from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Report, Scan, Verification
 from ._save import nbytes_of, report, request, retyped
 from ._tenfold import Archive
@@ -49,7 +50,8 @@ def inspect(source: Source | Archive, *, full: bool = False, **open_options: Any
     >>> tenfold.inspect("fixtures/safetensors/valid/scalars.safetensors").format
     'safetensors'
     """
-    return Inspection._of(_tenfold.inspect(_opened(source, open_options), _title(source), full))
+    archive = _opened(source, open_options)
+    return Inspection._of(_tenfold.inspect(archive, _title(source), full), archive)
 
 
 def verify(
@@ -161,7 +163,7 @@ def diff(
     return Diff._of(text)
 
 
-def scan(source: Source, *, limits: Limits | None = None) -> Scan:
+def scan(source: Source, *, limits: Limits | None = None, progress: Progress = None) -> Scan:
     """What the pickles in a file would import if somebody loaded them. True in a condition if all of it is harmless.
 
     A file of any kind is looked at: archives of zip and tar, checkpoints of PyTorch, arrays of objects of NumPy, files of
@@ -176,19 +178,13 @@ def scan(source: Source, *, limits: Limits | None = None) -> Scan:
     >>> print(found.dangerous[0])
     posix.system, which runs commands
     """
-    title = _title(source)
     if isinstance(source, (str, os.PathLike)):
         refuse_url(os.fsdecode(source))
-        return Scan._of(_tenfold.scan_file(source, title, limits))
-    if hasattr(source, "read") and hasattr(source, "seek"):
-        return Scan._of(_tenfold.scan_object(source, name_of(source), title, limits))
-    try:
-        return Scan._of(_tenfold.scan_memory(source, None, title, limits))
-    except BufferError as error:
-        raise ValueError(str(error)) from None
-    except TypeError:
-        kind = type(source).__qualname__
-        raise TypeError(f"a path, bytes or a file object is looked at, not {kind}") from None
+        found, name = os.fsdecode(source), None
+    else:
+        found, name = in_memory(source)
+    with watched(progress) as told:
+        return Scan._of(_tenfold.scan(found, name, _title(source), limits, told))
 
 
 def stats(
@@ -491,13 +487,22 @@ def split(
         shards = ("parts", by)
     else:
         shards = ("size", nbytes_of(by))
-    title = Path(_title(source)).name
-    stem = title.partition(".")[0] or "model"
-    asked = request("split", inputs=_inputs(source), to=to or archive.format or None, **options)
-    asked |= {"shards": shards, "directory": True, "name": stem, "check": check, "dry_run": dry_run, "rewrite": True}
-    with watched(progress) as told:
-        text = _tenfold.write(archive, directory, asked, told, threads)
-    return report(text, directory)
+    return _written(
+        "split",
+        archive,
+        source,
+        directory,
+        progress,
+        threads,
+        to=to or archive.format or None,
+        rewrite=True,
+        shards=shards,
+        directory=True,
+        name=Path(_title(source)).name.partition(".")[0] or "model",
+        check=check,
+        dry_run=dry_run,
+        **options,
+    )
 
 
 def edit_metadata(
@@ -557,6 +562,7 @@ __all__ = [
     "inspect",
     "merge",
     "rename",
+    "scan",
     "split",
     "stats",
     "verify",

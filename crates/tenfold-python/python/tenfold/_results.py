@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._tenfold import DType
+    from ._tenfold import Archive, DType
 
 _GIB = 1 << 30
 
@@ -172,6 +172,19 @@ class Report(_Document):
         return f"<Report {name}: {self.format}, {_count(self.tensors, 'tensor')}, {size}{lost}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes of a file that belong to one thing: ``kind`` is ``data``, ``padding``, ``unclaimed``, ``overlap``, or what the
+    format calls it, such as ``header``."""
+
+    kind: str
+    file: str | None
+    offset: int
+    nbytes: int
+    tensor: str | None
+    part: str | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Inspection(_Document):
     """What is in a file."""
@@ -183,10 +196,12 @@ class Inspection(_Document):
     dtypes: Mapping[str, int]
     metadata: Mapping[str, Any]
     tensors: tuple[Mapping[str, Any], ...]
+    findings: tuple[Finding, ...]
+    _archive: Archive = field(compare=False)
     _document: dict[str, Any] = field(compare=False)
 
     @classmethod
-    def _of(cls, text: str) -> Inspection:
+    def _of(cls, text: str, archive: Archive) -> Inspection:
         document = json.loads(text)
         return cls(
             format=document["format"],
@@ -196,11 +211,34 @@ class Inspection(_Document):
             dtypes=document["dtypes"],
             metadata=document["metadata"],
             tensors=tuple(document.get("tensors", ())),
+            findings=archive.findings,
+            _archive=archive,
             _document=document,
         )
 
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """What every byte of the files belongs to, in order: reads what lies between the data."""
+        from ._tenfold import extents
+
+        archive = self._archive
+        names = [file.name for file in archive.files]
+        tensors = list(archive.values())
+
+        def region(file: int, start: int, end: int, kind: str, data: tuple[int, int] | None) -> Region:
+            tensor = None if data is None else tensors[data[0]]
+            part = None if data is None or tensor is None else tensor.parts[data[1]].role
+            return Region(kind, names[file], start, end - start, None if tensor is None else tensor.name, part)
+
+        return tuple(region(*row) for row in extents(archive))
+
     def __repr__(self) -> str:
         return f"<Inspection {self.format}: {_count(len(self.tensors), 'tensor')}, {_size(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import inspection
+
+        return inspection(self)
 
 
 def _findings(rows: list[dict[str, Any]]) -> tuple[Finding, ...]:
@@ -275,6 +313,11 @@ class Verification(_Document):
         verdict = "sound" if self.sound else "not sound"
         found = f", {_count(len(self.errors), 'error')}, {_count(len(self.warnings), 'warning')}" if self.findings else ""
         return f"<Verification: {verdict}{found}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import verification
+
+        return verification(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -375,6 +418,11 @@ class Diff(_Document):
             return f"<Diff: equal, {self.equal_tensors} tensors>"
         return f"<Diff: {len(self.changes)} tensors and {len(self.metadata)} keys differ, {self.equal_tensors} are equal>"
 
+    def _repr_html_(self) -> str:
+        from ._html import diff
+
+        return diff(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Import:
@@ -453,6 +501,11 @@ class Scan(_Document):
         found = f", {_count(len(self.dangerous), 'dangerous import')}" if self.dangerous else ""
         return f"<Scan: {self.verdict}, {_count(len(self.pickles), 'pickle')}{found}>"
 
+    def _repr_html_(self) -> str:
+        from ._html import scan
+
+        return scan(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
@@ -506,6 +559,11 @@ class Stats:
             histogram=None if bins is None else Histogram(tuple(float(edge) for edge in bins["edges"]), tuple(bins["counts"])),
         )
 
+    def _repr_html_(self) -> str:
+        from ._html import stats
+
+        return stats(self)
+
 
 def _number(value: Any) -> Any:
     """A number that JSON has as a text."""
@@ -551,6 +609,11 @@ class ArchiveStats(_Document, Mapping[str, Stats]):
 
     def __repr__(self) -> str:
         return f"<ArchiveStats of {len(self._tensors)} tensors, {self.total.numbers} numbers>"
+
+    def _repr_html_(self) -> str:
+        from ._html import archive_stats
+
+        return archive_stats(self)
 
 
 def _count(count: int, one: str, several: str | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _tenfold
 from ._errors import ArgumentError
 from ._inputs import build
-from ._load import watched
+from ._progress import watched
 from ._results import Report
 from ._tenfold import Archive
 

@@ -322,8 +322,10 @@ impl Archive {
         }
     }
 
-    /// The same for an operation that can be stopped while it reads.
-    pub(crate) fn watched(&self, control: &Arc<Control>) -> Self {
+    /// The same for work that can be stopped while it reads: its tensors give an error of kind
+    /// [`Canceled`](crate::ErrorKind::Canceled) once the control is canceled.
+    #[must_use]
+    pub fn watched(&self, control: &Arc<Control>) -> Self {
         Self {
             control: Some(control.clone()),
             ..self.clone()

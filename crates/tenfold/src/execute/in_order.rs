@@ -8,7 +8,8 @@ use crate::model::{Checksum, Codec, Filter, Payload, SourceId};
 use crate::prelude::*;
 use crate::threads;
 use crate::transform::{
-    DEFLATE_END, PIECE, Pieces, View, apply_filters, as_size, encode, encode_deflate, seek_table,
+    Check, DEFLATE_END, PIECE, Pieces, View, apply_filters, as_size, encode, encode_deflate,
+    seek_table,
 };
 
 /// A piece to be prepared.
@@ -200,7 +201,8 @@ impl Writer<'_, '_, '_> {
         let mut frames = Vec::new();
         let work = |job: Job| {
             // Asked here too: what waits in line behind a stop need not be done.
-            options.control.check()?;
+            let check = || options.control.check();
+            check()?;
             let decoded = match job {
                 Job::Read { at, len } => {
                     let mut piece = Vec::new();
@@ -209,7 +211,7 @@ impl Writer<'_, '_, '_> {
                 }
                 Job::Decoded(piece) => piece,
             };
-            change.apply(decoded, keep_decoded)
+            change.apply(decoded, keep_decoded, &check)
         };
         let consume = |piece: Piece| {
             sum.update(piece.decoded.as_deref().unwrap_or(&piece.stored));
@@ -287,7 +289,7 @@ impl<'v> Recut<'v> {
 
 impl Change<'_> {
     /// What a worker does with the bytes of a piece.
-    fn apply(self, decoded: Vec<u8>, keep_decoded: bool) -> Result<Piece> {
+    fn apply(self, decoded: Vec<u8>, keep_decoded: bool, check: Check<'_>) -> Result<Piece> {
         let decoded_len = decoded.len() as u64;
         let stored = match self {
             Change::Keep => {
@@ -299,7 +301,7 @@ impl Change<'_> {
             }
             Change::Filter(filters) => {
                 return Ok(Piece {
-                    stored: apply_filters(filters, decoded)?,
+                    stored: apply_filters(filters, decoded, check)?,
                     decoded: None,
                     decoded_len,
                 });
@@ -309,9 +311,9 @@ impl Change<'_> {
                 spell(&decoded, &mut text)?;
                 text
             }
-            Change::Encode(Codec::Deflate { level, .. }) => encode_deflate(level, &decoded)?,
+            Change::Encode(Codec::Deflate { level, .. }) => encode_deflate(level, &decoded, check)?,
             Change::Encode(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => {
-                encode(level, &decoded)?
+                encode(level, &decoded, check)?
             }
         };
         Ok(Piece {

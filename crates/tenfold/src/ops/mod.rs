@@ -46,7 +46,7 @@ pub use metadata::{Edit, edit_metadata};
 pub use quantize::quantize;
 pub use rename::rename;
 #[cfg(feature = "pytorch")]
-pub use scan::{Scan, ScannedImport, ScannedPickle, Verdict, scan};
+pub use scan::{Scan, ScanOptions, ScannedImport, ScannedPickle, Verdict, scan};
 pub use shards::{Shards, natural_order};
 pub use shared::parts::Parts;
 pub use sparse::Sparse;

@@ -217,7 +217,7 @@ fn every_hostile_file_is_found_by_a_scan_and_every_sound_one_is_clean() {
         .filter(|case| case.format == "pytorch")
     {
         let Some(file) = case.file() else { continue };
-        let found = ops::scan(&file.bytes, Some(&file.name), &Limits::default()).unwrap();
+        let found = ops::scan(&file.bytes, Some(&file.name), &ops::ScanOptions::new()).unwrap();
         if case.title().contains("/evil_") {
             assert_eq!(found.verdict(), Verdict::Dangerous, "{}", case.title());
         }
@@ -236,7 +236,7 @@ fn every_hostile_file_is_found_by_a_scan_and_every_sound_one_is_clean() {
         .filter(|case| case.format == "pytorch")
     {
         let Some(file) = case.file() else { continue };
-        let found = ops::scan(&file.bytes, Some(&file.name), &Limits::default()).unwrap();
+        let found = ops::scan(&file.bytes, Some(&file.name), &ops::ScanOptions::new()).unwrap();
         assert_eq!(
             found.verdict(),
             Verdict::Harmless,
@@ -253,11 +253,16 @@ fn a_scan_goes_on_behind_what_it_cannot_follow() {
     let found = ops::scan(
         &Bytes::from_static(joblib),
         Some("a.joblib"),
-        &Limits::default(),
+        &ops::ScanOptions::new(),
     )
     .unwrap();
     assert_eq!(found.verdict(), Verdict::Dangerous);
-    let plain = ops::scan(&Bytes::from_static(b"\x80\x02]."), None, &Limits::default()).unwrap();
+    let plain = ops::scan(
+        &Bytes::from_static(b"\x80\x02]."),
+        None,
+        &ops::ScanOptions::new(),
+    )
+    .unwrap();
     assert_eq!(
         (plain.verdict(), plain.pickles.len()),
         (Verdict::Harmless, 1)

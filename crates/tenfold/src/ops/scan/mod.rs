@@ -6,12 +6,14 @@
 mod find;
 mod follow;
 mod verdict;
+mod watched;
 
 pub use verdict::Verdict;
 
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
 use crate::prelude::*;
+use crate::threads::Work;
 
 /// What was found in the pickles of a file.
 #[derive(Debug, Default)]
@@ -76,23 +78,55 @@ pub struct ScannedImport {
     pub times: u64,
 }
 
+/// How files are looked into.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    limits: Limits,
+    work: Work,
+}
+
+impl ScanOptions {
+    /// With the limits that every real file passes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How much a file may ask for.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A control, which counts the bytes that are read: mostly fewer than the file has. It is done on one thread.
+    #[must_use]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
+}
+
 /// Looks for pickles in a file of any kind: in zip and tar archives, PyTorch's streams, `.npy` arrays of objects, joblib's
 /// files and plain pickles; `name` is the file's name.
 ///
 /// ```
-/// use tenfold::{Bytes, io::Limits, ops::{Verdict, scan}};
+/// use tenfold::{Bytes, ops::{ScanOptions, Verdict, scan}};
 /// let file = Bytes::from_static(b"cposix\nsystem\n(X\x04\0\0\0truetR.");
-/// let found = scan(&file, Some("evil.pkl"), &Limits::default())?;
+/// let found = scan(&file, Some("evil.pkl"), &ScanOptions::new())?;
 /// assert_eq!(found.verdict(), Verdict::Dangerous);
 /// assert_eq!(found.pickles[0].imports[0].name, "system");
 /// # Ok::<(), tenfold::Error>(())
 /// ```
-pub fn scan(source: &dyn Source, name: Option<&str>, limits: &Limits) -> Result<Scan> {
+pub fn scan(source: &dyn Source, name: Option<&str>, options: &ScanOptions) -> Result<Scan> {
+    let control = &*options.work.control;
+    let source = watched::Watched::new(source, control);
     let mut scan = Scan::default();
     let mut finder = find::Finder {
         scan: &mut scan,
-        limits,
+        limits: &options.limits,
     };
-    finder.file(source, name.unwrap_or_default(), "", 0)?;
+    finder.file(&source, name.unwrap_or_default(), "", 0)?;
+    // What could not be read because of it was noted as unread.
+    control.check()?;
     Ok(scan)
 }

@@ -1,5 +1,6 @@
 //! What stands for the codecs that are not built in.
 
+use super::Check;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 #[cfg(not(feature = "zstd"))]
@@ -26,25 +27,25 @@ pub(super) fn decode_frame(_: &[u8], _: &mut [u8]) -> Result<()> {
 
 /// Compresses a piece. This build cannot.
 #[cfg(not(feature = "zstd-write"))]
-pub(crate) fn encode(_: i32, _: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn encode(_: i32, _: &[u8], _: Check<'_>) -> Result<Vec<u8>> {
     Err(not_built_in("zstd-write"))
 }
 
 /// Compresses a piece. This build cannot.
 #[cfg(not(feature = "deflate"))]
-pub(crate) fn encode_deflate(_: i32, _: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn encode_deflate(_: i32, _: &[u8], _: Check<'_>) -> Result<Vec<u8>> {
     Err(no_deflate())
 }
 
 /// Undoes a stream. This build cannot.
 #[cfg(not(feature = "deflate"))]
-pub(in crate::transform) fn inflate_zlib(_: &[u8], _: u64) -> Result<Vec<u8>> {
+pub(in crate::transform) fn inflate_zlib(_: &[u8], _: u64, _: Check<'_>) -> Result<Vec<u8>> {
     Err(no_deflate())
 }
 
 /// Makes a stream. This build cannot.
 #[cfg(not(feature = "deflate"))]
-pub(in crate::transform) fn deflate_zlib(_: &[u8], _: i32) -> Result<Vec<u8>> {
+pub(in crate::transform) fn deflate_zlib(_: &[u8], _: i32, _: Check<'_>) -> Result<Vec<u8>> {
     Err(no_deflate())
 }
 

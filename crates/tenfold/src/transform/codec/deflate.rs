@@ -7,6 +7,7 @@ use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use bytes::Bytes;
 
+use super::{Check, STEP};
 use crate::error::{Error, Result};
 use crate::prelude::*;
 use crate::transform::Input;
@@ -97,7 +98,7 @@ fn broken(what: impl core::fmt::Display) -> Error {
 }
 
 /// Compresses a piece to whole bytes, without ending the stream: pieces can follow each other, and [`END`] follows them.
-pub(crate) fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn encode(level: i32, piece: &[u8], check: Check<'_>) -> Result<Vec<u8>> {
     #[cfg(feature = "std")]
     {
         use std::cell::RefCell;
@@ -113,11 +114,11 @@ pub(crate) fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
                 }
                 _ => &mut kept.insert((level, compressor(level))).1,
             };
-            compress(compressor, piece)
+            compress(compressor, piece, MZFlush::Sync, check)
         })
     }
     #[cfg(not(feature = "std"))]
-    compress(&mut compressor(level), piece)
+    compress(&mut compressor(level), piece, MZFlush::Sync, check)
 }
 
 fn compressor(level: i32) -> CompressorOxide {
@@ -125,26 +126,43 @@ fn compressor(level: i32) -> CompressorOxide {
     CompressorOxide::new(create_comp_flags_from_zip_params(level, -15, 0))
 }
 
-fn compress(compressor: &mut CompressorOxide, piece: &[u8]) -> Result<Vec<u8>> {
+/// Compresses a piece step by step; behind it the stream is flushed so.
+pub(super) fn compress(
+    compressor: &mut CompressorOxide,
+    piece: &[u8],
+    end: MZFlush,
+    check: Check<'_>,
+) -> Result<Vec<u8>> {
     let mut out = vec![0; piece.len() / 2 + 128];
-    let mut rest = piece;
     let mut filled = 0;
+    let mut left = piece;
     loop {
-        let room = out.get_mut(filled..).unwrap_or_default();
-        let len = room.len();
-        let step = deflate(compressor, rest, room, MZFlush::Sync);
-        rest = rest.get(step.bytes_consumed..).unwrap_or_default();
-        filled += step.bytes_written;
-        // Room that is left says that everything was flushed.
-        if rest.is_empty() && step.bytes_written < len {
+        check()?;
+        let (mut step, later) = left.split_at(left.len().min(STEP));
+        let flush = if later.is_empty() { end } else { MZFlush::None };
+        loop {
+            let room = out.get_mut(filled..).unwrap_or_default();
+            let len = room.len();
+            let done = deflate(compressor, step, room, flush);
+            step = step.get(done.bytes_consumed..).unwrap_or_default();
+            filled += done.bytes_written;
+            // Room that is left says that everything was flushed.
+            if step.is_empty() && done.bytes_written < len {
+                break;
+            }
+            if let Err(cause) = done.status
+                && cause != MZError::Buf
+            {
+                return Err(Error::argument("the data cannot be deflated"));
+            }
+            if filled == out.len() {
+                out.resize(out.len() * 2, 0);
+            }
+        }
+        left = later;
+        if left.is_empty() {
             break;
         }
-        if let Err(cause) = step.status
-            && cause != MZError::Buf
-        {
-            return Err(Error::argument("the data cannot be deflated"));
-        }
-        out.resize(out.len() * 2, 0);
     }
     out.truncate(filled);
     Ok(out)

@@ -36,6 +36,14 @@ use crate::model::Codec;
 use crate::prelude::*;
 use crate::transform::{Body, Input};
 
+/// Asked again and again while a codec works: an error stops it.
+pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
+
+/// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a
+/// second for.
+#[cfg(any(feature = "zstd-write", feature = "deflate"))]
+const STEP: usize = 128 << 10;
+
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
 const MAX_RATIO: u64 = 32 << 10;
 /// A deflated match of 258 bytes takes at least 2 bits.

@@ -36,6 +36,10 @@ fn read(stored: &[u8], codec: Codec, len: u64) -> Result<Vec<u8>> {
     read_as(stored, codec, len, DType::U8, Endian::Little)
 }
 
+fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
+    super::encode(level, piece, &|| Ok(()))
+}
+
 const ZSTD: Codec = Codec::Zstd { level: 0 };
 const SEEKABLE: Codec = Codec::ZstdSeekable { level: 0, frame: 0 };
 
@@ -218,4 +222,48 @@ fn a_frame_too_large_to_be_held_is_refused() {
     let table = seek_table(&[(600, 17 << 20)]);
     let stored = [vec![0; 600], table].concat();
     assert_refused(read(&stored, SEEKABLE, 17 << 20), "frame 0");
+}
+
+#[cfg(feature = "deflate")]
+#[test]
+#[allow(clippy::type_complexity)] // rows
+fn a_codec_asks_whether_to_go_on_and_stops_where_it_is() {
+    let piece = sample(4 << 20);
+    let stream = deflate_zlib(&piece, 1, &|| Ok(())).unwrap();
+    let codecs: [(&str, &dyn Fn(Check<'_>) -> Result<Vec<u8>>); 4] = [
+        ("zstd", &|check| super::encode(1, &piece, check)),
+        ("deflate", &|check| encode_deflate(1, &piece, check)),
+        ("zlib", &|check| deflate_zlib(&piece, 1, check)),
+        ("inflate", &|check| inflate_zlib(&stream, 4 << 20, check)),
+    ];
+    for (what, codec) in codecs {
+        let asked = core::cell::Cell::new(0);
+        let whole = codec(&|| {
+            asked.set(asked.get() + 1);
+            Ok(())
+        });
+        let len = if what == "inflate" {
+            stream.len()
+        } else {
+            piece.len()
+        };
+        assert!(asked.get() >= len.div_ceil(STEP), "{what}: {}", asked.get());
+        asked.set(0);
+        let stopped = codec(&|| {
+            asked.set(asked.get() + 1);
+            if asked.get() < 2 {
+                Ok(())
+            } else {
+                Err(Error::canceled())
+            }
+        });
+        assert_eq!(
+            stopped.unwrap_err().kind(),
+            crate::ErrorKind::Canceled,
+            "{what}"
+        );
+        assert_eq!(asked.get(), 2, "{what}");
+        // What was stopped leaves nothing behind for the next.
+        assert!(codec(&|| Ok(())).unwrap() == whole.unwrap(), "{what}");
+    }
 }

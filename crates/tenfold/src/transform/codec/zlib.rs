@@ -1,15 +1,18 @@
 //! Deflate in the frame of zlib: a whole stream at once, as chunks have it.
 
+use miniz_oxide::MZFlush;
+use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
-use super::DEFLATE_MAX_RATIO;
+use super::deflate::compress;
+use super::{Check, DEFLATE_MAX_RATIO, STEP};
 use crate::error::{Error, Result};
 use crate::prelude::*;
 use crate::transform::as_size;
 
 /// The bytes of a stream, of which there may be `most`.
-pub(in crate::transform) fn inflate(stream: &[u8], most: u64) -> Result<Vec<u8>> {
+pub(in crate::transform) fn inflate(stream: &[u8], most: u64, check: Check<'_>) -> Result<Vec<u8>> {
     // No more is made than the stream can give, whatever the file says.
     let room = (stream.len() as u64).saturating_mul(DEFLATE_MAX_RATIO);
     let mut out = crate::io::zeros(most.min(room))?;
@@ -17,7 +20,24 @@ pub(in crate::transform) fn inflate(stream: &[u8], most: u64) -> Result<Vec<u8>>
         | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
         | inflate_flags::TINFL_FLAG_COMPUTE_ADLER32;
     let mut decoder = Box::<DecompressorOxide>::default();
-    let (status, used, made) = decompress(&mut decoder, stream, &mut out, 0, flags);
+    let (mut used, mut made) = (0, 0);
+    let status = loop {
+        check()?;
+        let rest = stream.get(used..).unwrap_or_default();
+        let (step, later) = rest.split_at(rest.len().min(STEP));
+        let more = if later.is_empty() {
+            0
+        } else {
+            inflate_flags::TINFL_FLAG_HAS_MORE_INPUT
+        };
+        let done = decompress(&mut decoder, step, &mut out, made, flags | more);
+        let (status, taken, given) = done;
+        used += taken;
+        made += given;
+        if status != TINFLStatus::NeedsMoreInput || later.is_empty() {
+            break status;
+        }
+    };
     match status {
         TINFLStatus::Done if used == stream.len() => {}
         TINFLStatus::Done => {
@@ -42,7 +62,13 @@ fn broken(what: impl core::fmt::Display) -> Error {
 }
 
 /// A stream of these bytes.
-pub(in crate::transform) fn deflate(bytes: &[u8], level: i32) -> Result<Vec<u8>> {
-    let level = u8::try_from(level.clamp(0, 9)).map_err(|_| Error::argument("a level"))?;
-    Ok(miniz_oxide::deflate::compress_to_vec_zlib(bytes, level))
+pub(in crate::transform) fn deflate(bytes: &[u8], level: i32, check: Check<'_>) -> Result<Vec<u8>> {
+    // A positive window is a stream in the frame of zlib's.
+    let flags = create_comp_flags_from_zip_params(level.clamp(0, 9), 15, 0);
+    compress(
+        &mut CompressorOxide::new(flags),
+        bytes,
+        MZFlush::Finish,
+        check,
+    )
 }

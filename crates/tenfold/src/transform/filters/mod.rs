@@ -8,7 +8,8 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::model::Filter;
 use crate::prelude::*;
-use crate::transform::{as_size, codec};
+use crate::transform::as_size;
+use crate::transform::codec::{self, Check};
 
 /// Bytes of a Fletcher-32 checksum.
 const SUM: u64 = 4;
@@ -62,7 +63,13 @@ impl Len {
 
 /// The bytes of a chunk before it went through the filters: `len` of them. Bit k of `skipped` says that filter k was left
 /// out.
-pub(super) fn undo(filters: &[Filter], skipped: u32, stored: Bytes, len: u64) -> Result<Bytes> {
+pub(super) fn undo(
+    filters: &[Filter],
+    skipped: u32,
+    stored: Bytes,
+    len: u64,
+    check: Check<'_>,
+) -> Result<Bytes> {
     let mut before = Vec::new();
     let mut known = Len::Exactly(len);
     for (place, filter) in filters.iter().enumerate() {
@@ -73,28 +80,29 @@ pub(super) fn undo(filters: &[Filter], skipped: u32, stored: Bytes, len: u64) ->
     }
     let mut bytes = stored;
     for (filter, known) in before.into_iter().rev() {
-        bytes = undo_one(filter, known, bytes)?;
+        check()?;
+        bytes = undo_one(filter, known, bytes, check)?;
         known.check(bytes.len())?;
     }
     Len::Exactly(len).check(bytes.len())?;
     Ok(bytes)
 }
 
-fn undo_one(filter: Filter, known: Len, bytes: Bytes) -> Result<Bytes> {
+fn undo_one(filter: Filter, known: Len, bytes: Bytes, check: Check<'_>) -> Result<Bytes> {
     match filter {
         Filter::Shuffle { width } => Ok(shuffle::undo(bytes, as_size(width.into())?)),
-        Filter::Deflate { .. } => codec::inflate_zlib(&bytes, known.most()).map(Bytes::from),
+        Filter::Deflate { .. } => codec::inflate_zlib(&bytes, known.most(), check).map(Bytes::from),
         Filter::Lzf => lzf::undo(&bytes, as_size(known.most())?).map(Bytes::from),
         Filter::Fletcher32 => check_sum(bytes),
     }
 }
 
 /// The bytes of a chunk as they are stored.
-pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>, check: Check<'_>) -> Result<Vec<u8>> {
     for filter in filters {
         bytes = match filter {
             Filter::Shuffle { width } => shuffle::apply(&bytes, as_size((*width).into())?),
-            Filter::Deflate { level } => codec::deflate_zlib(&bytes, *level)?,
+            Filter::Deflate { level } => codec::deflate_zlib(&bytes, *level, check)?,
             other => {
                 let message = format!("{} is not written", other.name());
                 return Err(Error::unsupported("filter", message));
@@ -159,6 +167,10 @@ fn fletcher32(bytes: &[u8]) -> (u32, u32) {
 mod tests {
     use super::*;
 
+    fn undo(filters: &[Filter], skipped: u32, stored: Bytes, len: u64) -> Result<Bytes> {
+        super::undo(filters, skipped, stored, len, &|| Ok(()))
+    }
+
     #[test]
     fn a_checksum_is_taken_off_when_it_is_right() {
         // 0x0102 + 0x0300 and 0x0102 + 0x0402.
@@ -194,7 +206,7 @@ mod tests {
     fn what_was_deflated_comes_back_and_has_the_length_that_it_must_have() {
         let bytes: Vec<u8> = (0..10_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         let filters = [Filter::Shuffle { width: 4 }, Filter::Deflate { level: 6 }];
-        let stored: Bytes = apply(&filters, bytes.clone()).unwrap().into();
+        let stored: Bytes = apply(&filters, bytes.clone(), &|| Ok(())).unwrap().into();
         assert!(stored.len() < bytes.len() / 4);
         let len = bytes.len() as u64;
         assert_eq!(undo(&filters, 0, stored.clone(), len).unwrap(), bytes);

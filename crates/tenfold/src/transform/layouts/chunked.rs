@@ -402,9 +402,11 @@ impl<'a> Boxes<'a> {
         let Some(index) = &self.chunks.index else {
             return Ok(Content::Fill);
         };
-        if let Some(control) = self.data.control {
-            control.check()?;
-        }
+        let check = || match self.data.control {
+            Some(control) => control.check(),
+            None => Ok(()),
+        };
+        check()?;
         let number: Vec<u64> = spans.iter().map(|span| span.number).collect();
         let read = |file, range| self.data.read(self.file(file)?, range);
         let named = |error: Error| error.adding(&format!(" (chunk {number:?})"));
@@ -443,7 +445,7 @@ impl<'a> Boxes<'a> {
             return Ok(Content::Stored { bytes, from: least });
         }
         let stored = input.read(0, input.len())?;
-        let bytes = filters::undo(&self.chunks.filters, located.skipped, stored, len);
+        let bytes = filters::undo(&self.chunks.filters, located.skipped, stored, len, &check);
         let bytes = bytes.map_err(placed)?;
         Ok(Content::Stored { bytes, from: 0 })
     }

@@ -242,7 +242,8 @@ def _shown(part: Any) -> str:
 
 def _to_torch(array: Any, device: Any) -> Any:
     """An array of NumPy as a tensor of its own."""
-    from ..._frameworks import module, torch_dtype
+    from ..._frameworks import module
+    from ..._torch import torch_dtype
 
     np, torch = module("numpy"), module("torch")
     array = np.array(array, order="C")

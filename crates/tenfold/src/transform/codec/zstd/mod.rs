@@ -67,9 +67,10 @@ mod with_c {
     use std::io::{self, BufReader, Read};
 
     use zstd::bulk;
-    use zstd::stream::raw::{CParameter, DParameter};
+    use zstd::stream::raw::{CParameter, DParameter, Encoder, InBuffer, Operation as _, OutBuffer};
     use zstd::stream::read;
 
+    use super::super::{Check, STEP};
     use super::{Error, Feed, Input, Result, Vec, WINDOW_LOG, broken, format};
 
     impl Read for Feed<'_> {
@@ -112,23 +113,46 @@ mod with_c {
 
     std::thread_local! {
         /// Setting up a compressor costs more than compressing a small tensor.
-        static COMPRESSOR: RefCell<Option<(i32, bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+        static COMPRESSOR: RefCell<Option<(i32, Encoder<'static>)>> = const { RefCell::new(None) };
     }
 
     /// Compresses a piece to a frame of its own, with its size and a checksum.
-    pub(crate) fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn encode(level: i32, piece: &[u8], check: Check<'_>) -> Result<Vec<u8>> {
         COMPRESSOR.with_borrow_mut(|kept| {
             let compressor = match kept {
                 Some((with, compressor)) if *with == level => compressor,
                 _ => &mut kept.insert((level, compressor(level)?)).1,
             };
-            compressor
-                .compress(piece)
-                .map_err(|cause| Error::io("cannot compress", cause))
+            compress(compressor, piece, check)
         })
     }
 
-    fn compressor(level: i32) -> Result<bulk::Compressor<'static>> {
+    /// The highest levels take seconds for a piece: it is given block by block.
+    fn compress(
+        compressor: &mut Encoder<'static>,
+        piece: &[u8],
+        check: Check<'_>,
+    ) -> Result<Vec<u8>> {
+        let fail = |cause| Error::io("cannot compress", cause);
+        // One that was stopped may be in the middle of another frame.
+        compressor.reinit().map_err(fail)?;
+        let len = Some(piece.len() as u64);
+        compressor.set_pledged_src_size(len).map_err(fail)?;
+        let mut frame = Vec::with_capacity(zstd::zstd_safe::compress_bound(piece.len()));
+        let mut out = OutBuffer::around(&mut frame);
+        for block in piece.chunks(STEP) {
+            check()?;
+            let mut block = InBuffer::around(block);
+            while block.pos() < block.src.len() {
+                compressor.run(&mut block, &mut out).map_err(fail)?;
+            }
+        }
+        check()?;
+        while compressor.finish(&mut out, true).map_err(fail)? > 0 {}
+        Ok(frame)
+    }
+
+    fn compressor(level: i32) -> Result<Encoder<'static>> {
         let range = zstd::compression_level_range();
         if !range.contains(&level) {
             let message = format!(
@@ -139,7 +163,7 @@ mod with_c {
             return Err(Error::argument(message));
         }
         let fail = |cause| Error::io("cannot set up zstd", cause);
-        let mut compressor = bulk::Compressor::new(level).map_err(fail)?;
+        let mut compressor = Encoder::new(level).map_err(fail)?;
         compressor
             .set_parameter(CParameter::ChecksumFlag(true))
             .map_err(fail)?;
