@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use tenfold::Error;
 use tenfold::documents::{
     DiffDocument, DigestDocument, FindingDocument, Inspection, StatsDocument, Verification,
 };
