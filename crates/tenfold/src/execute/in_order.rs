@@ -1,21 +1,22 @@
 //! Writes segments one after the other; workers prepare the pieces.
 
+use bytes::Bytes;
+
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::execute::target::Target;
-use crate::execute::{Digesting, Execution, Executor, padding, tensor};
+use crate::execute::{Digesting, Executor, padding, tensor};
 use crate::format::{Segment, Spell, Want, Written};
 use crate::model::{Codec, DigestKind, Filter, Over, Payload};
 use crate::prelude::*;
 use crate::threads;
 use crate::transform::{
     DEFLATE_END, Data, Input, LATE_PIECE, PIECE, Pieces, View, apply_filters, as_size, encode,
-    encode_deflate, seek_table,
+    encode_deflate, read_together, seek_table,
 };
 
-/// Something to be prepared by a worker: what stands before a piece, and the piece.
-#[derive(Default)]
-struct Job<'s, 'e> {
+/// What stands before a piece, and the piece: a worker prepares one, or several small ones that are read together.
+struct Unit<'s, 'e> {
     before: Vec<Small<'s>>,
     piece: Option<Unmade<'s, 'e>>,
 }
@@ -90,8 +91,6 @@ enum Change<'s> {
 
 /// Bytes of the source's files that are read at once, to be written as they are.
 const COPY: u64 = PIECE as u64 / 4;
-/// Bytes that workers hold where their number does not follow from the processors.
-const HELD: u64 = 32 << 20;
 
 pub(super) fn write(
     executor: &mut Executor<'_>,
@@ -100,14 +99,14 @@ pub(super) fn write(
 ) -> Result<()> {
     let (from, options) = (executor.from, executor.options);
     let data = executor.data();
-    let threads = threads_for(segments, from, options)?;
+    let threads = threads_for(executor, segments)?;
     let mut writer = Writer {
         executor,
         target,
         part: None,
     };
     // Asked here too: what waits in line behind a stop need not be done.
-    let work = |job| options.control.check().and_then(|()| make(job, from));
+    let work = |units| options.control.check().and_then(|()| make_all(units, from));
     let mut segments = segments.iter();
     loop {
         let mut jobs = Jobs::new(from, data, &mut segments);
@@ -123,47 +122,43 @@ pub(super) fn write(
         let before = &mut jobs.before;
         let line = core::iter::from_fn(|| {
             let piece = cut.next().transpose()?;
-            Some(piece.map(|piece| Job {
-                before: core::mem::take(before),
-                piece: Some(Unmade {
+            Some(piece.map(|piece| {
+                let piece = Unmade {
                     of: of.clone(),
                     origin: Origin::Decoded(piece),
                     is_last: false,
-                }),
+                };
+                vec![Unit {
+                    before: core::mem::take(before),
+                    piece: Some(piece),
+                }]
             }))
         });
-        let line = line.map(|job| job.map_err(|error| blame(error, from, &of)));
+        let line = line.map(|units| units.map_err(|error| blame(error, from, &of)));
         threads::in_order(threads, line, work, |ready| writer.put_all(ready))?;
         let last = Unmade {
             of: of.clone(),
             origin: Origin::Nowhere,
             is_last: true,
         };
-        let before = core::mem::take(before);
-        let piece = Some(last);
-        writer.put_all(work(Job { before, piece })?)?;
+        let last = Unit {
+            before: core::mem::take(before),
+            piece: Some(last),
+        };
+        writer.put_all(work(vec![last])?)?;
     }
 }
 
-/// On how many threads it is done: where answers come late, on so many that enough of them are waited for at once.
-fn threads_for(segments: &[Segment], from: &Archive, options: &Execution<'_>) -> Result<usize> {
-    if options.threads > 0 {
-        return Ok(options.threads);
+/// On how many threads it is done.
+fn threads_for(executor: &Executor<'_>, segments: &[Segment]) -> Result<usize> {
+    let threads = executor.threads(segments)?;
+    if threads > 0 {
+        return Ok(threads);
     }
-    let is_encoded = |segment: &Segment| matches!(segment, Segment::Tensor { codec: Some(_), .. });
-    if let Some(waiting) = from.waiting() {
-        let piece = if segments.iter().any(is_encoded) {
-            PIECE as u64
-        } else {
-            LATE_PIECE
-        };
-        let most = usize::try_from(HELD / piece).unwrap_or(1);
-        return Ok(waiting.min(most));
-    }
-    // Threads are not worth their while for little.
+    // They are not worth their while for little.
     let mut all = 0u64;
     for segment in segments {
-        all = all.saturating_add(super::work(segment, from)?);
+        all = all.saturating_add(super::work(segment, executor.from)?);
     }
     Ok(usize::from(all <= PIECE as u64))
 }
@@ -218,32 +213,42 @@ impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Job<'s, 'e>>> {
+    /// What one worker does next: a piece, or several where answers come late and they are small.
+    fn next(&mut self) -> Result<Option<Vec<Unit<'s, 'e>>>> {
+        let enough = self.from.waiting().map_or(0, |_| LATE_PIECE);
+        let (mut units, mut len) = (Vec::new(), 0);
+        while let Some(unit) = self.unit()? {
+            len += unit.piece.as_ref().map_or(0, Unmade::len);
+            units.push(unit);
+            if len >= enough {
+                break;
+            }
+        }
+        Ok((!units.is_empty()).then_some(units))
+    }
+
+    fn unit(&mut self) -> Result<Option<Unit<'s, 'e>>> {
         /// Small segments that are written with the next piece, at most.
         const TOGETHER: usize = 1024;
         loop {
-            if let Some(now) = &mut self.now {
-                let piece = now.next();
-                if piece.is_last {
-                    self.now = None;
-                }
+            let piece = self.now.as_mut().map(Handed::next);
+            if piece.as_ref().is_some_and(|piece| piece.is_last) {
+                self.now = None;
+            }
+            if piece.is_some() || self.before.len() >= TOGETHER {
                 let before = core::mem::take(&mut self.before);
-                let piece = Some(piece);
-                return Ok(Some(Job { before, piece }));
+                return Ok(Some(Unit { before, piece }));
             }
             if self.in_order.is_some() {
                 return Ok(None);
             }
-            let Some(segment) = self.segments.next() else {
-                let before = core::mem::take(&mut self.before);
-                let piece = None;
-                return Ok((!before.is_empty()).then_some(Job { before, piece }));
-            };
-            self.begin(segment)?;
-            if self.before.len() >= TOGETHER {
-                let before = core::mem::take(&mut self.before);
-                let piece = None;
-                return Ok(Some(Job { before, piece }));
+            match self.segments.next() {
+                Some(segment) => self.begin(segment)?,
+                None if self.before.is_empty() => return Ok(None),
+                None => {
+                    let before = core::mem::take(&mut self.before);
+                    return Ok(Some(Unit { before, piece }));
+                }
             }
         }
     }
@@ -396,9 +401,40 @@ impl Of<'_> {
     }
 }
 
-/// Prepares a piece.
-fn make<'s>(job: Job<'s, '_>, archive: &Archive) -> Result<Ready<'s>> {
-    let Job { before, piece } = job;
+impl Unmade<'_, '_> {
+    fn len(&self) -> u64 {
+        match &self.origin {
+            Origin::View { len, .. } | Origin::Copy { len, .. } => *len,
+            Origin::Decoded(bytes) => bytes.len() as u64,
+            Origin::Nowhere => 0,
+        }
+    }
+
+    /// The stored bytes that it is, if it is all of them.
+    fn stored(&self) -> Option<&Input<'_>> {
+        match &self.origin {
+            Origin::View { view, len, .. } if *len == view.len() => view.direct(),
+            _ => None,
+        }
+    }
+}
+
+/// Prepares pieces; those whose answers come late are asked for together.
+fn make_all<'s>(units: Vec<Unit<'s, '_>>, archive: &Archive) -> Result<Vec<Ready<'s>>> {
+    let inputs: Vec<_> = units
+        .iter()
+        .map(|unit| unit.piece.as_ref().and_then(Unmade::stored))
+        .collect();
+    let known = read_together(&inputs)?;
+    let units = units.into_iter().zip(known);
+    units
+        .map(|(unit, known)| make(unit, known, archive))
+        .collect()
+}
+
+/// Prepares a piece, of which the stored bytes may be known.
+fn make<'s>(unit: Unit<'s, '_>, known: Option<Bytes>, archive: &Archive) -> Result<Ready<'s>> {
+    let Unit { before, piece } = unit;
     let Some(Unmade {
         of,
         origin,
@@ -408,15 +444,16 @@ fn make<'s>(job: Job<'s, '_>, archive: &Archive) -> Result<Ready<'s>> {
         let piece = None;
         return Ok(Ready { before, piece });
     };
-    let decoded = match origin {
-        Origin::Nowhere if of.frames_nothing() => Ok(Some(Vec::new())),
-        Origin::Nowhere => Ok(None),
-        Origin::Decoded(piece) => Ok(Some(piece)),
-        Origin::View { view, at, len } => {
+    let decoded = match (origin, known) {
+        (_, Some(known)) => Ok(Some(known.to_vec())),
+        (Origin::Nowhere, _) if of.frames_nothing() => Ok(Some(Vec::new())),
+        (Origin::Nowhere, _) => Ok(None),
+        (Origin::Decoded(piece), _) => Ok(Some(piece)),
+        (Origin::View { view, at, len }, _) => {
             let mut piece = Vec::new();
             view.read(at, len, &mut piece).map(|()| Some(piece))
         }
-        Origin::Copy { input, at, len } => as_size(len).and_then(|len| {
+        (Origin::Copy { input, at, len }, _) => as_size(len).and_then(|len| {
             let mut piece = vec![0; len];
             input.read_into(at, &mut piece).map(|()| Some(piece))
         }),
@@ -450,7 +487,11 @@ struct Part {
 }
 
 impl Writer<'_, '_, '_> {
-    fn put_all(&mut self, ready: Ready<'_>) -> Result<()> {
+    fn put_all(&mut self, ready: Vec<Ready<'_>>) -> Result<()> {
+        ready.into_iter().try_for_each(|ready| self.put_unit(ready))
+    }
+
+    fn put_unit(&mut self, ready: Ready<'_>) -> Result<()> {
         for small in ready.before {
             match small {
                 Small::Bytes(bytes) => self.put(bytes)?,
