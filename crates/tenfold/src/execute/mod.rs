@@ -17,7 +17,7 @@ use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
 use crate::threads::{Control, Work};
-use crate::transform::{Data, Tally, View};
+use crate::transform::{Data, LATE_PIECE, PIECE, Tally, View};
 
 use target::Target;
 
@@ -63,6 +63,9 @@ pub(crate) fn execute(
     lengths.rotate_right(main);
     Ok(lengths)
 }
+
+/// Bytes of pieces that are held at once where the number of threads does not follow from the processors.
+const HELD: u64 = 32 << 20;
 
 /// Writes one file.
 struct Executor<'e> {
@@ -133,8 +136,20 @@ impl<'e> Executor<'e> {
 
     /// Writes segments without a computed one among them.
     fn segments(&mut self, segments: &[Segment], target: &mut Target<'_>) -> Result<()> {
+        // A hash needs the bytes in their order, and those that come late are asked for beforehand.
+        let is_hashed = |segment: &Segment| {
+            matches!(
+                segment,
+                Segment::Tensor {
+                    digest: Some(_),
+                    ..
+                }
+            )
+        };
+        let is_late = self.from.waiting().is_some() && segments.iter().any(is_hashed);
         #[cfg(feature = "std")]
         if let Some(file) = target.file()
+            && !is_late
             && segments.iter().all(|segment| {
                 !matches!(
                     segment,
@@ -147,6 +162,42 @@ impl<'e> Executor<'e> {
             return positioned::write(self, segments, file);
         }
         in_order::write(self, segments, target)
+    }
+
+    /// On how many threads segments are written; 0 is one for every core. Where answers come late and nobody said
+    /// otherwise, on so many that enough of them are waited for, as long as their pieces do not take much memory.
+    fn threads(&self, segments: &[Segment]) -> Result<usize> {
+        let asked = self.options.threads;
+        let (0, Some(waiting)) = (asked, self.from.waiting()) else {
+            return Ok(asked);
+        };
+        let mut largest = LATE_PIECE;
+        for segment in segments {
+            let piece = match segment {
+                Segment::Tensor {
+                    index,
+                    part,
+                    want,
+                    codec: None,
+                    ..
+                } => {
+                    let info = self.tensor(*index)?;
+                    if View::is_light(self.data(), info, want) {
+                        let view = View::new(self.data(), info, *part, want)?;
+                        view.piece().min(view.len())
+                    } else {
+                        PIECE as u64
+                    }
+                }
+                Segment::Tensor { .. } | Segment::Chunks { .. } | Segment::Text { .. } => {
+                    PIECE as u64
+                }
+                _ => 0,
+            };
+            largest = largest.max(piece);
+        }
+        let most = usize::try_from(HELD / largest).unwrap_or(1);
+        Ok(most.clamp(2, waiting.max(2)))
     }
 
     fn tensor(&self, index: usize) -> Result<&'e TensorInfo> {

@@ -21,6 +21,8 @@ const WAITING: u64 = 32;
 /// least lately makes way for a new one, so that no more than `stretches × longest` bytes are held. At the end of the
 /// source, where indexes are, twice its [`window`](Source::window) is fetched.
 ///
+/// Nothing is fetched in vain where the source's [`gap`](Source::gap) is 0, and `first` is 1.
+///
 /// Threads do not wait for each other: two that miss the same bytes at the same time both fetch them.
 ///
 /// ```
@@ -166,7 +168,9 @@ impl<S: Source> Cached<S> {
             return at..end.min(ahead).max(gap.end);
         }
         // Who goes back from the end, to an index and what it is about.
-        if let Some(behind) = stretches.iter().rev().find(|known| known.at == gap.end) {
+        let mut latest = stretches.iter().rev();
+        let behind = latest.find(|known| known.at == gap.end && near > 0);
+        if let Some(behind) = behind {
             let at = gap.end.saturating_sub(twice(behind).max(self.first));
             return at.min(gap.start)..gap.end;
         }

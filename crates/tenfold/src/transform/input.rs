@@ -153,7 +153,11 @@ impl Input<'_> {
                     let read = source.read_into(from, out);
                     read.map_err(|error| place(error, *id, range))
                 };
-                let Some(control) = control.filter(|_| !source.is_memory()) else {
+                let at_once = source.is_memory() || self.is_late();
+                let Some(control) = control.filter(|_| !at_once) else {
+                    if let Some(control) = control {
+                        control.check()?;
+                    }
                     return read(from, out);
                 };
                 let places = (from..).step_by(STEP);
@@ -186,6 +190,45 @@ impl Input<'_> {
         }
     }
 
+    /// The bytes of several ranges, asked for at once.
+    pub(crate) fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        match self {
+            Input::Memory(bytes) => bytes.read_ranges(ranges),
+            Input::Source {
+                id,
+                source,
+                range,
+                control,
+            } => {
+                if let Some(control) = control {
+                    control.check()?;
+                }
+                let place_of = |at: u64| range.start.saturating_add(at);
+                let wanted = ranges.iter();
+                let wanted = wanted.map(|wanted| place_of(wanted.start)..place_of(wanted.end));
+                let wanted: Vec<Range<u64>> = wanted.collect();
+                let read = crate::io::read_ranges_exactly(*source, &wanted);
+                read.map_err(|error| place(error, *id, range))
+            }
+        }
+    }
+
+    /// How many bytes between two ranges cost less than another read.
+    pub(crate) fn gap(&self) -> u64 {
+        match self {
+            Input::Memory(_) => 0,
+            Input::Source { source, .. } => source.gap(),
+        }
+    }
+
+    /// Whether answers come late, so that it pays to ask for much at once.
+    pub(crate) fn is_late(&self) -> bool {
+        match self {
+            Input::Memory(_) => false,
+            Input::Source { source, .. } => source.concurrency().is_some(),
+        }
+    }
+
     /// Whether reading shares memory.
     pub(crate) fn is_memory(&self) -> bool {
         match self {
@@ -209,6 +252,39 @@ impl Input<'_> {
             Input::Source { id, range, .. } => Some((*id, range.clone())),
         }
     }
+}
+
+/// The bytes of inputs whose answers come late, asked for together where there are several; `None` for all others.
+pub(crate) fn read_together(inputs: &[Option<&Input<'_>>]) -> Result<Vec<Option<Bytes>>> {
+    let mut known: Vec<Option<Bytes>> = inputs.iter().map(|_| None).collect();
+    let mut late = Vec::new();
+    for (number, input) in inputs.iter().enumerate() {
+        if let Some(Input::Source {
+            id, source, range, ..
+        }) = input
+            && source.concurrency().is_some()
+        {
+            late.push((*id, number, *source, range));
+        }
+    }
+    if late.len() < 2 {
+        return Ok(known);
+    }
+    late.sort_by_key(|(id, ..)| id.index());
+    for of_one in late.chunk_by(|(a, ..), (b, ..)| a == b) {
+        let Some((id, _, source, _)) = of_one.first() else {
+            continue;
+        };
+        let ranges: Vec<Range<u64>> = of_one.iter().map(|(.., range)| (*range).clone()).collect();
+        let read = crate::io::read_ranges_exactly(*source, &ranges).map_err(|error| {
+            let range = error.range().map_or(0..0, |(_, range)| range);
+            place(error, *id, &range)
+        })?;
+        for ((_, number, ..), bytes) in of_one.iter().zip(read) {
+            known[*number] = Some(bytes);
+        }
+    }
+    Ok(known)
 }
 
 fn place(error: Error, id: SourceId, range: &Range<u64>) -> Error {

@@ -43,7 +43,7 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
-pub(crate) use input::{Data, Input};
+pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};
@@ -63,6 +63,8 @@ use view::Body;
 
 /// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
 pub(crate) const PIECE: usize = 4 << 20;
+/// The same where answers come late: many threads wait for one each.
+pub(crate) const LATE_PIECE: u64 = 1 << 20;
 
 /// Refuses a cast that is not known.
 pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {
