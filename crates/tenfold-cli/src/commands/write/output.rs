@@ -38,7 +38,7 @@ pub(crate) fn target<'r>(
     };
     if !is_written(entry) {
         return Err(Failure::Message(format!(
-            "{} files are not written by this version",
+            "tenfold reads {} files, but does not write them",
             entry.spec.name
         )));
     }
@@ -49,7 +49,7 @@ fn no_format(name: &str, registry: &Registry) -> Failure {
     let written = registry.entries().iter().filter(|entry| is_written(entry));
     let ids: Vec<_> = written.map(|entry| entry.spec.id).collect();
     Failure::Message(format!(
-        "{name}: its extension names no format; --to says which: {}",
+        "{name}: its extension names no format; pick one with --to: {}",
         ids.join(", ")
     ))
 }
@@ -90,7 +90,7 @@ impl Request<'_> {
         if self.in_place {
             if is_stream(output) {
                 return Err(Failure::Message(
-                    "standard input is not edited in place".into(),
+                    "standard input cannot be edited in place".into(),
                 ));
             }
             return Ok(());
