@@ -53,6 +53,12 @@ fn npz_is_salvaged() {
     check_format("npz", 100);
 }
 
+/// Archives of torch, whose headers do not say how long members are, and streams of before.
+#[test]
+fn pytorch_is_salvaged() {
+    check_format("pytorch", 100);
+}
+
 /// A file can be cut off and broken otherwise.
 #[test]
 fn the_hint_is_given_only_where_it_helps() {

@@ -8,6 +8,8 @@ pub(super) struct Reference {
     pub(super) program: &'static str,
     /// Rules under which we refuse what it takes. The page of the format lists them.
     pub(super) stricter: &'static [&'static str],
+    /// Whether it refuses a file for one tensor, where we refuse the tensor.
+    pub(super) all_or_nothing: bool,
     /// What it says when it refuses what we take, and why we take it.
     pub(super) laxer: &'static [(&'static str, &'static str)],
 }
@@ -24,6 +26,9 @@ const F8_E5M2: (&str, &str) = (
     "not a valid dtype descriptor: '<f1'",
     "ml_dtypes writes it for f8_e5m2, and NumPy does not load it again",
 );
+
+/// Why a version that torch does not read is taken.
+const VERSION: &str = "the form has never changed: a version that is missing or unknown is a warning";
 
 pub(super) const REFERENCES: &[Reference] = &[
     Reference {
@@ -43,6 +48,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "npy.time",
             "npy.void",
         ],
+        all_or_nothing: false,
         laxer: &[F8_E5M2],
     },
     Reference {
@@ -79,6 +85,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "zip.truncated",
             "zip.zip64",
         ],
+        all_or_nothing: false,
         laxer: &[F8_E5M2],
     },
     Reference {
@@ -94,6 +101,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "gguf.truncated",
             "gguf.value-type",
         ],
+        all_or_nothing: false,
         laxer: &[
             (
                 "version 1 which we cannot handle",
@@ -121,20 +129,55 @@ pub(super) const REFERENCES: &[Reference] = &[
             "onnx.segment",
             "onnx.size",
         ],
+        all_or_nothing: false,
         laxer: &[],
     },
     Reference {
         format: "pytorch",
         installs: &["torch==2.15.0", "numpy"],
         program: "pytorch_files.py",
-        stricter: &[],
-        laxer: &[],
+        stricter: &[
+            "pytorch.checksum",
+            "pytorch.duplicate",
+            "pytorch.pickle-protocol",
+            "pytorch.storage-size",
+            "pytorch.tensor",
+            "pytorch.view",
+            "zip.truncated",
+        ],
+        all_or_nothing: true,
+        laxer: &[
+            ("PyTorch file with version", VERSION),
+            ("parse the version", VERSION),
+            ("hasRecord(\"version\")", VERSION),
+            (
+                "Unsupported operand",
+                "all opcodes of all protocols are read, and torch knows those that it writes",
+            ),
+            (
+                "was not an allowed global by default",
+                "values of NumPy are read, which torch wants to be asked for",
+            ),
+            (
+                "with TorchScript archives",
+                "tensors of TorchScript archives are read as data, and torch runs them",
+            ),
+            (
+                "can require gradients",
+                "requires_grad is a fact about a tensor, and changes no element",
+            ),
+            (
+                "invalid literal for int() with base 10",
+                "what .storage_alignment says is for writers alone",
+            ),
+        ],
     },
     Reference {
         format: "hdf5",
         installs: &["h5py==3.16.0", "numpy==2.4.6"],
         program: "hdf5_files.py",
         stricter: &[],
+        all_or_nothing: false,
         laxer: &[],
     },
 ];
