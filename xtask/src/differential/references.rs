@@ -28,7 +28,15 @@ const F8_E5M2: (&str, &str) = (
 );
 
 /// Why a version that torch does not read is taken.
-const VERSION: &str = "the form has never changed: a version that is missing or unknown is a warning";
+const VERSION: &str =
+    "the form has never changed: a version that is missing or unknown is a warning";
+
+/// Why a dataset of HDF5 is found that the library does not find.
+const SEARCHED: &str =
+    "entries of a group are read as they are listed; it searches a damaged order for them";
+/// Why damage in a file of HDF5 is no damage here.
+const UNUSED: &str =
+    "free lists, caches, extensions and times are not used to read, and not looked at";
 
 pub(super) const REFERENCES: &[Reference] = &[
     Reference {
@@ -176,8 +184,45 @@ pub(super) const REFERENCES: &[Reference] = &[
         format: "hdf5",
         installs: &["h5py==3.16.0", "numpy==2.4.6"],
         program: "hdf5_files.py",
-        stricter: &[],
+        // It reads a structure when it is asked for it, and no attributes here; we read all of them, and a damaged one costs
+        // the file. An external link alone is nothing.
+        stricter: &[
+            "hdf5.address",
+            "hdf5.attribute",
+            "hdf5.checksum",
+            "hdf5.dataspace",
+            "hdf5.external",
+            "hdf5.header",
+            "hdf5.heap",
+            "hdf5.signature",
+            "hdf5.truncated",
+        ],
         all_or_nothing: false,
-        laxer: &[],
+        laxer: &[
+            ("listed and not found by its name", SEARCHED),
+            ("addr overflow", UNUSED),
+            ("attempting I/O in temporary file space", UNUSED),
+            ("extension message should not be defined", UNUSED),
+            ("bad object header version number", UNUSED),
+            ("bad object header chunk size", UNUSED),
+            ("address of object past end of allocation", UNUSED),
+            ("unknown symbol table entry cache type", UNUSED),
+            ("bad heap free list", UNUSED),
+            ("free block size is zero", UNUSED),
+            ("bad flag value for message", UNUSED),
+            ("bad flag combination for message", UNUSED),
+            ("unknown flag for fill value", UNUSED),
+            ("bad object header message count", UNUSED),
+            ("ran off end of input buffer", UNUSED),
+            (
+                "filter returned failure",
+                "a chunk whose mask says that a filter was skipped is read so",
+            ),
+            (
+                "dataset doesn't exist",
+                "a layout without data has the fill value, whatever else is damaged",
+            ),
+            ("signal 14", "it does not come to an end within 5 seconds"),
+        ],
     },
 ];

@@ -369,12 +369,20 @@ fn a_file_that_is_written_again_keeps_its_chunks_and_filters() {
             let shape = tensor.info().shape.to_vec();
             let expected = chunking(&archive, tensor.name()).map(|(sides, mut filters)| {
                 // LZF, which only h5py has, becomes deflate; a chunk is not larger than the tensor.
-                filters.iter_mut().filter(|id| **id == 32000).for_each(|id| *id = 1);
+                filters
+                    .iter_mut()
+                    .filter(|id| **id == 32000)
+                    .for_each(|id| *id = 1);
                 let sides = sides.iter().zip(&shape).map(|(side, dim)| *side.min(dim));
                 (sides.collect(), filters)
             });
             let found = again.tensor(tensor.name()).unwrap();
-            assert_eq!(chunking(&again, tensor.name()), expected, "{name} {}", tensor.name());
+            assert_eq!(
+                chunking(&again, tensor.name()),
+                expected,
+                "{name} {}",
+                tensor.name()
+            );
             assert_eq!(chunking(&whole, tensor.name()), None);
             assert_eq!(found.canonical().unwrap(), tensor.canonical().unwrap());
         }
@@ -419,7 +427,11 @@ fn fill_values_make_a_gibibyte_or_as_much_as_is_allowed() {
         let stopped = tensor.stream(&form, &mut |_| Err(Error::canceled()));
         let error = stopped.unwrap_err();
         if is_read {
-            assert_eq!(error.kind(), ErrorKind::Canceled, "{elements} bytes: {error}");
+            assert_eq!(
+                error.kind(),
+                ErrorKind::Canceled,
+                "{elements} bytes: {error}"
+            );
         } else {
             assert_eq!(error.rule(), "hdf5.dense", "{elements} bytes: {error}");
             let raise = Hint::RaiseLimit {

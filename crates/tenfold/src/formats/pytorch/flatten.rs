@@ -559,7 +559,8 @@ impl Keys {
         self.0.sort_unstable();
         let mut neighbours = self.0.iter().zip(self.0.iter().skip(1));
         if neighbours.any(|(a, b)| a == b) {
-            let message = "a dict has a key twice: Python keeps the last value, and writes no such file";
+            let message =
+                "a dict has a key twice: Python keeps the last value, and writes no such file";
             return Err(Error::malformed("pytorch.duplicate", message));
         }
         Ok(())

@@ -12,15 +12,17 @@ use crate::io::Source;
 use crate::model::{SourceId, TensorInfo};
 use crate::prelude::*;
 use crate::wire::pickle::{self, Budget, Kind, Place};
-use crate::wire::zip::{DESCRIPTOR, Front, Zip};
+use crate::wire::zip::{DESCRIPTOR, Front, Member, Zip};
 
 /// The members of an archive without a directory.
 pub(super) fn open(source: &dyn Source, limit: u64, allowed: Allowed) -> Result<Zip> {
     let mut sizes = None;
+    let mut folder = String::new();
     let front = Front::read_with(source, limit, &mut |name, at| {
-        if root_of(name).is_some() {
+        if let Some(root) = root_of(name) {
             let program = pickle::read_next(source, at, limit)?;
             sizes = Some(storages(&program, at, allowed)?);
+            root.clone_into(&mut folder);
             return Ok(Some(program.len() as u64));
         }
         let (_, inside) = name.split_once('/').unwrap_or_default();
@@ -30,9 +32,29 @@ pub(super) fn open(source: &dyn Source, limit: u64, allowed: Allowed) -> Result<
             (None, _) => short(source, at),
         }
     })?;
-    let tail = front.end..source.len();
+    let len = source.len();
+    let tail = front.end..len;
     let mut members = front.whole;
     members.extend(front.cut);
+    // What has no bytes is there, wherever the file ends.
+    let mut empty: LookupMap<String, ()> = LookupMap::new();
+    for (key, _) in sizes.iter().flatten().filter(|(_, size)| **size == 0) {
+        empty.insert(format!("{folder}/data/{key}"), ());
+    }
+    for member in &members {
+        empty.remove(&member.name);
+    }
+    let mut empty: Vec<String> = empty.into_iter().map(|(name, ())| name).collect();
+    empty.sort_unstable();
+    members.extend(empty.into_iter().map(|name| Member {
+        name,
+        is_deflated: false,
+        crc32: 0,
+        size: 0,
+        header: len..len,
+        data: len..len,
+        descriptor: None,
+    }));
     Ok(Zip {
         members,
         tail,
@@ -67,7 +89,8 @@ fn short(source: &dyn Source, at: u64) -> Result<Option<u64>> {
         let rest = bytes.get(*place..).unwrap_or_default();
         let size = rest.get(8..12).and_then(|size| size.try_into().ok());
         let size = size.map(u32::from_le_bytes);
-        rest.starts_with(&DESCRIPTOR) && size.and_then(|size| usize::try_from(size).ok()) == Some(*place)
+        rest.starts_with(&DESCRIPTOR)
+            && size.and_then(|size| usize::try_from(size).ok()) == Some(*place)
     };
     Ok((0..bytes.len()).find(is_end).map(|place| place as u64))
 }
@@ -89,7 +112,12 @@ pub(super) fn settle(
             tensor.defect = Some(error.in_tensor(&tensor.name));
         }
     }
-    let whole = || saved.tensors.iter().filter(|tensor| tensor.defect.is_none());
+    let whole = || {
+        saved
+            .tensors
+            .iter()
+            .filter(|tensor| tensor.defect.is_none())
+    };
     let count = whole().count();
     let mut message = format!("; {count} of {} tensors are complete", saved.tensors.len());
     if count > 0 {

@@ -27,11 +27,7 @@ impl Front {
 
     /// The same; of a stored member whose header does not say how long it is, `len_of` may know, by its name and the place
     /// of its data.
-    pub(crate) fn read_with(
-        source: &dyn Source,
-        limit: u64,
-        len_of: LenOf<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn read_with(source: &dyn Source, limit: u64, len_of: LenOf<'_>) -> Result<Self> {
         let mut front = Self {
             whole: Vec::new(),
             cut: None,
@@ -70,11 +66,7 @@ impl Front {
 pub(crate) type LenOf<'l> = &'l mut dyn FnMut(&str, u64) -> Result<Option<u64>>;
 
 /// The member that comes next; `None` where there is none, or where it cannot be told how long it is.
-fn next(
-    r: &mut Reader<'_>,
-    at_directory: &mut bool,
-    len_of: LenOf<'_>,
-) -> Result<Option<Member>> {
+fn next(r: &mut Reader<'_>, at_directory: &mut bool, len_of: LenOf<'_>) -> Result<Option<Member>> {
     let at = r.pos();
     let signature = match r.clone().array::<4>("signature") {
         Ok(signature) => signature,

@@ -142,10 +142,7 @@ fn alike(tensor: &TensorInfo) -> Option<Cut> {
 
 /// Sides that are no longer than the dimensions.
 fn within<'s>(sides: impl Iterator<Item = &'s u64>, shape: &[u64]) -> Vec<u64> {
-    sides
-        .zip(shape)
-        .map(|(side, dim)| *side.min(dim))
-        .collect()
+    sides.zip(shape).map(|(side, dim)| *side.min(dim)).collect()
 }
 
 /// Whole lines of about a MiB, so that neighbours of the tensor are neighbours in the file.
