@@ -124,9 +124,12 @@ def walk(group, prefix, seen, found, depth):
         raise ValueError("groups too deep")
     seen.add(address(group))
     for name in sorted(group.keys(), key=lambda name: name.encode("utf-8", "surrogateescape")):
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            continue
         path = prefix + name
+        link = group.get(name, getlink=True)
+        if link is None:
+            raise ValueError("it is listed and not found by its name")
+        if not isinstance(link, h5py.HardLink):
+            continue
         try:
             item = group[name]
             place = address(item)

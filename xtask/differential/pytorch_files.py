@@ -155,7 +155,7 @@ def see(path):
     except UnpicklingError as error:
         # What is wrong stands behind what could be done about it.
         raise ValueError(str(error).split("WeightsUnpickler error: ")[-1].strip()) from None
-    flatten(loaded, "", tensors, 0, path)
+    flatten(loaded, None, tensors, 0, path)
     return {"tensors": tensors, "metadata": {}}
 
 
@@ -163,13 +163,14 @@ def flatten(value, name, tensors, depth, path):
     if depth > 256:
         raise ValueError("too deep")
     if torch.is_tensor(value):
-        tensors.append(describe(name or path.rsplit("/", 1)[1].rsplit(".", 1)[0], value))
+        alone = path.rsplit("/", 1)[1].rsplit(".", 1)[0]
+        tensors.append(describe(alone if name is None else name, value))
     elif isinstance(value, dict):
         for key, inner in value.items():
-            flatten(inner, f"{name}.{key}" if name else str(key), tensors, depth + 1, path)
+            flatten(inner, str(key) if name is None else f"{name}.{key}", tensors, depth + 1, path)
     elif isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
         for place, inner in enumerate(value):
-            flatten(inner, f"{name}.{place}" if name else str(place), tensors, depth + 1, path)
+            flatten(inner, str(place) if name is None else f"{name}.{place}", tensors, depth + 1, path)
 
 
 def describe(name, value):
@@ -186,7 +187,8 @@ def describe(name, value):
         if not value.is_contiguous():
             width = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(value.element_size())
             flat = (value.view(width) if width and not value.is_complex() else value).contiguous()
-        flat = flat.reshape(-1)
+        # A stride of one element can be anything, and stays.
+        flat = flat.reshape(-1).clone(memory_format=torch.contiguous_format).resize_(flat.numel())
         if flat.is_complex():
             flat = torch.view_as_real(flat.resolve_conj()).reshape(-1)
         data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""

@@ -47,8 +47,14 @@ def load(path):
     tensors = []
     with h5py.File(path, "r") as file:
         file.visititems(lambda name, found: tensors.append(describe(name, found)) if isinstance(found, h5py.Dataset) else None)
-        metadata = {key: value.item() for key, value in file.attrs.items() if isinstance(value, np.generic)}
+        metadata = {key: plain(value) for key, value in file.attrs.items() if isinstance(value, np.generic)}
     return tensors, metadata
+
+
+def plain(value):
+    # Text of a fixed length is bytes to h5py.
+    value = value.item()
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def describe(name, dataset):

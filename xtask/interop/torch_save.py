@@ -54,7 +54,9 @@ def load(path):
 
 
 def load_one(path):
-    options = {"weights_only": True} if "weights_only" in OPTIONS else {}
+    # The first release that has it reads no numbers with a point.
+    has_safe = "weights_only" in OPTIONS and not torch.__version__.startswith("1.")
+    options = {"weights_only": True} if has_safe else {}
     held = describe(torch.load(path, **options))
     if "mmap" in OPTIONS:
         assert describe(torch.load(path, mmap=True, **options)) == held, "mapped, it is another"

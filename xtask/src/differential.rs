@@ -237,6 +237,10 @@ impl Tally {
             (Some(_), _) if gives_none(ours) => self.both_refuse += 1,
             // It refuses each tensor by itself, we the file.
             (_, Some(_)) if gives_none(theirs) => self.both_refuse += 1,
+            // It refuses the file, we each tensor by itself.
+            (Some(_), _) if reference.all_or_nothing && !ours.refused.is_empty() => {
+                self.both_refuse += 1;
+            }
             (Some(why), _) => return self.only_they_refuse(reference, why).into_iter().collect(),
             (None, Some(rule)) => {
                 let found = self.only_we_refuse(reference, rule, plain);

@@ -54,6 +54,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args == ["python"] {
         return crate::python::interop();
     }
+    // As people call the package.
+    let called = |arg: &String| if arg == "torch" { "pytorch" } else { arg }.to_owned();
+    let args: &[String] = &args.iter().map(called).collect::<Vec<_>>();
     let is_known = |arg: &String| {
         SEVERAL.contains(&arg.as_str())
             || *arg == TRANSFORMERS
@@ -283,7 +286,7 @@ impl Exchange {
             return self.row(package, "it loads", &label, Err(error.into()));
         }
         let result = self
-            .convert(package, version, options, from, &to)
+            .convert(package, version, options, from, &to, holds)
             .and_then(|()| {
                 let program = self.programs.join(package.program);
                 project::output(project::python(python, &program).arg("load").arg(&to))
@@ -315,12 +318,14 @@ impl Exchange {
         options: &str,
         from: &Path,
         to: &Path,
+        holds: &Held,
     ) -> Result<()> {
         let mut command = self.tenfold(&["convert", "--no-sync", "--no-progress"]);
         command
             .args(["--to", package.format, "--version", version])
             .args(options.split_whitespace());
-        if WITHOUT_METADATA.contains(&(package.format, version)) {
+        // What the writer does not tell of is its own affair, such as the versions of operators in ONNX.
+        if holds.metadata.is_none() || WITHOUT_METADATA.contains(&(package.format, version)) {
             command.args(["--allow", "dropped"]);
         } else if METADATA_AS_TEXT.contains(&(package.format, version)) {
             command.args(["--allow", "changed"]);
@@ -358,6 +363,7 @@ impl Exchange {
                         "-O canonical=true",
                         &plain.path,
                         &ours,
+                        &plain.holds,
                     )
                 })
                 .and_then(|()| {

@@ -53,6 +53,12 @@ fn npz_is_salvaged() {
     check_format("npz", 100);
 }
 
+/// Archives of torch, whose headers do not say how long members are, and streams of before.
+#[test]
+fn pytorch_is_salvaged() {
+    check_format("pytorch", 100);
+}
+
 /// A file can be cut off and broken otherwise.
 #[test]
 fn the_hint_is_given_only_where_it_helps() {
@@ -89,10 +95,14 @@ fn the_hint_is_given_only_where_it_helps() {
 /// Members whose headers do not say how long they are: what is behind the first of them cannot be found.
 const STREAMED: &[&str] = &["data_descriptor", "stored_with_descriptor"];
 
+/// Archives that begin with their data: what is lost with their end says what it is.
+const DATA_FIRST: &[&str] = &["torchscript"];
+
 fn check_format(format: &str, at_least: usize) {
     let mut cuts = 0;
     let cases = cases(Kind::Valid);
-    for case in cases.iter().filter(|case| case.format == format) {
+    let of_format = |case: &&Case| case.format == format && !DATA_FIRST.contains(&&*case.name);
+    for case in cases.iter().filter(of_format) {
         let Some(file) = case.file().filter(|file| !file.name.ends_with(".json")) else {
             continue;
         };

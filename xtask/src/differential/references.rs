@@ -8,6 +8,8 @@ pub(super) struct Reference {
     pub(super) program: &'static str,
     /// Rules under which we refuse what it takes. The page of the format lists them.
     pub(super) stricter: &'static [&'static str],
+    /// Whether it refuses a file for one tensor, where we refuse the tensor.
+    pub(super) all_or_nothing: bool,
     /// What it says when it refuses what we take, and why we take it.
     pub(super) laxer: &'static [(&'static str, &'static str)],
 }
@@ -24,6 +26,17 @@ const F8_E5M2: (&str, &str) = (
     "not a valid dtype descriptor: '<f1'",
     "ml_dtypes writes it for f8_e5m2, and NumPy does not load it again",
 );
+
+/// Why a version that torch does not read is taken.
+const VERSION: &str =
+    "the form has never changed: a version that is missing or unknown is a warning";
+
+/// Why a dataset of HDF5 is found that the library does not find.
+const SEARCHED: &str =
+    "entries of a group are read as they are listed; it searches a damaged order for them";
+/// Why damage in a file of HDF5 is no damage here.
+const UNUSED: &str =
+    "free lists, caches, extensions and times are not used to read, and not looked at";
 
 pub(super) const REFERENCES: &[Reference] = &[
     Reference {
@@ -43,6 +56,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "npy.time",
             "npy.void",
         ],
+        all_or_nothing: false,
         laxer: &[F8_E5M2],
     },
     Reference {
@@ -79,6 +93,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "zip.truncated",
             "zip.zip64",
         ],
+        all_or_nothing: false,
         laxer: &[F8_E5M2],
     },
     Reference {
@@ -94,6 +109,7 @@ pub(super) const REFERENCES: &[Reference] = &[
             "gguf.truncated",
             "gguf.value-type",
         ],
+        all_or_nothing: false,
         laxer: &[
             (
                 "version 1 which we cannot handle",
@@ -121,20 +137,92 @@ pub(super) const REFERENCES: &[Reference] = &[
             "onnx.segment",
             "onnx.size",
         ],
+        all_or_nothing: false,
         laxer: &[],
     },
     Reference {
         format: "pytorch",
         installs: &["torch==2.15.0", "numpy"],
         program: "pytorch_files.py",
-        stricter: &[],
-        laxer: &[],
+        stricter: &[
+            "pytorch.checksum",
+            "pytorch.duplicate",
+            "pytorch.pickle-protocol",
+            "pytorch.storage-size",
+            "pytorch.tensor",
+            "pytorch.view",
+            "zip.truncated",
+        ],
+        all_or_nothing: true,
+        laxer: &[
+            ("PyTorch file with version", VERSION),
+            ("parse the version", VERSION),
+            ("hasRecord(\"version\")", VERSION),
+            (
+                "Unsupported operand",
+                "all opcodes of all protocols are read, and torch knows those that it writes",
+            ),
+            (
+                "was not an allowed global by default",
+                "values of NumPy are read, which torch wants to be asked for",
+            ),
+            (
+                "with TorchScript archives",
+                "tensors of TorchScript archives are read as data, and torch runs them",
+            ),
+            (
+                "can require gradients",
+                "requires_grad is a fact about a tensor, and changes no element",
+            ),
+            (
+                "invalid literal for int() with base 10",
+                "what .storage_alignment says is for writers alone",
+            ),
+        ],
     },
     Reference {
         format: "hdf5",
         installs: &["h5py==3.16.0", "numpy==2.4.6"],
         program: "hdf5_files.py",
-        stricter: &[],
-        laxer: &[],
+        // It reads a structure when it is asked for it, and no attributes here; we read all of them, and a damaged one costs
+        // the file. An external link alone is nothing.
+        stricter: &[
+            "hdf5.address",
+            "hdf5.attribute",
+            "hdf5.checksum",
+            "hdf5.dataspace",
+            "hdf5.external",
+            "hdf5.header",
+            "hdf5.heap",
+            "hdf5.signature",
+            "hdf5.truncated",
+        ],
+        all_or_nothing: false,
+        laxer: &[
+            ("listed and not found by its name", SEARCHED),
+            ("addr overflow", UNUSED),
+            ("attempting I/O in temporary file space", UNUSED),
+            ("extension message should not be defined", UNUSED),
+            ("bad object header version number", UNUSED),
+            ("bad object header chunk size", UNUSED),
+            ("address of object past end of allocation", UNUSED),
+            ("unknown symbol table entry cache type", UNUSED),
+            ("bad heap free list", UNUSED),
+            ("free block size is zero", UNUSED),
+            ("bad flag value for message", UNUSED),
+            ("bad flag combination for message", UNUSED),
+            ("unknown flag for fill value", UNUSED),
+            ("bad object header message count", UNUSED),
+            ("ran off end of input buffer", UNUSED),
+            (
+                "filter returned failure",
+                "a chunk whose mask says that a filter was skipped is read so",
+            ),
+            (
+                "dataset doesn't exist",
+                "a layout without data has the fill value, whatever else is damaged",
+            ),
+            ("signal 14", "it does not come to an end within 5 seconds"),
+        ],
     },
 ];

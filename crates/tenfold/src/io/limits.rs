@@ -19,7 +19,7 @@ pub struct Limits {
     /// of 32 bits.
     pub tensor_memory: u64,
     /// Bytes that a sparse tensor may take when it is written out densely, and that all sparse tensors of a file may take
-    /// when they are digested.
+    /// when they are digested. Unless it is set, fill values and strides of 0 may make 1 GiB or 64 times their file.
     pub dense_bytes: u64,
     /// Bytes of a stream that are kept, in a temporary file where they are many, because formats are read at any place.
     pub spool_bytes: u64,
@@ -77,6 +77,18 @@ impl Limits {
     pub fn spool_bytes(mut self, bytes: u64) -> Self {
         self.spool_bytes = bytes;
         self
+    }
+
+    /// What may become of a file of so many bytes in which few stand for many, as fill values and strides of 0 do: 1 GiB,
+    /// or 64 times the file. Whoever sets another limit for dense bytes means this too.
+    pub(crate) fn expanded(&self, file: u64) -> u64 {
+        const LEAST: u64 = 1 << 30;
+        const TIMES: u64 = 64;
+        if self.dense_bytes == Self::default().dense_bytes {
+            LEAST.max(file.saturating_mul(TIMES))
+        } else {
+            self.dense_bytes
+        }
     }
 
     /// Sets the limit on the dense size of a sparse tensor.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde_json::Value as Json;
-use tenfold::format::{Effect, Registry, Severity};
-use tenfold::io::{MemoryOutput, Source};
-use tenfold::model::{DType, Layout, Payload, Slice, Value};
+use tenfold::format::{Effect, Form, Registry, Severity};
+use tenfold::io::{Limits, MemoryOutput, Source};
+use tenfold::model::{Cuts, DType, Filter, Layout, Payload, Slice, Value};
 use tenfold::ops::{Conversion, ConvertOptions};
-use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result};
+use tenfold::{Archive, ArchiveBuilder, Bytes, Error, ErrorKind, Hint, OpenOptions, Result};
 
+use crate::support::amplifiers::{HDF5_U8, hdf5_file, hdf5_link, hdf5_object};
 use crate::support::values::is_expected;
 use crate::support::{Case, Kind, cases};
 
@@ -336,6 +337,112 @@ fn tensors_are_written_in_chunks() {
         ("shuffle", "maybe"),
     ] {
         assert!(write(&archive, &[wrong]).is_err(), "{wrong:?}");
+    }
+}
+
+/// The chunks of a tensor: their sides, and the numbers of their filters.
+fn chunking(archive: &Archive, name: &str) -> Option<(Vec<u64>, Vec<u16>)> {
+    let tensor = archive.tensor(name).unwrap();
+    let Payload::Chunks(chunks) = &tensor.info().parts[0].payload else {
+        return None;
+    };
+    let sides = chunks.grid.iter().map(|cuts| match cuts {
+        Cuts::Every(side) => *side,
+        other => panic!("HDF5 cuts evenly, not {other:?}"),
+    });
+    let filters = chunks.filters.iter().map(|filter| match filter {
+        Filter::Deflate { .. } => 1,
+        Filter::Shuffle { .. } => 2,
+        Filter::Fletcher32 => 3,
+        _ => 32000,
+    });
+    Some((sides.collect(), filters.collect()))
+}
+
+#[test]
+fn a_file_that_is_written_again_keeps_its_chunks_and_filters() {
+    for name in ["layouts_earliest", "layouts_latest", "chunk_indexes"] {
+        let archive = Archive::open(fixture("hdf5", name)).unwrap();
+        let again = written(&archive, &[]);
+        let whole = written(&archive, &[("chunk", "none")]);
+        for tensor in archive.tensors() {
+            let shape = tensor.info().shape.to_vec();
+            let expected = chunking(&archive, tensor.name()).map(|(sides, mut filters)| {
+                // LZF, which only h5py has, becomes deflate; a chunk is not larger than the tensor.
+                filters
+                    .iter_mut()
+                    .filter(|id| **id == 32000)
+                    .for_each(|id| *id = 1);
+                let sides = sides.iter().zip(&shape).map(|(side, dim)| *side.min(dim));
+                (sides.collect(), filters)
+            });
+            let found = again.tensor(tensor.name()).unwrap();
+            assert_eq!(
+                chunking(&again, tensor.name()),
+                expected,
+                "{name} {}",
+                tensor.name()
+            );
+            assert_eq!(chunking(&whole, tensor.name()), None);
+            assert_eq!(found.canonical().unwrap(), tensor.canonical().unwrap());
+        }
+    }
+    let archive = Archive::open(fixture("hdf5", "layouts_latest")).unwrap();
+    assert!(write(&archive, &[("chunk", "none"), ("deflate", "1")]).is_err());
+}
+
+/// A file of one dataset of bytes, of which none is stored.
+fn never_written(elements: u64) -> Bytes {
+    let mut dataspace = vec![2, 1, 0, 1];
+    dataspace.extend_from_slice(&elements.to_le_bytes());
+    let mut layout = vec![3, 1];
+    layout.extend_from_slice(&u64::MAX.to_le_bytes());
+    layout.extend_from_slice(&elements.to_le_bytes());
+    let dataset = hdf5_object(&[(1, dataspace), (3, HDF5_U8.to_vec()), (8, layout)]);
+    let root = |at| hdf5_object(&[hdf5_link("x", at)]);
+    let at = 96 + root(0).len() as u64;
+    hdf5_file(&[root(at), dataset]).into()
+}
+
+#[test]
+fn fill_values_make_a_gibibyte_or_as_much_as_is_allowed() {
+    let open = |elements, limits: Limits| {
+        let options = OpenOptions::new().limits(limits);
+        options.read(Arc::new(never_written(elements)), Some("x.h5"))
+    };
+    const GIB: u64 = 1 << 30;
+    let usual = Limits::default();
+    for (elements, limits, is_read) in [
+        (GIB, usual, true),
+        (GIB + 1, usual, false),
+        (GIB + 1, usual.dense_bytes(GIB + 1), true),
+        (1 << 20, usual.dense_bytes(999), false),
+        (1 << 40, usual, false),
+        (1 << 40, usual.dense_bytes(1 << 40), true),
+    ] {
+        let archive = open(elements, limits).unwrap();
+        let tensor = archive.tensor("x").unwrap();
+        // The first bytes are enough to know.
+        let form = Form::canonical(DType::U8);
+        let stopped = tensor.stream(&form, &mut |_| Err(Error::canceled()));
+        let error = stopped.unwrap_err();
+        if is_read {
+            assert_eq!(
+                error.kind(),
+                ErrorKind::Canceled,
+                "{elements} bytes: {error}"
+            );
+        } else {
+            assert_eq!(error.rule(), "hdf5.dense", "{elements} bytes: {error}");
+            let raise = Hint::RaiseLimit {
+                name: "dense_bytes",
+                needed: Some(elements),
+            };
+            assert!(error.hints().contains(&raise), "{:?}", error.hints());
+        }
+        // A few of them are always there.
+        let few = tensor.slice(&[Slice::Index(5)]).unwrap();
+        assert_eq!(few.to_bytes().unwrap(), [0].as_slice());
     }
 }
 

@@ -296,3 +296,26 @@ fn metadata_and_types_come_back_from_zip_and_from_ztensor() {
         }
     }
 }
+
+/// A stream whose object is this pickle, without storages.
+fn stream(object: &[u8]) -> Vec<u8> {
+    let magic = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
+    let protocol = b"\x80\x02M\xe9\x03.";
+    let machine = b"\x80\x02}X\x0d\0\0\0little_endian\x88s.";
+    [&magic[..], protocol, machine, object, b"\x80\x02]."].concat()
+}
+
+/// Python keeps the last value of a key: what stands under the first would be shown and is nowhere.
+#[test]
+fn a_dict_with_a_key_twice_is_refused() {
+    let open = |object: &[u8]| Archive::from_bytes(stream(object));
+    // {"a": {"x": 1}, "a": {"y": 2}}
+    let twice = b"\x80\x02}(U\x01a}U\x01xK\x01sU\x01a}U\x01yK\x02su.";
+    assert_eq!(open(twice).unwrap_err().rule(), "pytorch.duplicate");
+    // OrderedDict([("a", 1)]), with "a" set again.
+    let filled = b"\x80\x02ccollections\nOrderedDict\n]U\x01aK\x01\x86a\x85RU\x01aK\x02s.";
+    assert_eq!(open(filled).unwrap_err().rule(), "pytorch.duplicate");
+    // {1: 2, "1": 3} are two entries to Python; to us, values of one name.
+    let archive = open(b"\x80\x02}(K\x01K\x02U\x011K\x03u.").unwrap();
+    assert_eq!(archive.metadata().get("1").unwrap().as_i64(), Some(3));
+}

@@ -1435,7 +1435,7 @@ fn pytorch(all: &mut Vec<Amplifier>) {
 // HDF5
 
 /// A file in the first form, which has no checksums: objects behind the superblock, the root first.
-fn hdf5_file(objects: &[Vec<u8>]) -> Vec<u8> {
+pub fn hdf5_file(objects: &[Vec<u8>]) -> Vec<u8> {
     let objects = objects.concat();
     let mut file = b"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\x04\0\x10\0\0\0\0\0".to_vec();
     let end = 96 + objects.len() as u64;
@@ -1447,7 +1447,7 @@ fn hdf5_file(objects: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// An object header.
-fn hdf5_object(messages: &[(u16, Vec<u8>)]) -> Vec<u8> {
+pub fn hdf5_object(messages: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (kind, data) in messages {
         let len = data.len().next_multiple_of(8);
@@ -1467,7 +1467,7 @@ fn hdf5_object(messages: &[(u16, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// An attribute with a type and so many elements.
-fn hdf5_attribute(name: &str, datatype: &[u8], count: u64, data: &[u8]) -> (u16, Vec<u8>) {
+pub fn hdf5_attribute(name: &str, datatype: &[u8], count: u64, data: &[u8]) -> (u16, Vec<u8>) {
     let mut dataspace = vec![2, 1, 0, 1];
     dataspace.extend_from_slice(&count.to_le_bytes());
     let mut message = vec![3, 0];
@@ -1483,7 +1483,7 @@ fn hdf5_attribute(name: &str, datatype: &[u8], count: u64, data: &[u8]) -> (u16,
     (12, message)
 }
 
-fn hdf5_link(name: &str, address: u64) -> (u16, Vec<u8>) {
+pub fn hdf5_link(name: &str, address: u64) -> (u16, Vec<u8>) {
     let mut link = vec![1, 1];
     link.extend_from_slice(&(name.len() as u16).to_le_bytes());
     link.extend_from_slice(name.as_bytes());
@@ -1500,8 +1500,8 @@ fn hdf5_dataset() -> Vec<u8> {
     ])
 }
 
-const HDF5_U8: &[u8] = &[0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
-const HDF5_TEXT: &[u8] = &[0x19, 1, 0, 0, 16, 0, 0, 0];
+pub const HDF5_U8: &[u8] = &[0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
+pub const HDF5_TEXT: &[u8] = &[0x19, 1, 0, 0, 16, 0, 0, 0];
 
 fn hdf5(all: &mut Vec<Amplifier>) {
     // A header has at most 65 535 messages.

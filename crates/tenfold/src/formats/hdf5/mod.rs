@@ -10,8 +10,8 @@
 //! A tensor's name is its path without the first slash; tensors are listed in the order of the bytes of their names, group
 //! by group. The attributes of the root are the file's metadata, those of a dataset the tensor's, and those of another
 //! group a map under its path with the first slash. What is no numbers is skipped with a note. Read are superblocks 0 to 3, the filters
-//! deflate, shuffle, Fletcher-32 and LZF. Written are version 2 superblocks with data in one piece, or in deflated chunks
-//! (the option `chunk`). Data in other files is never opened. The rules are listed in `docs/formats/hdf5.md`. Source: the
+//! deflate, shuffle, Fletcher-32 and LZF. Written are version 2 superblocks with data in one piece, or in chunks as they
+//! were before or as the option `chunk` says. Data in other files is never opened. The rules are listed in `docs/formats/hdf5.md`. Source: the
 //! HDF5 File Format Specification, and the behaviour of h5py 3.16 with HDF5 2.0.
 
 #[cfg(feature = "hdf5")]
@@ -45,7 +45,7 @@ pub static SPEC: Spec = Spec {
             max_rank: limits::MOST_RANK,
             name: limits::name,
             dtype: limits::dtype,
-            layout: |layout| matches!(layout, Layout::RowMajor),
+            layout: |layout| matches!(layout, Layout::RowMajor | Layout::Chunked),
             file_value: limits::file_value,
             tensor_value: limits::named,
             ..Capabilities::new()
@@ -54,8 +54,8 @@ pub static SPEC: Spec = Spec {
     options: &[
         OptionSpec::new(
             "chunk",
-            "auto or sides",
-            "write chunks: of about 1 MiB, or of these sides for tensors of as many dimensions, as in 64x64",
+            "auto, none or sides",
+            "write chunks: of about 1 MiB, or of these sides for tensors of as many dimensions, as in 64x64; none writes data in one piece (default: as before)",
         ),
         OptionSpec::new(
             "deflate",

@@ -117,8 +117,10 @@ pub(super) fn describe_file(
     };
     // What no tensor has of a storage belongs to it all the same.
     for payload in &saved.loose {
-        if let Some((source, range)) = payload.stored() {
-            push_tight(&mut manifest.regions, Region::new(source, range, "storage"));
+        if let Some((id, range)) = payload.stored()
+            && range.end <= source.len()
+        {
+            push_tight(&mut manifest.regions, Region::new(id, range, "storage"));
         }
     }
     if let (tensors @ 1.., storages) = saved.shared {

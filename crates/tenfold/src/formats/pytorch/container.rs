@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::flatten::{Around, Saved, flatten};
 use super::globals::Allowed;
+use super::salvage;
 use super::tensors::{Storage, Storages, checksum};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::Context;
 use crate::io::Source;
 use crate::model::{Codec, Endian, Manifest, Payload, Region, SealedRange, SourceId};
@@ -14,7 +15,6 @@ use crate::transform::{Inflate, Input};
 use crate::wire::pickle::{self, Budget, Place};
 use crate::wire::zip::{self, Member, TORCH_PICKLE as PICKLE, Zip};
 
-/// The pickle of what was saved.
 /// What only TorchScript archives have.
 const CONSTANTS: &str = "constants.pkl";
 /// The folder of the storages.
@@ -29,21 +29,66 @@ pub(super) fn describe(
     source: &dyn Source,
     manifest: &mut Manifest,
 ) -> Result<Saved> {
-    let Some(zip) = Zip::open(source, cx.limits().header_bytes)? else {
-        return Err(zip::no_end(source));
+    let limit = cx.limits().header_bytes;
+    let (zip, cut_off) = match Zip::open(source, limit)? {
+        Some(zip) => (zip, None),
+        None => {
+            let error = zip::no_end(source);
+            let allowed = Allowed {
+                script: false,
+                opaque: cx.is_opaque(),
+            };
+            match salvage::open(source, limit, allowed) {
+                Ok(zip)
+                    if zip
+                        .members
+                        .iter()
+                        .any(|m| zip::torch_root(&m.name).is_some()) =>
+                {
+                    (zip, Some(error))
+                }
+                Err(other) if other.kind() == ErrorKind::Io => return Err(other),
+                _ => return Err(error),
+            }
+        }
     };
+    let described = described(cx, id, source, &zip, cut_off.is_some(), manifest);
+    match (described, cut_off) {
+        (described, None) => described,
+        (Ok(mut saved), Some(error)) => {
+            salvage::settle(cx, (id, source.len()), &mut saved, error)?;
+            Ok(saved)
+        }
+        (Err(other), Some(_)) if cx.salvages() => Err(other),
+        (Err(_), Some(error)) => Err(error),
+    }
+}
+
+/// Describes what these members hold, of which the last may be cut off.
+fn described(
+    cx: &mut Context<'_>,
+    id: SourceId,
+    source: &dyn Source,
+    zip: &Zip,
+    is_cut_off: bool,
+    manifest: &mut Manifest,
+) -> Result<Saved> {
     for (rule, at, message) in &zip.remarks {
         cx.warn_in(id, rule, at.clone(), message)?;
     }
-    let archive = Archive::new(&zip, id)?;
-    for member in &zip.members {
+    let archive = Archive::new(zip, id)?;
+    let len = source.len();
+    for member in zip.members.iter().filter(|member| member.data.end <= len) {
         archive.regions(member, manifest);
     }
     manifest
         .regions
         .push(Region::new(id, zip.tail.clone(), "directory"));
-    archive.check_version(cx, source)?;
-    let storages = archive.storages(source)?;
+    if !is_cut_off {
+        archive.check_version(cx, source)?;
+    }
+    let mut storages = archive.storages(source)?;
+    storages.is_cut_off = is_cut_off;
     let allowed = Allowed {
         script: archive.member(CONSTANTS).is_some(),
         opaque: cx.is_opaque(),
@@ -222,7 +267,7 @@ impl<'z> Archive<'z> {
             let Some(crc32) = crc32(member).filter(|_| !is_covered && !member.is_deflated) else {
                 continue;
             };
-            if member.size == 0 {
+            if member.size == 0 || member.data.end > self.zip.tail.end {
                 continue;
             }
             let mut checksum = checksum(crc32);

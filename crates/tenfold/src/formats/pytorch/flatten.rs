@@ -137,7 +137,11 @@ impl Walk<'_, '_> {
 
     fn node(&mut self, node: Node<'_>) -> Result<()> {
         match node.kind() {
-            Kind::Dict => self.entries(node),
+            Kind::Dict => {
+                let mut keys = Keys::default();
+                self.entries(node, &mut keys)?;
+                keys.check()
+            }
             Kind::List | Kind::Tuple => self.items(node),
             Kind::Set | Kind::FrozenSet => {
                 self.budget.charge(node.len().saturating_mul(16))?;
@@ -168,12 +172,16 @@ impl Walk<'_, '_> {
                 self.view(view, node)
             }
             Global::Dict => {
-                self.contents(&arguments)?;
-                self.entries(node)
+                let mut keys = Keys::default();
+                self.contents(&arguments, &mut keys)?;
+                self.entries(node, &mut keys)?;
+                keys.check()
             }
             Global::DefaultDict => {
-                self.contents(arguments.get(1..).unwrap_or_default())?;
-                self.entries(node)
+                let mut keys = Keys::default();
+                self.contents(arguments.get(1..).unwrap_or_default(), &mut keys)?;
+                self.entries(node, &mut keys)?;
+                keys.check()
             }
             Global::List => {
                 self.contents_by_place(&arguments)?;
@@ -219,7 +227,9 @@ impl Walk<'_, '_> {
         }
         self.states(node)?;
         self.items(node)?;
-        self.entries(node)
+        let mut keys = Keys::default();
+        self.entries(node, &mut keys)?;
+        keys.check()
     }
 
     /// The attributes that an object was built with: a dict, or one and another of slots.
@@ -247,28 +257,32 @@ impl Walk<'_, '_> {
 
     fn attributes(&mut self, state: Node<'_>) -> Result<()> {
         self.enter(state)?;
+        let mut keys = Keys::default();
         for entry in state.entries() {
             let (key, value) = entry?;
             let is_part = matches!(&key, Value::Text(key) if MODULE_PARTS.contains(&&**key));
+            let is_text = matches!(key, Value::Text(_));
+            let key = leaves::key(&key, 0)?;
+            keys.add(&key, is_text, self.budget)?;
             if is_part && self.around.allowed.opaque {
                 self.value(&value)?;
             } else {
-                self.child(&leaves::key(&key, 0)?, &value)?;
+                self.child(&key, &value)?;
             }
         }
         self.on_path.pop();
-        Ok(())
+        keys.check()
     }
 
     /// Entries that a dict is made of: pairs, or another dict.
-    fn contents(&mut self, arguments: &[Value<'_>]) -> Result<()> {
+    fn contents(&mut self, arguments: &[Value<'_>], keys: &mut Keys) -> Result<()> {
         for argument in arguments {
             let Value::Node(node) = argument else {
                 continue;
             };
             self.enter(*node)?;
             match node.kind() {
-                Kind::Dict => self.entries(*node)?,
+                Kind::Dict => self.entries(*node, keys)?,
                 _ => {
                     for pair in node.items() {
                         let pair = leaves::arguments_of(&pair?)?;
@@ -276,7 +290,10 @@ impl Walk<'_, '_> {
                             let message = "a dict is made of something that is no pairs";
                             return Err(Error::malformed("pytorch.value", message));
                         };
-                        self.child(&leaves::key(key, 0)?, value)?;
+                        let is_text = matches!(key, Value::Text(_));
+                        let key = leaves::key(key, 0)?;
+                        keys.add(&key, is_text, self.budget)?;
+                        self.child(&key, value)?;
                     }
                 }
             }
@@ -297,10 +314,13 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn entries(&mut self, node: Node<'_>) -> Result<()> {
+    fn entries(&mut self, node: Node<'_>, keys: &mut Keys) -> Result<()> {
         for entry in node.entries() {
             let (key, value) = entry?;
-            self.child(&leaves::key(&key, 0)?, &value)?;
+            let is_text = matches!(key, Value::Text(_));
+            let key = leaves::key(&key, 0)?;
+            keys.add(&key, is_text, self.budget)?;
+            self.child(&key, &value)?;
         }
         Ok(())
     }
@@ -513,6 +533,37 @@ impl Walk<'_, '_> {
             packer.str(name);
         }
         Some(packer.into_list())
+    }
+}
+
+/// The keys of one dict, as far as it takes to see one that is there twice. Python keeps the last value of such a key and
+/// writes none: what stands under the others would be shown here and be nowhere there.
+#[derive(Default)]
+struct Keys(Vec<u128>);
+
+impl Keys {
+    /// Adds a key as it is printed; the text "1" is not the number 1.
+    fn add(&mut self, key: &str, is_text: bool, budget: &mut Budget) -> Result<()> {
+        // FNV-1a of 128 bits. Two keys that collide on purpose have their own file refused.
+        const PRIME: u128 = (1 << 88) + 0x13b;
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        let hash = key.bytes().fold(BASIS ^ u128::from(is_text), |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(PRIME)
+        });
+        budget.charge(size_of::<u128>())?;
+        self.0.push(hash);
+        Ok(())
+    }
+
+    fn check(mut self) -> Result<()> {
+        self.0.sort_unstable();
+        let mut neighbours = self.0.iter().zip(self.0.iter().skip(1));
+        if neighbours.any(|(a, b)| a == b) {
+            let message =
+                "a dict has a key twice: Python keeps the last value, and writes no such file";
+            return Err(Error::malformed("pytorch.duplicate", message));
+        }
+        Ok(())
     }
 }
 

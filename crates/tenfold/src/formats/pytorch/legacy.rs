@@ -6,6 +6,7 @@ use super::globals::Allowed;
 use super::tensors::{Storage, StorageId, Storages};
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::format::salvage::CutOff;
 use crate::io::{Reader, Source};
 use crate::model::{Manifest, Payload, Region, SourceId};
 use crate::prelude::*;
@@ -87,7 +88,7 @@ pub(super) fn describe(
     manifest
         .regions
         .push(Region::new(id, 0..stream.at, "pickles"));
-    let storages = storages(id, source, stream.at, keys, &sizes, manifest)?;
+    let (storages, end) = storages(id, source, stream.at, keys, &sizes, manifest)?;
     drop(sizes);
     let stem = cx.tensor_name();
     let around = Around {
@@ -99,7 +100,20 @@ pub(super) fn describe(
         file: source.len(),
         stem: &stem,
     };
-    flatten(&tree, around, &mut budget)
+    let mut saved = flatten(&tree, around, &mut budget)?;
+    if end > source.len() {
+        let cut_off = CutOff {
+            source: id,
+            file: source.len(),
+            expected: end,
+            remark: "",
+            error: None,
+            rule: "pytorch.truncated",
+            salvaged: "pytorch.salvaged",
+        };
+        cut_off.settle(cx, &mut saved.tensors)?;
+    }
+    Ok(saved)
 }
 
 /// Pickles one after the other.
@@ -197,7 +211,7 @@ fn keys_of(tree: &Tree<'_>) -> Result<Vec<String>> {
     keys.collect()
 }
 
-/// Goes from storage to storage.
+/// Goes from storage to storage, also where the file has ended, and says where the last one does.
 fn storages(
     id: SourceId,
     source: &dyn Source,
@@ -205,42 +219,49 @@ fn storages(
     keys: Vec<String>,
     sizes: &Sizes,
     manifest: &mut Manifest,
-) -> Result<Storages> {
+) -> Result<(Storages, u64)> {
+    /// Bytes of the number of elements in front of a storage.
+    const HEAD: u64 = 8;
     let mut storages = Storages::default();
     let mut r = Reader::over(source, start..source.len(), "pytorch.truncated");
+    let mut at = start;
     for key in keys {
-        let at = r.pos();
-        let count = r.i64("the number of elements of a storage")?;
-        let head = at..r.pos();
+        let overflow = || {
+            let message = format!("storage {key:?} has more bytes than can be counted");
+            Error::malformed("pytorch.storage-size", message)
+        };
+        let head = at..at.checked_add(HEAD).ok_or_else(overflow)?;
         let about = |error: Error| error.at(head.clone());
         let Some((width, expected)) = sizes.get(&key).copied() else {
             let message = format!("storage {key:?} is in the list and no tensor is of it");
             return Err(about(Error::malformed("pytorch.keys", message)));
         };
-        if u64::try_from(count) != Ok(expected) {
-            let message =
-                format!("storage {key:?} has {count} elements, the pickle says {expected}");
-            return Err(about(Error::malformed("pytorch.storage-size", message)));
+        if head.end <= source.len() {
+            r.skip_to(at, "a storage")?;
+            let count = r.i64("the number of elements of a storage")?;
+            if u64::try_from(count) != Ok(expected) {
+                let message =
+                    format!("storage {key:?} has {count} elements, the pickle says {expected}");
+                return Err(about(Error::malformed("pytorch.storage-size", message)));
+            }
+            push_tight(
+                &mut manifest.regions,
+                Region::new(id, head.clone(), "storage's header"),
+            );
         }
         if storages.place(&key).is_some() {
             let message = format!("storage {key:?} is in the list twice");
             return Err(about(Error::malformed("pytorch.keys", message)));
         }
-        let overflow = || {
-            let message = format!("storage {key:?} has more bytes than can be counted");
-            about(Error::malformed("pytorch.storage-size", message))
-        };
-        let len = expected.checked_mul(width).ok_or_else(overflow)?;
-        let range = r.skip(len, "a storage")?;
-        push_tight(
-            &mut manifest.regions,
-            Region::new(id, head, "storage's header"),
-        );
+        let len = expected.checked_mul(width);
+        let end = len.and_then(|len| head.end.checked_add(len));
+        let range = head.end..end.ok_or_else(|| about(overflow()))?;
+        at = range.end;
         storages.add(Storage {
             key,
             payload: Payload::Raw { source: id, range },
             crc32: None,
         });
     }
-    Ok(storages)
+    Ok((storages, at))
 }

@@ -35,6 +35,8 @@ mod globals;
 mod leaves;
 #[cfg(feature = "pytorch")]
 mod legacy;
+#[cfg(feature = "pytorch")]
+mod salvage;
 #[cfg(all(feature = "pytorch", feature = "write"))]
 mod storages;
 #[cfg(feature = "pytorch")]

@@ -30,6 +30,8 @@ pub(super) struct Storages {
     pub(super) list: Vec<Storage>,
     by_key: LookupMap<String, u32>,
     pub(super) endian: Endian,
+    /// The file ends before its last storage.
+    pub(super) is_cut_off: bool,
 }
 
 impl Storages {
@@ -47,6 +49,10 @@ impl Storages {
         let place = self.place(key);
         let found = place.and_then(|place| Some((place, self.list.get(place as usize)?)));
         found.ok_or_else(|| {
+            if self.is_cut_off {
+                let message = format!("the file is cut off before storage {key:?}");
+                return Error::malformed("pytorch.truncated", message);
+            }
             let message = format!("there is no storage {key:?} in the file");
             Error::malformed("pytorch.storage-missing", message)
         })
@@ -414,13 +420,7 @@ impl View {
 
     /// A stride of 0 makes any number of elements of a few bytes.
     fn check_expansion(&self, len: u64, limits: &Limits, file: u64) -> Result<()> {
-        const LEAST: u64 = 1 << 30;
-        let usual = LEAST.max(file.saturating_mul(64));
-        let limit = if limits.dense_bytes > Limits::default().dense_bytes {
-            limits.dense_bytes
-        } else {
-            usual.min(limits.dense_bytes)
-        };
+        let limit = limits.expanded(file);
         if len <= limit {
             return Ok(());
         }

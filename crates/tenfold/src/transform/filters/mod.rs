@@ -103,6 +103,11 @@ pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>, check: Check<'_>) ->
         bytes = match filter {
             Filter::Shuffle { width } => shuffle::apply(&bytes, as_size((*width).into())?),
             Filter::Deflate { level } => codec::deflate_zlib(&bytes, *level, check)?,
+            Filter::Fletcher32 => {
+                let (low, high) = fletcher32(&bytes);
+                bytes.extend((high << 16 | low).to_le_bytes());
+                bytes
+            }
             other => {
                 let message = format!("{} is not written", other.name());
                 return Err(Error::unsupported("filter", message));
@@ -186,6 +191,12 @@ mod tests {
         chunk[0] = 9;
         let error = undo(&filters, 0, chunk.into(), 3).unwrap_err();
         assert_eq!(error.rule(), "file.checksum");
+    }
+
+    #[test]
+    fn a_checksum_is_put_behind_what_it_is_of() {
+        let stored = apply(&[Filter::Fletcher32], vec![1, 2, 3]).unwrap();
+        assert_eq!(stored, [1, 2, 3, 0x02, 0x04, 0x04, 0x05]);
     }
 
     #[test]

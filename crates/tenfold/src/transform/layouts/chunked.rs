@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::{Arrangement, Opening, Whole};
 use crate::error::{Error, Result};
+use crate::io::Limits;
 use crate::model::{Axis, Chunks, Endian, Order, Payload, Selection, SourceId, TensorInfo};
 use crate::prelude::*;
 use crate::transform::select::Selected;
@@ -45,6 +46,14 @@ impl Arrangement for Chunked {
         };
         tensor.parts.iter().any(|part| expands(&part.payload))
     }
+
+    fn limit(&self, tensor: &TensorInfo, limits: &Limits) -> u64 {
+        let rooms = tensor.parts.iter().map(|part| match &part.payload {
+            Payload::Chunks(chunks) => chunks.room,
+            _ => 0,
+        });
+        limits.expanded(rooms.max().unwrap_or(0))
+    }
 }
 
 /// Whether there are many more elements than the files have bytes.
@@ -55,7 +64,8 @@ fn expands(chunks: &Chunks) -> bool {
 
 /// All elements in row-major order, as they are stored.
 pub(in crate::transform) fn all<'a>(data: Data<'a>, chunks: &Arc<Chunks>) -> Result<Body<'a>> {
-    let (len, limit) = (chunks.len().unwrap_or(u64::MAX), data.limits.dense_bytes);
+    let len = chunks.len().unwrap_or(u64::MAX);
+    let limit = data.limits.expanded(chunks.room);
     if len > limit && expands(chunks) {
         return Err(crate::transform::too_expanded(len, limit));
     }

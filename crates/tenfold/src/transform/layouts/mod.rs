@@ -25,6 +25,7 @@ use alloc::borrow::Cow;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::io::Limits;
 use crate::model::{DType, Endian, Layout, Order, Part, Role, Scalar, Selection, TensorInfo};
 use crate::prelude::*;
 use crate::transform::select::Selected;
@@ -102,6 +103,11 @@ pub(super) trait Arrangement: Sync {
     /// Whether few stored bytes can stand for many elements, so that their number has a limit.
     fn expands(&self, _: &TensorInfo) -> bool {
         false
+    }
+
+    /// Bytes that the elements may have then.
+    fn limit(&self, _: &TensorInfo, limits: &Limits) -> u64 {
+        limits.dense_bytes
     }
 
     /// Whether it costs nothing to open, so that everybody who works on the tensor can do it.

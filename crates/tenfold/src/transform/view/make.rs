@@ -46,7 +46,7 @@ impl<'a> View<'a> {
             Error::unsupported("dense", message)
         })?;
         let layout = layouts::of(&tensor.layout);
-        let limit = data.limits.dense_bytes;
+        let limit = layout.limit(tensor, data.limits);
         if len > limit && layout.expands(tensor) {
             return Err(too_expanded(len, limit));
         }

@@ -1,7 +1,9 @@
 //! Heaps: where names, links, attributes and texts are that have no place of their own.
 
 use super::block::{Block, Fetch as _, File};
+use super::checksum::lookup3;
 use super::header::number;
+use super::tree2::Tree;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
@@ -51,8 +53,14 @@ pub(super) struct FractalHeap {
     most_direct: u64,
     root: u64,
     rows: u16,
+    /// Whether blocks have a checksum.
+    is_sealed: bool,
+    /// The B-tree of objects that are too large for blocks.
+    huge: u64,
     /// The block of addresses that was read last: its address, and the addresses.
     table: Option<(u64, Block)>,
+    /// The blocks of objects that were read: these are met in the order of hashes, which is none.
+    blocks: LookupMap<u64, Block>,
 }
 
 /// How many bytes numbers up to this one take.
@@ -72,9 +80,11 @@ impl FractalHeap {
             if r.u16("length of filters")? != 0 {
                 return Err(Error::unsupported("hdf5.heap", "a fractal heap with filters, which is not read"));
             }
-            r.skip(1, "flags")?;
+            let is_sealed = r.u8("flags")? & 2 != 0;
             let most_managed = r.u32("greatest managed object")?;
-            r.skip(96, "statistics")?;
+            r.skip(8, "next huge object")?;
+            let huge = r.u64("address of huge objects")?;
+            r.skip(80, "statistics")?;
             let width = r.u16("width of a heap")?;
             let start = r.u64("size of the first block")?;
             let most_direct = r.u64("greatest direct block")?;
@@ -103,25 +113,24 @@ impl FractalHeap {
                 most_direct,
                 root,
                 rows,
+                is_sealed,
+                huge,
                 table: None,
+                blocks: LookupMap::new(),
             })
         })
     }
 
-    /// The object of an id. `None` for one that is too large to be in the heap itself.
-    pub(super) fn object(&mut self, file: &mut File<'_>, id: &Block) -> Result<Option<Block>> {
+    /// The object of an id.
+    pub(super) fn object(&mut self, file: &mut File<'_>, id: &Block) -> Result<Block> {
         let first = id.parse(|r| r.u8("id of an object"))?;
         if first >> 6 != 0 {
             return Err(id.wrong("hdf5.heap", format!("an id of version {}", first >> 6)));
         }
         match first >> 4 & 3 {
             0 => {}
-            1 => return Ok(None),
-            2 => {
-                return id
-                    .part(1, u64::from(first & 15) + 1, "an object of a heap")
-                    .map(Some);
-            }
+            1 => return self.huge(file, id),
+            2 => return id.part(1, u64::from(first & 15) + 1, "an object of a heap"),
             kind => return Err(id.wrong("hdf5.heap", format!("an object of kind {kind}"))),
         }
         let (offset, len) = id.parse(|r| {
@@ -135,10 +144,61 @@ impl FractalHeap {
             let message = format!("{len} bytes at {within} of a block of {size}");
             return Err(id.wrong("hdf5.heap", message));
         }
-        let front = file.block(block, 4, "a block of a heap")?;
-        front.signed(*b"FHDB", "a block of a heap")?;
-        let address = block.saturating_add(within);
-        file.block(address, len, "an object of a heap").map(Some)
+        self.block(file, block, size)?
+            .part(within, len, "an object of a heap")
+    }
+
+    /// A block of objects, whose checksum is right where it has one.
+    fn block(&mut self, file: &mut File<'_>, address: u64, size: u64) -> Result<Block> {
+        const WHAT: &str = "a block of a heap";
+        if let Some(block) = self.blocks.get(&address) {
+            return Ok(block.clone());
+        }
+        let block = file.block(address, size, WHAT)?;
+        block.signed(*b"FHDB", WHAT)?;
+        if self.is_sealed {
+            // It is computed with a 0 in its place: behind the signature, a version, an address and an offset.
+            let at = 13 + self.offset_len;
+            let sum = block.part(at, 4, WHAT)?;
+            let stored = sum.parse(|r| r.u32("checksum"))?;
+            let mut bytes = block.bytes.to_vec();
+            let place = usize::try_from(at).ok();
+            let place = place.and_then(|at| bytes.get_mut(at..at.checked_add(4)?));
+            place.into_iter().for_each(|sum| sum.fill(0));
+            let found = lookup3(&bytes);
+            if found != stored {
+                let message =
+                    format!("the checksum of {WHAT} is {found:08x}, {stored:08x} is stored");
+                return Err(Error::mismatch("hdf5.checksum", message).at(block.range()));
+            }
+        }
+        self.blocks.insert(address, block.clone());
+        Ok(block)
+    }
+
+    /// An object that is too large for a block: its id is a number that a B-tree finds.
+    fn huge(&self, file: &mut File<'_>, id: &Block) -> Result<Block> {
+        let wanted = id.parse(|r| {
+            r.skip(1, "kind")?;
+            let len = r.remaining().min(8);
+            number(r, len, "number of an object")
+        })?;
+        let tree = Tree::read(file, self.huge)?;
+        let found = tree.find(file, &|record| {
+            record.parse(|r| {
+                r.skip(16, "place of an object")?;
+                Ok(wanted.cmp(&r.u64("number of an object")?))
+            })
+        })?;
+        let record = found
+            .ok_or_else(|| id.wrong("hdf5.heap", format!("there is no huge object {wanted}")))?;
+        let (address, len) = record.parse(|r| {
+            Ok((
+                r.u64("address of an object")?,
+                r.u64("length of an object")?,
+            ))
+        })?;
+        file.block(address, len, "an object of a heap")
     }
 
     /// The block that an offset is in: its address, where it begins, and its size.

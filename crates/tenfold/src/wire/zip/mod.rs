@@ -25,7 +25,7 @@ use crate::prelude::*;
 /// A local header without its name and extra fields.
 const LOCAL_LEN: u64 = 30;
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
-const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
+pub(crate) const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
 /// Sizes of 32 bits that are said elsewhere, with 64.
 const SATURATED: u32 = u32::MAX;
 /// The extra field with numbers of 64 bits.

@@ -3,7 +3,7 @@
 use super::encode::UNDEFINED;
 use crate::error::{Error, Result};
 use crate::format::{PlanOptions, Written};
-use crate::model::{Filter, TensorInfo};
+use crate::model::{Cuts, Filter, Payload, TensorInfo};
 use crate::prelude::*;
 
 /// Bytes of a chunk, about, where nothing else is said.
@@ -13,17 +13,23 @@ const ENTRIES: u64 = 64;
 /// Bytes of a chunk that its size has room for.
 const MOST: u64 = u32::MAX as u64;
 
-/// What the options say about chunks.
-pub(super) struct Chunking {
-    /// Sides that were given, for tensors of as many dimensions.
-    sides: Option<Vec<u64>>,
-    level: Option<i32>,
-    shuffle: bool,
+/// How data is to be cut.
+pub(super) enum Chunking {
+    /// As it is where it comes from.
+    Alike,
+    /// As the options say.
+    Asked {
+        /// Sides that were given, for tensors of as many dimensions.
+        sides: Option<Vec<u64>>,
+        level: Option<i32>,
+        shuffle: bool,
+    },
+    /// Not at all.
+    Whole,
 }
 
 impl Chunking {
-    /// `None` where data is to be in one piece.
-    pub(super) fn new(options: &PlanOptions) -> Result<Option<Self>> {
+    pub(super) fn new(options: &PlanOptions) -> Result<Self> {
         let level = options.number("deflate")?;
         let level = level
             .map(|level| match i32::try_from(level) {
@@ -32,62 +38,111 @@ impl Chunking {
             })
             .transpose()?;
         let shuffle = options.flag("shuffle")?;
+        let is_filtered = level.is_some_and(|level| level > 0) || shuffle;
         let sides = match options.option("chunk") {
+            Some("none") if is_filtered => {
+                return Err(options.wrong("chunk", "only chunks are compressed or shuffled"));
+            }
+            Some("none") => return Ok(Self::Whole),
             None | Some("auto") => None,
             Some(text) => {
                 let sides = text
                     .split('x')
                     .map(|side| side.parse().ok().filter(|side| *side > 0));
                 let sides: Option<Vec<u64>> = sides.collect();
-                let wrong = || options.wrong("chunk", "auto or sides as in 64x64 are expected");
+                let wrong =
+                    || options.wrong("chunk", "auto, none or sides as in 64x64 are expected");
                 Some(sides.ok_or_else(wrong)?)
             }
         };
         let is_asked = options.option("chunk").is_some() || level.is_some() || shuffle;
-        Ok(is_asked.then_some(Self {
-            sides,
-            level: level.filter(|level| *level > 0),
-            shuffle,
-        }))
+        Ok(if is_asked {
+            Self::Asked {
+                sides,
+                level: level.filter(|level| *level > 0),
+                shuffle,
+            }
+        } else {
+            Self::Alike
+        })
     }
 
     /// How a tensor is cut; `None` where there is nothing to cut.
     pub(super) fn of(&self, tensor: &TensorInfo) -> Result<Option<Cut>> {
-        let width = tensor.dtype.width().unwrap_or(1) as u64;
         if tensor.shape.is_empty() || tensor.shape.contains(&0) {
             return Ok(None);
         }
-        let given = self
-            .sides
-            .as_ref()
+        let (sides, level, shuffle) = match self {
+            Self::Whole => return Ok(None),
+            Self::Alike => return Ok(alike(tensor)),
+            Self::Asked {
+                sides,
+                level,
+                shuffle,
+            } => (sides, level, *shuffle),
+        };
+        let width = tensor.dtype.width().unwrap_or(1);
+        let given = sides
+            .as_deref()
             .filter(|sides| sides.len() == tensor.shape.len());
         let sides = match given {
-            Some(sides) => (sides.iter().zip(&tensor.shape))
-                .map(|(side, dim)| *side.min(dim))
-                .collect(),
-            None => usual(&tensor.shape, width),
+            Some(sides) => within(sides.iter(), &tensor.shape),
+            None => usual(&tensor.shape, width as u64),
         };
-        let len = sides.iter().copied().try_fold(width, u64::checked_mul);
-        if len.is_none_or(|len| len > MOST / 2) {
-            let message = format!("chunks of {sides:?} are too large: 2 GiB at most");
-            return Err(Error::argument(message).in_tensor(&tensor.name));
-        }
         let mut filters = Vec::new();
-        if self.shuffle && width > 1 {
+        if shuffle && width > 1 {
             let width = u32::try_from(width).unwrap_or(1);
             filters.push(Filter::Shuffle { width });
         }
-        if let Some(level) = self.level {
-            filters.push(Filter::Deflate { level });
+        filters.extend(level.map(|level| Filter::Deflate { level }));
+        match Cut::new(tensor, sides, filters) {
+            Ok(cut) => Ok(Some(cut)),
+            Err(sides) => {
+                let message = format!("chunks of {sides:?} are too large: 2 GiB at most");
+                Err(Error::argument(message).in_tensor(&tensor.name))
+            }
         }
-        let counts = (tensor.shape.iter().zip(&sides)).map(|(dim, side)| dim.div_ceil(*side));
-        Ok(Some(Cut {
-            counts: counts.collect(),
-            sides,
-            filters,
-            width,
-        }))
     }
+}
+
+/// The cut that a tensor has where it comes from; `None` where it is in one piece there, or in chunks that are not written.
+fn alike(tensor: &TensorInfo) -> Option<Cut> {
+    let [part] = &*tensor.parts else {
+        return None;
+    };
+    let Payload::Chunks(chunks) = &part.payload else {
+        return None;
+    };
+    // Where no chunk is stored there is no reason for one.
+    chunks.index.as_ref()?;
+    let sides = chunks.grid.iter().map(|cuts| match cuts {
+        Cuts::Every(side) => Some(side),
+        Cuts::At(_) => None,
+    });
+    let sides: Vec<&u64> = sides.collect::<Option<_>>()?;
+    let width = tensor.dtype.width()?;
+    let filters = chunks.filters.iter().filter_map(|filter| match *filter {
+        Filter::Shuffle { .. } if width == 1 => None,
+        Filter::Shuffle { .. } => {
+            let width = u32::try_from(width).ok()?;
+            Some(Filter::Shuffle { width })
+        }
+        Filter::Deflate { level: 1..=9 } | Filter::Fletcher32 => Some(*filter),
+        Filter::Deflate { .. } => Some(Filter::Deflate { level: 6 }),
+        // Only h5py reads it, and it is as fast as this.
+        Filter::Lzf => Some(Filter::Deflate { level: 1 }),
+    });
+    Cut::new(
+        tensor,
+        within(sides.into_iter(), &tensor.shape),
+        filters.collect(),
+    )
+    .ok()
+}
+
+/// Sides that are no longer than the dimensions.
+fn within<'s>(sides: impl Iterator<Item = &'s u64>, shape: &[u64]) -> Vec<u64> {
+    sides.zip(shape).map(|(side, dim)| *side.min(dim)).collect()
 }
 
 /// Whole lines of about a MiB, so that neighbours of the tensor are neighbours in the file.
@@ -119,6 +174,22 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    /// Chunks with these sides, or the sides again where they are too large.
+    fn new(tensor: &TensorInfo, sides: Vec<u64>, filters: Vec<Filter>) -> Result<Self, Vec<u64>> {
+        let width = tensor.dtype.width().unwrap_or(1) as u64;
+        let len = sides.iter().copied().try_fold(width, u64::checked_mul);
+        if len.is_none_or(|len| len > MOST / 2) {
+            return Err(sides);
+        }
+        let counts = (tensor.shape.iter().zip(&sides)).map(|(dim, side)| dim.div_ceil(*side));
+        Ok(Self {
+            counts: counts.collect(),
+            sides,
+            filters,
+            width,
+        })
+    }
+
     fn count(&self) -> u64 {
         self.counts.iter().product()
     }

@@ -138,21 +138,23 @@ impl Messages {
     }
 }
 
-/// The filters of chunks, each with one value. A chunk may be stored without any of them.
+/// The filters of chunks. A chunk may be stored without any of them, but not without its checksum.
 fn filters(filters: &[Filter]) -> Vec<u8> {
     let count = u8::try_from(filters.len()).unwrap_or(u8::MAX);
     let mut bytes = vec![2, count];
     for filter in filters {
-        let (id, value): (u16, u32) = match filter {
-            Filter::Shuffle { width } => (2, *width),
-            Filter::Deflate { level } => (1, u32::try_from(*level).unwrap_or(6)),
+        let (id, value): (u16, Option<u32>) = match filter {
+            Filter::Shuffle { width } => (2, Some(*width)),
+            Filter::Deflate { level } => (1, Some(u32::try_from(*level).unwrap_or(6))),
+            Filter::Fletcher32 => (3, None),
             // Never asked for.
-            Filter::Lzf | Filter::Fletcher32 => continue,
+            Filter::Lzf => continue,
         };
-        for number in [id, 1, 1] {
+        let has_value = u16::from(value.is_some());
+        for number in [id, has_value, has_value] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        bytes.extend_from_slice(&value.to_le_bytes());
+        bytes.extend(value.into_iter().flat_map(u32::to_le_bytes));
     }
     bytes
 }

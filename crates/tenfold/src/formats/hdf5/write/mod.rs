@@ -89,14 +89,11 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     for tensor in &what.tensors {
         let too_large =
             || Error::unsupported("hdf5.write", "it is too large").in_tensor(&tensor.name);
-        let cut = chunking
-            .as_ref()
-            .map(|chunking| chunking.of(tensor))
-            .transpose()?;
+        let cut = chunking.of(tensor)?;
         places.push(Place {
             address: UNDEFINED,
             len: tensor.dense_len().ok_or_else(too_large)?,
-            chunks: cut.flatten().map(|cut| (cut, 0)),
+            chunks: cut.map(|cut| (cut, 0)),
         });
     }
     // How long headers are depends on no address.
