@@ -45,6 +45,7 @@ text-align:left;vertical-align:top;color:inherit;max-width:60ch}
 .tenfold.tenfold .tf-n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .tenfold.tenfold summary{cursor:pointer}
 .tenfold.tenfold details{margin:0 0 4px}
+.tenfold.tenfold td details{margin:0}
 .tenfold.tenfold .tf-bar{display:inline-block;height:7px;border-radius:2px;background:#3b82f6;opacity:.75}
 .tenfold.tenfold .tf-grid td{font-family:ui-monospace,Menlo,Consolas,monospace;text-align:right;padding:1px 8px;border:0;
 white-space:nowrap}
@@ -169,13 +170,14 @@ def tensor(tensor: Tensor) -> str:
     """A tensor: what it is, and the numbers at its edges."""
     if tensor.archive.closed:
         return f"<pre>{escape(repr(tensor))}</pre>"
-    facts = [tensor.layout, f"{tensor.byteorder}-endian" if tensor.byteorder == "big" else "", tensor.codec or ""]
+    facts = ["" if tensor.layout == "row-major" else tensor.layout]
+    facts += ["big-endian" if tensor.byteorder == "big" else "", tensor.codec or ""]
     stored = tensor.stored_nbytes
     size = _size(tensor.nbytes) + (f" ({_size(stored)} in the file)" if stored != tensor.nbytes else "")
     chips = "".join(f"<span class='tf-chip'>{escape(fact)}</span>" for fact in facts if fact)
     return _page(
         _head(tensor.name, str(tensor.dtype), _shape(tensor.shape), size),
-        f"<div class='tf-head'>{chips}</div>",
+        f"<div class='tf-head'>{chips}</div>" if chips else "",
         _metadata(tensor.metadata),
         _preview(tensor),
     )
