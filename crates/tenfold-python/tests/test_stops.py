@@ -80,7 +80,7 @@ WATCHED: dict[str, Work] = {
     "rename": lambda file, path, told: tenfold.rename(file, path / "a.zt", rules={"t": "u"}, progress=told, threads=THREADS),
     "save": lambda file, path, told: tenfold.save(path / "a.zt", tenfold.open(file), progress=told, threads=THREADS),
     "dumps": lambda file, path, told: tenfold.dumps(tenfold.open(file), format="zt", progress=told, threads=THREADS),
-    "split": lambda file, path, told: tenfold.split(file, path / "parts", by=2, progress=told, threads=THREADS),
+    "split": lambda file, path, told: tenfold.split(file, path / "parts", by=1, progress=told, threads=THREADS),
     "stats": lambda file, path, told: tenfold.stats(file, progress=told, threads=THREADS),
     "verify": lambda file, path, told: tenfold.verify(file, content=True, progress=told, threads=THREADS),
 }
