@@ -188,7 +188,7 @@ def _preview(tensor: Tensor) -> str:
         return f"<div class='tf-bad'>{_cut(tensor.defect, 300)}</div>"
     if not tensor.size:
         return "<div class='tf-dim'>no elements</div>"
-    if not tensor.is_zero_copy and tensor.nbytes > _CHEAP:
+    if not tensor.is_zero_copy and tensor.size * ((tensor._numbers.bits or 8) // 8) > _CHEAP:
         return "<div class='tf-dim'>its numbers would have to be made to be shown</div>"
     try:
         return _numbers(tensor)
@@ -199,6 +199,7 @@ def _preview(tensor: Tensor) -> str:
 
 def _numbers(tensor: Tensor) -> str:
     """The numbers of the last two dimensions, at the beginning of the others."""
+    array = tensor.numpy()
     shape = tensor.shape
     leading = (0,) * max(0, len(shape) - 2)
     rows = _edges(shape[-2]) if len(shape) > 1 else [None]
@@ -211,7 +212,7 @@ def _numbers(tensor: Tensor) -> str:
                 cells.append("<td class='tf-dim'>" + ("⋮" if row == -1 and column != -1 else "⋯") + "</td>")
                 continue
             index = leading + tuple(at for at in (row, column) if at is not None)
-            cells.append(_cell(tensor[index] if index else tensor[()]))
+            cells.append(_cell(array[index]))
         lines.append(f"<tr>{''.join(cells)}</tr>")
     where = f"<div class='tf-dim'>[{', '.join('0' for _ in leading)}, :, :]</div>" if leading else ""
     return f"{where}<table class='tf-grid'><tbody>{''.join(lines)}</tbody></table>"
