@@ -1,8 +1,10 @@
-"""How long the Python package takes beside safetensors, NumPy, gguf and PyTorch: the best of several turns in one run."""
+"""How long the Python package takes beside safetensors, NumPy, gguf, h5py and PyTorch: the best of several turns in one run."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -37,6 +39,29 @@ def row(what: str, ours: float, theirs: float | None, goal: float | None, other:
     met = "" if goal is None or not theirs else "yes" if ours / theirs <= goal else "no"
     said = "" if theirs is None else f"{theirs:.3g} ({other})"
     print(f"| {what} | {ours:.3g} | {said} | {ratio} | {'' if goal is None else goal} | {met} |", flush=True)
+
+
+def longest_wait(work: Callable[[], object]) -> float:
+    """Milliseconds that no other thread of Python ran while something was done, at the longest."""
+    over = threading.Event()
+    longest = 0.0
+
+    def tick() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while not over.is_set():
+            time.sleep(0.0005)
+            now = time.perf_counter()
+            longest = max(longest, now - last)
+            last = now
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    kept = work()
+    over.set()
+    ticking.join()
+    del kept
+    return 1000 * longest
 
 
 def touched(arrays: dict[str, np.ndarray]) -> float:
@@ -128,6 +153,23 @@ def main() -> None:
     synced, unsynced, theirs = best(turns, save, lambda: save(sync=False), save_theirs)
     row(f"save {mib} MiB, synced (theirs is not)", synced, theirs, 0.8)
     row(f"save {mib} MiB, not synced", unsynced, theirs, 0.35)
+    copied = folder / "python-copied.safetensors"
+    (theirs,) = best(turns, lambda: subprocess.run(["cp", large, copied], check=True))
+    row(f"save {mib} MiB, not synced", unsynced, theirs, 1.05, "cp")
+    copied.unlink()
+
+    waits = [
+        (
+            min(longest_wait(ours) for _ in range(turns)),
+            min(longest_wait(theirs) for _ in range(turns)),
+        )
+        for ours, theirs in (
+            (lambda: tenfold.load(large, copy=True), lambda: load_numpy(large)),
+            (lambda: save(sync=False), save_theirs),
+        )
+    ]
+    row(f"longest time no other thread ran while loading {mib} MiB (goal: 10 ms)", *waits[0], None)
+    row(f"longest time no other thread ran while saving {mib} MiB (goal: 10 ms)", *waits[1], None)
     target.unlink()
 
     plain = folder / "python-large.npy"
@@ -136,14 +178,29 @@ def main() -> None:
     row("a .npy file, mapped", ours, theirs, None, "np.load")
     pickled = folder / "python-large.pt"
     torch.save({name: torch.from_numpy(array) for name, array in arrays.items()}, pickled)
-    ours, theirs = best(turns, lambda: tenfold.load(large, framework="torch"), lambda: torch.load(pickled, mmap=True))
-    row(f"load {mib} MiB to PyTorch", ours, theirs, None, "torch.load(mmap=True) of .pt")
+    ours, theirs = best(turns, lambda: tenfold.load(pickled, framework="torch"), lambda: torch.load(pickled, mmap=True))
+    row(f"a .pt file of {mib} MiB to PyTorch", ours, theirs, None, "torch.load(mmap=True)")
+    pickled.unlink()
     import gguf
+    import h5py
+
+    sets = folder / "python-large.h5"
+    tenfold.convert(large, sets, force=True, sync=False)
+
+    def read_sets() -> list[np.ndarray]:
+        with h5py.File(sets) as file:
+            return [file[name][...] for name in file]
+
+    ours, theirs = best(turns, lambda: tenfold.load(sets, copy=True), read_sets)
+    row(f"an .h5 file of {mib} MiB to NumPy, own memory", ours, theirs, None, "h5py")
+    sets.unlink()
 
     model = folder / "python-large.gguf"
     tenfold.convert(large, model, force=True, sync=False)
     ours, theirs = best(turns, lambda: tenfold.load(model), lambda: [t.data for t in gguf.GGUFReader(model).tensors])
     row(f"a GGUF file of {mib} MiB to NumPy", ours, theirs, None, "GGUFReader")
+    for made in (many, large, plain, model):
+        made.unlink()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use tenfold::digest::Hex;
 use tenfold::model;
 use tenfold::ops::{self, DigestOptions};
-use tenfold::{Archive, Bytes, Error, ErrorKind};
+use tenfold::{Archive, Bytes, Error, ErrorKind, Work};
 
 use crate::error::raised;
 use crate::index;
@@ -26,11 +26,7 @@ impl Tensor {
     ) -> PyResult<T> {
         let archive = self.opened()?;
         let place = self.place();
-        let is_short = archive.tensor_at(place).is_none_or(|tensor| {
-            let len = tensor.info().dense_len();
-            tensor.in_place().is_some() || len.is_some_and(|len| len <= SHORT)
-        });
-        if is_short {
+        if is_short(&archive, place) {
             let read = py.detach(move || read(tensor_at(&archive, place)?));
             return read.map_err(raised);
         }
@@ -67,10 +63,16 @@ impl Tensor {
         }
         let archive = self.opened()?;
         let place = self.place();
-        supervised(py, None, 0, move |watch| {
+        // Memory of the system is copied by as many threads as there are.
+        let is_short = (room.len() as u64) <= SHORT && is_short(&archive, place);
+        let mut read = move |work: &Work| {
             let sliced = tensor_at(&archive, place)?.slice(&slices)?;
-            Archive::read_many([(sliced, room.bytes())], &watch.work())
-        })
+            Archive::read_many([(sliced, room.bytes())], work)
+        };
+        if is_short {
+            return py.detach(|| read(&Work::new().threads(1))).map_err(raised);
+        }
+        supervised(py, None, 0, move |watch| read(&watch.work()))
     }
 
     /// Elements of less than a byte, one in each byte; those of a slice.
@@ -109,6 +111,14 @@ impl Tensor {
             }
         })
     }
+}
+
+/// Whether a tensor, or any slice of it, is read in no time.
+fn is_short(archive: &Archive, place: usize) -> bool {
+    archive.tensor_at(place).is_none_or(|tensor| {
+        let len = tensor.info().dense_len();
+        tensor.in_place().is_some() || len.is_some_and(|len| len <= SHORT)
+    })
 }
 
 fn tensor_at(archive: &Archive, place: usize) -> tenfold::Result<tenfold::Tensor<'_>> {

@@ -52,13 +52,18 @@ def use(archive: tenfold.Archive) -> int:
     """Everything that a user would do with it."""
     raised = 0
     repr(archive), archive.tree(), archive._repr_html_(), archive.findings, archive.files
-    for attempt in (lambda: archive.metadata.to_dict(), lambda: repr(archive.metadata), lambda: tenfold.verify(archive)):
+    for attempt in (
+        lambda: archive.metadata.to_dict(),
+        lambda: repr(archive.metadata),
+        lambda: tenfold.verify(archive),
+        lambda: tenfold.inspect(archive).regions,
+    ):
         try:
             attempt()
         except (tenfold.Error, OSError, MemoryError):
             raised += 1
     for tensor in list(archive.values())[:20]:
-        repr(tensor), tensor.parts, tensor.defect
+        repr(tensor), tensor.parts, tensor.defect, tensor._repr_html_()
         if tensor.nbytes > 1 << 24:
             continue
         for read in (
@@ -90,6 +95,8 @@ def test_changed_files_raise_and_nothing_else() -> None:
             if rng.random() < 0.3:
                 options["format"] = path.parent.parent.name
             tenfold.is_tensor_file(data)
+            if rng.random() < 0.1:
+                repr(tenfold.scan(data, limits=LIMITS))
             try:
                 archive = tenfold.open(data, **options)
             except (tenfold.Error, OSError):

@@ -68,9 +68,9 @@ def test_files_of_fsspec_are_read_by_ranges(mixed: Path) -> None:
         assert not counted.opened
 
 
-def test_a_server_that_ignores_ranges_is_read_otherwise(mixed: Path) -> None:
+def test_a_server_that_ignores_ranges_is_read_otherwise() -> None:
     counted = Counted()
-    counted.files["model"] = mixed.read_bytes() + bytes(4 << 20)
+    counted.files["model"] = tenfold.dumps({"a": np.ones(1 << 20)}, format="safetensors")
     system = far_away(counted)
 
     async def whole(*_: object, **__: object) -> bytes:
@@ -78,7 +78,7 @@ def test_a_server_that_ignores_ranges_is_read_otherwise(mixed: Path) -> None:
 
     system._cat_file = whole
     with system.open("model") as file:
-        assert list(tenfold.open(file, strict=False)) == list(tenfold.open(mixed))
+        assert (tenfold.open(file)["a"][1000:1010] == 1).all()
     assert counted.opened
 
 

@@ -144,6 +144,11 @@ def test_small_types_and_sparse(tmp_path: Path) -> None:
         assert (archive[name][1:4, 2] == matrix.toarray()[1:4, 2]).all()
     with pytest.raises(TypeError, match="not coo or csr"):
         archive["half"].scipy()
+    # A version that can hold it is chosen.
+    tenfold.save(path, {"csr": matrix})
+    assert tenfold.open(path)["csr"].layout == "csr"
+    tenfold.save(path, {"csr": matrix}, sparse="as-is")
+    assert tenfold.open(path)["csr"].layout == "row-major"
 
 
 def test_quantized(tmp_path: Path) -> None:

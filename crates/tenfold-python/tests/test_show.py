@@ -60,7 +60,8 @@ def test_numbers_at_the_edges(tmp_path: Path) -> None:
     odd = np.array([[np.nan, 1.5], [-np.inf, 0]], "float32")
     many = np.arange(10_000, dtype="int64").reshape(100, 100)
     tenfold.save(
-        path, {"odd": odd, "many": many, "one": np.float32(0.5), "wave": np.array([1 - 2j]), "deep": many.reshape(4, 25, 100)}
+        path,
+        {"odd": odd, "many": many, "one": np.float32(0.5), "wave": np.array([1 - 2j]), "deep": many.reshape(4, 25, 100).copy()},
     )
     archive = tenfold.open(path)
     assert re.search(r"nan\s+1\.5\s+-inf\s+0", said(archive["odd"]))

@@ -45,6 +45,7 @@ text-align:left;vertical-align:top;color:inherit;max-width:60ch}
 .tenfold.tenfold .tf-n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .tenfold.tenfold summary{cursor:pointer}
 .tenfold.tenfold details{margin:0 0 4px}
+.tenfold.tenfold td details{margin:0}
 .tenfold.tenfold .tf-bar{display:inline-block;height:7px;border-radius:2px;background:#3b82f6;opacity:.75}
 .tenfold.tenfold .tf-grid td{font-family:ui-monospace,Menlo,Consolas,monospace;text-align:right;padding:1px 8px;border:0;
 white-space:nowrap}
@@ -169,13 +170,14 @@ def tensor(tensor: Tensor) -> str:
     """A tensor: what it is, and the numbers at its edges."""
     if tensor.archive.closed:
         return f"<pre>{escape(repr(tensor))}</pre>"
-    facts = [tensor.layout, f"{tensor.byteorder}-endian" if tensor.byteorder == "big" else "", tensor.codec or ""]
+    facts = ["" if tensor.layout == "row-major" else tensor.layout]
+    facts += ["big-endian" if tensor.byteorder == "big" else "", tensor.codec or ""]
     stored = tensor.stored_nbytes
     size = _size(tensor.nbytes) + (f" ({_size(stored)} in the file)" if stored != tensor.nbytes else "")
     chips = "".join(f"<span class='tf-chip'>{escape(fact)}</span>" for fact in facts if fact)
     return _page(
         _head(tensor.name, str(tensor.dtype), _shape(tensor.shape), size),
-        f"<div class='tf-head'>{chips}</div>",
+        f"<div class='tf-head'>{chips}</div>" if chips else "",
         _metadata(tensor.metadata),
         _preview(tensor),
     )
@@ -186,7 +188,7 @@ def _preview(tensor: Tensor) -> str:
         return f"<div class='tf-bad'>{_cut(tensor.defect, 300)}</div>"
     if not tensor.size:
         return "<div class='tf-dim'>no elements</div>"
-    if not tensor.is_zero_copy and tensor.nbytes > _CHEAP:
+    if not tensor.is_zero_copy and tensor.size * ((tensor._numbers.bits or 8) // 8) > _CHEAP:
         return "<div class='tf-dim'>its numbers would have to be made to be shown</div>"
     try:
         return _numbers(tensor)
@@ -197,6 +199,7 @@ def _preview(tensor: Tensor) -> str:
 
 def _numbers(tensor: Tensor) -> str:
     """The numbers of the last two dimensions, at the beginning of the others."""
+    array = tensor.numpy()
     shape = tensor.shape
     leading = (0,) * max(0, len(shape) - 2)
     rows = _edges(shape[-2]) if len(shape) > 1 else [None]
@@ -209,7 +212,7 @@ def _numbers(tensor: Tensor) -> str:
                 cells.append("<td class='tf-dim'>" + ("⋮" if row == -1 and column != -1 else "⋯") + "</td>")
                 continue
             index = leading + tuple(at for at in (row, column) if at is not None)
-            cells.append(_cell(tensor[index] if index else tensor[()]))
+            cells.append(_cell(array[index]))
         lines.append(f"<tr>{''.join(cells)}</tr>")
     where = f"<div class='tf-dim'>[{', '.join('0' for _ in leading)}, :, :]</div>" if leading else ""
     return f"{where}<table class='tf-grid'><tbody>{''.join(lines)}</tbody></table>"

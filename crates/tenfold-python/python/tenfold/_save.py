@@ -101,6 +101,7 @@ def save(
     checksums: str | bool | None = None,
     shard_size: int | str | None = None,
     shared: str = "copy",
+    sparse: str = "keep",
     allow: str = "rearranged",
     force: bool = True,
     sync: bool = True,
@@ -130,6 +131,8 @@ def save(
     shared : {"copy", "drop", "error"}
         What becomes of tensors that share memory: each is written whole with a warning; the first is written and the metadata
         says which others are the same; or nothing is written.
+    sparse : {"keep", "as-is", "all"}
+        Sparse tensors stay sparse in a version of the format that can; only in the usual version; or all tensors become so.
     allow : {"rearranged", "changed", "dropped"}
         The worst that may happen to metadata.
 
@@ -150,6 +153,7 @@ def save(
         zstd=zstd,
         checksums=checksums,
         shard_size=shard_size,
+        sparse=sparse,
         allow=allow,
         options=options,
         force=force,
@@ -208,6 +212,7 @@ def dumps(
     zstd: int | Mapping[str, int] | None = None,
     checksums: str | bool | None = None,
     shared: str = "copy",
+    sparse: str = "keep",
     allow: str = "rearranged",
     options: Mapping[str, str] | None = None,
     progress: Progress = None,
@@ -221,7 +226,9 @@ def dumps(
     """
     archive, _ = _archive_of(tensors, metadata, tensor_metadata, shared, format)
     archive = retyped(archive, cast, quantize)
-    asked = request("save", to=format, version=version, zstd=zstd, checksums=checksums, allow=allow, options=options)
+    asked = request(
+        "save", to=format, version=version, zstd=zstd, checksums=checksums, sparse=sparse, allow=allow, options=options
+    )
     with watched(progress) as told:
         return _tenfold.dumps(archive, asked, told, threads)
 
