@@ -6,6 +6,7 @@ pub mod gguf;
 pub mod hdf5;
 pub mod keras;
 pub mod mag;
+pub mod netcdf;
 pub mod npy;
 pub mod npz;
 mod numpy;
@@ -36,6 +37,7 @@ pub static FORMATS: &[Entry] = &[
     onnx::ENTRY,
     hdf5::ENTRY,
     keras::ENTRY,
+    netcdf::ENTRY,
 ];
 
 impl Registry {
