@@ -37,6 +37,8 @@ pub struct Capabilities {
     pub tensor_value: fn(&str, &Value) -> Fit,
     /// Whether parts of a file of the same format that are not understood here can be held.
     pub kept: bool,
+    /// Whether numbers are big-endian in it. Little-endian ones turn without a word, as everywhere.
+    pub big_endian: bool,
     /// Whether tensors can be compressed with zstd.
     pub zstd: bool,
     /// The checksums that tensors can have.
@@ -59,6 +61,7 @@ impl Capabilities {
             file_value: |_, _| Fit::No,
             tensor_value: |_, _| Fit::No,
             kept: false,
+            big_endian: false,
             zstd: false,
             checksums: &[],
         }
@@ -366,11 +369,8 @@ fn adapt_tensor<'t>(
             Effect::Impossible,
         );
     }
-    if tensor
-        .parts
-        .iter()
-        .any(|part| part.endian == Endian::Big && part.dtype.is_ordered())
-    {
+    let is_big = |part: &Part| part.endian == Endian::Big && part.dtype.is_ordered();
+    if !can.big_endian && tensor.parts.iter().any(is_big) {
         lose(
             Lost::ByteOrder,
             "written little-endian".into(),

@@ -18,6 +18,7 @@ mod registry;
     feature = "burnpack",
     feature = "gguf",
     feature = "mag",
+    feature = "netcdf",
     feature = "safetensors"
 ))]
 pub(crate) mod salvage;

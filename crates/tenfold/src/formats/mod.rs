@@ -8,6 +8,7 @@ pub mod hdf5;
 mod indexed;
 pub mod keras;
 pub mod mag;
+pub mod netcdf;
 pub mod npy;
 pub mod npz;
 mod numpy;
@@ -31,6 +32,7 @@ pub static FORMATS: &[Entry] = &[
     onnx::ENTRY,
     hdf5::ENTRY,
     keras::ENTRY,
+    netcdf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
     mag::ENTRY,

@@ -32,6 +32,7 @@ pub(super) const fn capabilities(
         file_value: |_, _| Fit::No,
         tensor_value: |_, _| Fit::No,
         kept: false,
+        big_endian: false,
         zstd: false,
         checksums: &[],
     }

@@ -67,6 +67,12 @@ pub enum Layout {
     /// Elements of one part, `values`, at equal distances along every dimension: a view of a storage, which may be
     /// larger, be shared with other tensors, and hold elements that the tensor has more than once.
     Strided(Box<Strides>),
+    /// Dense and row-major in one part, `values`, but for what lies between two records: all elements with the same first
+    /// index are neighbours, and those with the next one begin so many bytes behind them.
+    Records {
+        /// Bytes from the beginning of a record to that of the next; no multiple of an element, maybe.
+        distance: u64,
+    },
     /// Dense, in a grid of chunks that are stored one by one. One part, `values`, whose payload is
     /// [`Payload::Chunks`](crate::model::Payload::Chunks).
     Chunked,
@@ -124,6 +130,7 @@ impl Layout {
             Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
             Layout::Strided(_) => "strided",
+            Layout::Records { .. } => "records",
             Layout::Chunked => "chunked",
             Layout::Decoded => "decoded",
             Layout::Opaque(scheme) => &scheme.name,

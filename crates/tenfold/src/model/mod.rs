@@ -35,6 +35,8 @@ pub use effect::Effect;
 pub use form::{Form, Want};
 pub use layout::{Endian, Layout, Operation, Order, PairIndex, Pairs, Scheme, Strides, Symmetry};
 pub use manifest::{Kept, Manifest, Region, SealedRange};
+#[cfg(any(feature = "flax", feature = "netcdf"))]
+pub(crate) use metadata::brief;
 pub use metadata::{Elsewhere, Encoding, Load, Metadata, Value, ValueKind};
 #[allow(unused_imports)] // without any format
 pub(crate) use packed::Packer;

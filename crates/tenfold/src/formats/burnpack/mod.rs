@@ -159,6 +159,7 @@ const PLAIN: Capabilities = Capabilities {
         _ => as_text(value),
     },
     tensor_value: described,
+    big_endian: false,
     zstd: false,
     checksums: &[],
     // Readers pass over keys that they do not know.

@@ -72,6 +72,7 @@ pub static SPEC: Spec = Spec {
             file_value: |_, _| Fit::No,
             tensor_value,
             kept: false,
+            big_endian: false,
             zstd: false,
             checksums: &[],
         },

@@ -73,6 +73,7 @@ pub static SPEC: Spec = Spec {
             tensor: tensor_fits,
             file_value: value_fits,
             tensor_value: |_, _| Fit::No,
+            big_endian: false,
             zstd: false,
             checksums: &[],
             kept: false,

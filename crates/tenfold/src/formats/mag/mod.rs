@@ -191,6 +191,7 @@ const DENSE: Capabilities = Capabilities {
     file_value: |_, _| Fit::No,
     tensor_value: |_, _| Fit::No,
     kept: false,
+    big_endian: false,
     zstd: false,
     checksums: &[],
 };

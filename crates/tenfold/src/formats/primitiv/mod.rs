@@ -69,6 +69,7 @@ pub static SPEC: Spec = Spec {
             tensor: shape_fits,
             file_value,
             tensor_value,
+            big_endian: false,
             zstd: false,
             checksums: &[],
             kept: false,

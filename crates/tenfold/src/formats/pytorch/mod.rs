@@ -86,6 +86,7 @@ pub static SPEC: Spec = Spec {
                 _ => Fit::No,
             },
             kept: false,
+            big_endian: false,
             zstd: false,
             checksums: &[],
         },

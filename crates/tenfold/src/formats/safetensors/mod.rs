@@ -70,6 +70,7 @@ pub static SPEC: Spec = Spec {
             tensor: |tensor| size_fits(tensor),
             file_value: value_fits,
             tensor_value: |_, _| Fit::No,
+            big_endian: false,
             zstd: false,
             checksums: &[],
             kept: false,

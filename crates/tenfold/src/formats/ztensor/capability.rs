@@ -40,6 +40,7 @@ const ANY: Capabilities = Capabilities {
     file_value: |_, _| Fit::No,
     tensor_value: |_, _| Fit::No,
     kept: false,
+    big_endian: false,
     zstd: true,
     checksums: &[DigestKind::Crc32c, DigestKind::Sha256],
 };

@@ -13,6 +13,7 @@ mod listed;
 mod opaque;
 mod packed;
 mod pairs;
+mod records;
 mod strided;
 
 pub(super) use chunked::{Boxes, all as chunked};
@@ -126,6 +127,7 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
         Layout::Packed(_) => &packed::Packed,
         Layout::Pairs { .. } => &pairs::Pairs,
         Layout::Strided(_) => &strided::Strided,
+        Layout::Records { .. } => &records::Records,
         Layout::Chunked => &chunked::Chunked,
         Layout::Decoded => &decoded::Quantized,
         Layout::Opaque { .. } => &opaque::Opaque,

@@ -83,6 +83,15 @@ impl<'a> Stored<'a> {
         })
     }
 
+    /// The same bytes, counted in units of so many bytes instead of elements.
+    pub(in crate::transform) fn in_units(self, width: u64) -> Self {
+        Self {
+            bits: width * 8,
+            units: 1,
+            ..self
+        }
+    }
+
     /// Records of any width.
     pub(in crate::transform) fn records(
         data: Data<'a>,

@@ -24,10 +24,19 @@ impl Lines {
         offset: u64,
         steps: &[u64],
     ) -> Result<Self> {
+        Self::of_units(selection, offset, steps, 1)
+    }
+
+    /// The same for elements that are so many neighbouring units each, with everything counted in units.
+    pub(in crate::transform) fn of_units(
+        selection: Selection,
+        offset: u64,
+        steps: &[u64],
+        mut unit: u64,
+    ) -> Result<Self> {
         let mut outer: Vec<(Axis, u64)> = (selection.axes.into_iter())
             .zip(steps.iter().copied())
             .collect();
-        let mut unit = 1u64;
         while let Some((axis, _)) =
             outer.pop_if(|(axis, stride)| axis.is_whole() && (*stride == unit || axis.dim == 1))
         {
