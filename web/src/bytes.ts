@@ -162,7 +162,7 @@ function extentTable(archive: Archive, map: ByteMap): HTMLElement {
       showTensor(archive.a, archive.names[tensor]);
     } }, middle(archive.names[tensor], 80)))));
   const more = map.extents.length > 200 ? h("p", { class: "dim" }, `and ${map.extents.length - 200} more`) : null;
-  return h("details", { class: "twin" }, h("summary", null, `${map.extents.length} extents as table`), h("table", null, h("thead", null, h("tr", null, h("th", null, "from"), h("th", null, "size"), h("th", null, "kind"), h("th", null, "of"))), h("tbody", null, ...list)), more);
+  return h("details", { class: "twin", open: true }, h("summary", null, `${map.extents.length} extents`), h("table", null, h("thead", null, h("tr", null, h("th", null, "from"), h("th", null, "size"), h("th", null, "kind"), h("th", null, "of"))), h("tbody", null, ...list)), more);
 }
 
 export { go };

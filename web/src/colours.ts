@@ -57,5 +57,5 @@ export function on(n: number): string {
   return [1, 4, 5].includes(n % CATEGORIES.length) && n >= 0 ? "#14181c" : "#ffffff";
 }
 
-/** Kinds of bytes: header, data, padding, unclaimed, overlap, behind the end. */
-export const KINDS = ["#5b3a8e", "#0072b2", "#b9c1c9", "#e69f00", "#d55e00", "#6b6b6b"];
+/** Kinds of bytes: header, data, padding, unclaimed, overlap, behind the end; and data of every other tensor. */
+export const KINDS = ["#5b3a8e", "#0072b2", "#b9c1c9", "#e69f00", "#d55e00", "#6b6b6b", "#4d9fd3"];

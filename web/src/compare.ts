@@ -160,7 +160,7 @@ function layerMap(left: Archive, right: Archive, diff: Diff, show: (change: Chan
   const values = rows.flatMap(([, row]) => [...row.values()].map((cell) => (cell === "equal" ? 0 : rel(cell)))).filter((value) => Number.isFinite(value) && value >= 0);
   const most = Math.max(1e-12, ...values);
   const names = 150;
-  const wide = Math.max(4, Math.min(22, Math.floor(470 / layers)));
+  const wide = Math.max(4, Math.min(30, Math.floor(490 / layers)));
   const high = 22;
   const [element, context] = canvas(names + layers * wide, rows.length * high + 20, `differences of ${rows.length} kinds of tensors in ${layers} layers, at most ${short(most)}; the list below says the same`);
   const ratio = element.width / (names + layers * wide);
@@ -223,7 +223,7 @@ function changes(diff: Diff, show: (change: Change) => void): HTMLElement {
     const type = (beside: Beside) => `${beside.dtype} ${shape(beside.shape)}`;
     const isTyped = change.a && change.b && change.a.dtype !== change.b.dtype;
     const what = change.a && change.b ? (isTyped ? `${change.a.dtype} → ${change.b.dtype} ${shape(change.b.shape)}` : type(change.b)) : type((change.a ?? change.b)!);
-    const values = change.error ?? (change.values ? `rel ${short(change.values.relative_l2)}  max ${short(change.values.max_abs)}  ${grouped(change.values.different)} numbers` : change.change === "renamed" ? `→ ${shown(change.b!.name, 60)}` : change.change === "removed" ? "only left" : change.change === "added" ? "only right" : "shape differs");
+    const values = change.error ?? (change.values ? `rel ${short(change.values.relative_l2).padEnd(11)} max ${short(change.values.max_abs).padEnd(11)} ${grouped(change.values.different)} numbers` : change.change === "renamed" ? `→ ${shown(change.b!.name, 60)}` : change.change === "removed" ? "only left" : change.change === "added" ? "only right" : "shape differs");
     fill(row, h("span", { class: "accent" }, isTyped ? "dtype" : signs[change.change]), h("span", { class: "mono", title: shown(change.name) }, middle(change.name, 56)), h("span", { class: "mono dim" }, what), h("span", { class: "num" }, values));
     row.addEventListener("click", () => show(change));
   });

@@ -17,9 +17,17 @@ const KIND: Record<string, string> = { n: "bad", "+": "bad", "-": "bad", "0": "z
 /** Rows that are asked for together. */
 const BLOCK = 64;
 
-export function grid(archive: Archive, t: number, plane: Plane, signal: AbortSignal): HTMLElement {
+/** Pixels that a number of a type takes, usually. */
+function digits(dtype: string): number {
+  if (/^(c64|c32)/.test(dtype)) return 210;
+  if (/^(f64|f128|c128|i64|u64)/.test(dtype)) return 176;
+  if (/^(f32|bf16)/.test(dtype)) return 116;
+  return /^(bool|[iu][1-8]$|f[48])/.test(dtype) ? 58 : 84;
+}
+
+export function grid(archive: Archive, t: number, plane: Plane, dtype: string, wide: number, signal: AbortSignal): HTMLElement {
   const { r0, r1, c0, c1 } = plane.rect;
-  const columns = Math.min(c1 - c0, 12);
+  const columns = Math.min(c1 - c0, Math.max(1, Math.floor((wide - 92) / digits(dtype))));
   let left = c0;
   const blocks = new Map<string, Values | "asked" | string>();
   const want = (block: number) => {

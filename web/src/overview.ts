@@ -184,8 +184,8 @@ function side(archive: Archive): HTMLElement {
     h("div", { class: "largest" }, h("a", { href: "#", title: shown(archive.names[t]), onclick: (event: Event) => {
       event.preventDefault();
       showTensor(archive.a, archive.names[t]);
-    } }, middle(archive.names[t], 34)), h("span", { class: "num" }, size(archive.stored[t]))));
-  return h("aside", null, h("h2", null, "By dtype"), ...bars, h("h2", null, "By layer ", h("span", { class: "dim" }, archive.stats ? "root mean square" : "stored bytes; RMS after Checks has read the numbers")), byLayer(archive), h("h2", null, "Largest"), ...(largest.length ? largest : [h("p", { class: "dim" }, "no tensors")]));
+    } }, middle(archive.names[t], 27)), h("span", { class: "num" }, size(archive.stored[t]))));
+  return h("aside", null, h("h2", null, "By dtype"), ...bars, h("h2", null, "By layer ", h("span", { class: "dim" }, archive.stats ? "root mean square of weights" : "stored bytes")), byLayer(archive), h("h2", null, "Largest"), ...(largest.length ? largest : [h("p", { class: "dim" }, "no tensors")]));
 }
 
 function byLayer(archive: Archive): HTMLElement {

@@ -81,7 +81,7 @@ export function tensorPane(archive: Archive, t: number): Pane {
     if (tensor.why) return fill(body, reason(tensor.why, tensor.rule));
     if (!tensor.numbers) return fill(body, reason(`${tensor.dtype} has no numbers to draw`, undefined));
     if (plane.rowCount === 0 || plane.columnCount === 0) return fill(body, empty("This tensor has no elements.", `Its shape is ${shape(tensor.shape)}.`));
-    if (view === "values") return fill(body, controls(false), grid(archive, t, plane, drawing.signal));
+    if (view === "values") return fill(body, controls(false), grid(archive, t, plane, tensor.numbers.dtype, Math.max(280, body.clientWidth), drawing.signal));
     if (view === "histogram") return histogramView();
     heat();
   };
@@ -169,9 +169,11 @@ export function tensorPane(archive: Archive, t: number): Pane {
     const high = Math.max(200, Math.min(560, window.innerHeight - 330));
     const square = Math.floor(Math.min(most / columns, high / rows, 48));
     if (square >= 1) return [columns * square, rows * square];
-    let [w, hh] = [most, Math.round((most * rows) / columns)];
-    if (hh > high) [w, hh] = [Math.round((high * columns) / rows), high];
-    return [Math.max(Math.min(columns * 48, 160, most), w), Math.max(Math.min(rows * 48, 120, high), hh)];
+    // Long ones are pressed together: a picture that is a line shows nothing.
+    const shown = Math.min(2, Math.max(0.4, rows / columns));
+    let [w, hh] = [most, Math.round(most * shown)];
+    if (hh > high) [w, hh] = [Math.round(high / shown), high];
+    return [Math.min(w, most, Math.max(columns * 48, 1)), Math.min(hh, high, Math.max(rows * 48, 1))];
   };
 
   const heat = () => {
@@ -187,7 +189,7 @@ export function tensorPane(archive: Archive, t: number): Pane {
     const holder = h("div", { class: "screen" }, screen);
     const beside = h("div", { class: "beside" });
     const top = controls(true);
-    fill(body, top, h("div", { class: "heat-row" }, h("div", null, holder, note1, note2, zoomTools()), beside));
+    fill(body, top, h("div", { class: "heat-row" }, h("div", { class: "shown" }, holder, note1, note2), beside), zoomTools());
     const cells = (pixels: number) => Math.min(pixels, state.hello!.limits.cells);
     const question = plane.question(archive.a, t, cells(screen.height), cells(screen.width), all, component);
     const domain = (): readonly [number, number] => {

@@ -54,10 +54,23 @@ export function squarify(nodes: Node[], x: number, y: number, w: number, h: numb
   return areas;
 }
 
+/** Instead of a part that is nearly everything, what is in it: a choice of one is none. */
+function spread(nodes: Node[]): Node[] {
+  let found = nodes;
+  for (let level = 0; level < 4; level += 1) {
+    const total = found.reduce((sum, node) => sum + node.stored, 0);
+    const large = found.find((node) => node.stored > total * 0.6 && children(node).length > 0);
+    if (!large) break;
+    const inner = children(large).map((child) => ({ ...child, label: /^\d+$/.test(child.label) ? `${large.label}.${child.label}` : child.label }));
+    found = [...found.filter((node) => node !== large), ...inner];
+  }
+  return found;
+}
+
 /** The areas below a node, two levels deep where there is room. */
 export function areas(node: Node, w: number, h: number): Area[] {
   const found: Area[] = [];
-  const nodes = children(node);
+  const nodes = spread(children(node));
   for (const area of squarify(nodes.length ? nodes : [node], 0, 0, w, h)) {
     const inner = children(area.node);
     found.push(area);
