@@ -1,6 +1,6 @@
 // The frame: name and format, six tabs, keys.
 
-import { Refusal, ask, served } from "./ask.js";
+import { Refusal, ask, askBytes, served } from "./ask.js";
 import { bytesScreen } from "./bytes.js";
 import { checks } from "./checks.js";
 import { compareScreen } from "./compare.js";
@@ -156,5 +156,8 @@ async function begin(): Promise<void> {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawScreen());
   await show();
 }
+
+// For the console, and for the tests.
+Object.assign(globalThis, { tenfold: { ask: askBytes } });
 
 void begin();

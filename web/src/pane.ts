@@ -204,7 +204,8 @@ export function tensorPane(archive: Archive, t: number): Pane {
       screen.dataset["ready"] = picture.finished ? "1" : "";
       cross(screen, picture, cursor);
       screen.setAttribute("aria-label", described(picture));
-      fill(note1, readNote(picture), picture.head.exact ? null : button("read all", () => {
+      const bad = picture.head.nans + picture.head.positive_infinities + picture.head.negative_infinities;
+      fill(note1, readNote(picture), bad ? h("strong", { class: "bad" }, `· ${plural(picture.head.nans, "NaN", "NaN")}, ${plural(bad - picture.head.nans, "infinity", "infinities")} `) : null, picture.head.exact ? null : button("read all", () => {
         all = true;
         show();
       }));
