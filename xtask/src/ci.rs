@@ -4,7 +4,7 @@
 
 use crate::Result;
 use crate::project::{self, Project};
-use crate::{dependencies, docs, features, python, rooms, unsafe_count};
+use crate::{dependencies, docs, features, python, rooms, unsafe_count, web};
 use std::time::{Duration, Instant};
 
 /// One step: its name, and how it is done. A step may leave a remark for the summary.
@@ -74,6 +74,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "unsafe-count",
         run: unsafe_count::check,
+    },
+    Step {
+        name: "web",
+        run: web::check,
     },
     Step {
         name: "dependencies",

@@ -25,6 +25,7 @@ mod project;
 mod python;
 mod rooms;
 mod unsafe_count;
+mod web;
 
 use std::process::ExitCode;
 
@@ -129,6 +130,12 @@ const TASKS: &[Task] = &[
         args: "",
         what: "compares the uses of unsafe with those that are known",
         run: unsafe_count::run,
+    },
+    Task {
+        name: "web",
+        args: "[--sizes | --check | test | shots]",
+        what: "builds the viewer's page and the one that files are dropped on; `test` tries both in a browser",
+        run: web::run,
     },
     Task {
         name: "wheel",

@@ -181,6 +181,8 @@ fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result
         Command::Meta(args) => commands::meta::run(args, session, out),
         Command::Formats(args) => commands::formats::run(args, out),
         Command::Show(args) => commands::show::run(args, session, out),
+        #[cfg(feature = "view")]
+        Command::View(args) => commands::view::run(args, session, out),
         Command::Completions(args) => commands::generate::completions(args, out),
         Command::Man(args) => commands::generate::man(args, out),
         Command::Names(args) => commands::generate::names(args, session, out),

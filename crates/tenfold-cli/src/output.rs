@@ -44,6 +44,11 @@ impl<'a> Out<'a> {
         !self.written
     }
 
+    /// Whether there is colour.
+    pub(crate) fn has_color(&self) -> bool {
+        self.color
+    }
+
     /// `text` in a style, where there is colour.
     pub(crate) fn paint<T: Display>(&self, style: Style, text: T) -> Painted<T> {
         Painted {

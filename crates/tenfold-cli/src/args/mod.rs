@@ -10,6 +10,8 @@ mod meta;
 mod parse;
 mod read;
 mod suggest;
+#[cfg(feature = "view")]
+mod view;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ pub(crate) use read::{
     DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort,
     VerifyArgs,
 };
+#[cfg(feature = "view")]
+pub(crate) use view::ViewArgs;
 pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
 
 const EXAMPLES: &str = "\
@@ -41,6 +45,7 @@ Examples:
   tenfold convert llama/ half.safetensors --cast f16
   tenfold diff old.safetensors new.safetensors     what is different, tensor by tensor
   tenfold digest a.gguf b.zt                       equal content, equal digest, in any format
+  tenfold view model.safetensors                   look at it in a browser
   tenfold stats model.safetensors                  minimum, maximum, mean, NaN and infinities
   tenfold formats                                  what is read and written
 ";
@@ -76,6 +81,10 @@ pub(crate) enum Command {
     /// Show the values of a tensor
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
+    /// Look at files in a browser: tensors as pictures, bytes, metadata, differences
+    #[cfg(feature = "view")]
+    #[command(before_help = view::VIEW_EXAMPLES, after_help = view::VIEW_NOTES)]
+    View(ViewArgs),
     /// Say what the pickles in files would import and run if somebody loaded them
     #[command(before_help = read::SCAN_EXAMPLES, after_help = read::SCAN_NOTES)]
     Scan(ScanArgs),
@@ -141,6 +150,8 @@ impl Command {
             Command::Split(args) => first(&args.files.inputs),
             Command::Rename(args) => first(&args.files.inputs),
             Command::Meta(args) => Some(args.command.file()),
+            #[cfg(feature = "view")]
+            Command::View(args) => first(&args.files),
             Command::Names(args) => Some(&args.file),
             Command::Formats(_) | Command::Completions(_) | Command::Man(_) => None,
         }
@@ -169,6 +180,8 @@ impl Command {
                 MetaCommand::Export(_) => false,
             },
             Command::Formats(args) => args.json,
+            #[cfg(feature = "view")]
+            Command::View(_) => false,
             Command::Completions(_) | Command::Man(_) | Command::Names(_) => false,
         }
     }

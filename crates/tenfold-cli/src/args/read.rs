@@ -50,6 +50,7 @@ Examples:
   tenfold show model.gguf token_embd.weight --slice '0:4, -1'   some elements; reads nothing else
   tenfold show llama/ model.norm.weight -o norm.csv          to a file: .csv, .npy, .json or text
   tenfold show model.zt layers.0.bias --full                 every element
+  tenfold show model.gguf blk.0.attn_q.weight --plot         a heat map in the terminal
 ";
 
 pub(super) const SCAN_EXAMPLES: &str = "\
@@ -212,6 +213,9 @@ pub(crate) struct ShowArgs {
     /// Only some elements, by NumPy's indices and ranges: '0:4, ..., -1'
     #[arg(long, short, value_name = "SLICE", value_parser = slices, allow_hyphen_values = true)]
     pub(crate) slice: Option<Slices>,
+    /// Draw a picture of it; with --slice of a part. Of a large tensor some rows are read, which is said
+    #[arg(long, conflicts_with_all = ["full", "format", "json", "output"])]
+    pub(crate) plot: bool,
     /// Print every element; otherwise text shows only the first and last of more than 1000
     #[arg(long)]
     pub(crate) full: bool,

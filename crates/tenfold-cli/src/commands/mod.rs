@@ -17,6 +17,8 @@ pub(crate) mod show;
 pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod verify;
+#[cfg(feature = "view")]
+pub(crate) mod view;
 pub(crate) mod write;
 
 use std::io::{self, BufWriter, Write};

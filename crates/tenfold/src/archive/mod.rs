@@ -124,7 +124,7 @@ impl Archive {
         ArchiveBuilder::new()
     }
 
-    fn assemble(
+    pub(crate) fn assemble(
         spec: Option<&'static Spec>,
         manifest: Manifest,
         sources: Vec<Arc<dyn Source>>,

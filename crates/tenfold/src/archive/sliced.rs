@@ -73,6 +73,13 @@ impl<'a> Sliced<'a> {
             .pieces(&self.view(self.tensor.archive().data())?, put)
     }
 
+    /// The header of a `.npy` file, behind which [`stream`](Self::stream) gives the rest of it; `None` where NumPy does not
+    /// have the type.
+    #[cfg(feature = "npy")]
+    pub fn npy_header(&self) -> Option<Vec<u8>> {
+        crate::wire::numpy::encode(self.dtype, &self.shape())
+    }
+
     /// All of it in memory, within [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn to_bytes(&self) -> Result<Bytes> {
         self.tensor

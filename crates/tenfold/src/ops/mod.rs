@@ -9,6 +9,7 @@ mod digest;
 mod extents;
 mod groups;
 mod metadata;
+mod picture;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 mod quantize;
 mod rename;
@@ -42,6 +43,7 @@ pub use digest::{CONTENT_VERSION, DigestOptions, Digests, digest};
 pub use extents::{Extent, ExtentKind, FileExtents, extents};
 pub use groups::{NameGroup, group_names, name_pattern};
 pub use metadata::{Edit, edit_metadata};
+pub use picture::{Cell, Picture, PictureOptions, PictureSteps, picture};
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub use quantize::quantize;
 pub use rename::rename;

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use tenfold::digits::{self, Number};
-use tenfold::format::{PlanOptions, Registry, Segment, adapt};
-use tenfold::model::{DType, Manifest, Payload, Slice, TensorInfo};
+use tenfold::model::{DType, Slice};
 use tenfold::{Error, Sliced};
 
 use super::Shown;
@@ -212,40 +211,15 @@ impl Shown<'_> {
         Ok(write!(out, "{}", "]".repeat(shape.len()))?)
     }
 
-    /// The file as the format lays it out, with the slice for its tensor.
+    /// A header and the elements of the slice.
     pub(super) fn write_npy(&self, out: &mut Out<'_>) -> Result<()> {
-        let registry = Registry::standard();
-        let entry = registry.get("npy")?;
-        let Some(profile) = entry.spec.writes.first() else {
-            return Err(Failure::Message("npy is not written".into()));
-        };
-        let (dtype, shape) = (self.sliced.dtype(), self.sliced.shape());
-        let len = self.sliced.elements().and_then(|n| dtype.bytes_for(n));
-        let payload = Payload::Derived {
-            len: len.unwrap_or(u64::MAX),
-        };
-        let mut manifest = Manifest::new(profile.version);
-        let mut tensor = TensorInfo::dense("slice", dtype, shape, payload);
-        tensor.set_unnamed(true);
-        manifest.tensors.push(tensor);
-        let (adapted, losses) = adapt(&manifest, &profile.can);
-        if let Some(loss) = losses.first() {
-            let message = format!("npy cannot hold {}; --format json and csv can", loss.what);
+        let Some(header) = self.sliced.npy_header() else {
+            let dtype = self.sliced.dtype();
+            let message = format!("npy cannot hold dtype {dtype}; --format json and csv can");
             return Err(Failure::Message(message));
-        }
-        let options = PlanOptions::new(profile.version, "slice.npy");
-        let plan = entry.codec()?.plan(&adapted, &options)?;
-        for segment in plan.files.into_iter().flat_map(|file| file.segments) {
-            match segment {
-                Segment::Bytes(bytes) => out.write_all(&bytes)?,
-                Segment::Tensor { .. } => self.write_raw(out)?,
-                _ => {
-                    let message = "an npy file is a header and its elements".to_owned();
-                    return Err(Failure::Message(message));
-                }
-            }
-        }
-        Ok(())
+        };
+        out.write_all(&header)?;
+        self.write_raw(out)
     }
 
     fn write_raw(&self, out: &mut Out<'_>) -> Result<()> {

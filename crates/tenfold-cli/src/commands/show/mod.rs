@@ -2,6 +2,7 @@
 
 mod find;
 mod forms;
+mod plot;
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         }
         _ => about(error),
     })?;
+    if args.plot {
+        return plot::run(&archive, tensor.name(), slices, out);
+    }
     let format = args.shown_format();
     let shown = Shown {
         args,

@@ -1,0 +1,90 @@
+// The library in a worker: reads files synchronously, answers questions one after the other.
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  alloc(len: number): number;
+  open(): number;
+  call(): number;
+  result(): bigint;
+}
+
+interface Message {
+  id: number;
+  kind: "begin" | "open" | "call";
+  wasm?: string | null;
+  files?: File[];
+  question?: string;
+}
+
+declare class FileReaderSync {
+  readAsArrayBuffer(blob: Blob): ArrayBuffer;
+}
+
+const files: File[] = [];
+const reader = new FileReaderSync();
+let library: Exports;
+
+const host = {
+  read(file: number, at: number, to: number, len: number): number {
+    try {
+      const bytes = new Uint8Array(reader.readAsArrayBuffer(files[file].slice(at, at + (len >>> 0))));
+      if (bytes.length !== len >>> 0) return 0;
+      new Uint8Array(library.memory.buffer).set(bytes, to >>> 0);
+      return 1;
+    } catch {
+      return 0;
+    }
+  },
+  size: (file: number): number => files[file].size,
+};
+
+async function begin(text: string | null | undefined): Promise<void> {
+  // A file of its own beside the worker, or text in a page that is one file.
+  let made: WebAssembly.Instance;
+  if (text) {
+    const digits = atob(text.trim());
+    const bytes = new Uint8Array(digits.length);
+    for (let n = 0; n < digits.length; n += 1) bytes[n] = digits.charCodeAt(n);
+    made = (await WebAssembly.instantiate(bytes, { host })).instance;
+  } else made = (await WebAssembly.instantiateStreaming(fetch("tenfold.wasm"), { host })).instance;
+  library = made.exports as unknown as Exports;
+}
+
+function put(text: string): void {
+  const bytes = new TextEncoder().encode(text);
+  // Memory may grow while room is made: its buffer is looked up afterwards.
+  const at = library.alloc(bytes.length) >>> 0;
+  new Uint8Array(library.memory.buffer).set(bytes, at);
+}
+
+function result(): ArrayBuffer {
+  const found = library.result();
+  const [len, at] = [Number(found >> 32n), Number(found & 0xffffffffn)];
+  return library.memory.buffer.slice(at, at + len) as ArrayBuffer;
+}
+
+async function answer(message: Message): Promise<[boolean, ArrayBuffer]> {
+  if (message.kind === "begin") {
+    await begin(message.wasm);
+    return [true, new ArrayBuffer(0)];
+  }
+  if (message.kind === "open") {
+    const first = files.length;
+    const given = message.files ?? [];
+    files.push(...given);
+    put(JSON.stringify({ name: given[0].name, file: first, beside: given.map((file, n) => [file.name, first + n]) }));
+    return [library.open() === 1, new ArrayBuffer(0)];
+  }
+  put(message.question ?? "");
+  const isGood = library.call() === 1;
+  return [isGood, result()];
+}
+
+self.addEventListener("message", (event: MessageEvent<Message>) => {
+  void answer(event.data).then(([ok, bytes]) => (self as unknown as Worker).postMessage({ id: event.data.id, ok, bytes }, [bytes]), (error: unknown) => {
+    // What traps ends the worker: the page starts another.
+    setTimeout(() => {
+      throw error;
+    });
+  });
+});

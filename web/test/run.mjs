@@ -1,0 +1,386 @@
+// Both deliveries in a browser: `node test/run.mjs COMMAND FILES DROP FIXTURES`; `cargo xtask web test` calls it.
+// Expected values are computed here from the files that `files.mjs` makes, never taken from the page.
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, readFileSync, readdirSync, statSync, truncateSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { launch, open, serve } from "./browser.mjs";
+import { HOSTILE, exact, hostile, many, model, sparse } from "./files.mjs";
+import { writeFileSync } from "node:fs";
+
+const [command, files, drop, fixtures, only] = process.argv.slice(2);
+const at = (name) => join(files, name);
+exact(at("exact.safetensors"));
+hostile(at("hostile.safetensors"));
+if (!existsSync(at("many.safetensors"))) many(at("many.safetensors"), 100000);
+if (!existsSync(at("sparse.safetensors"))) sparse(at("sparse.safetensors"));
+for (const [name, tuned] of [["base", false], ["tuned", true]]) if (!existsSync(at(`${name}.safetensors`))) model(at(`${name}.safetensors`), tuned);
+writeFileSync(at("broken.safetensors"), Buffer.from([255, 0, 0, 0, 0, 0, 0, 0, 123]));
+
+const browser = await launch();
+let [passed, failed] = [0, 0];
+const tests = [];
+const test = (name, run) => tests.push([name, run]);
+
+/** A page on a server for some files; the console must stay silent. */
+async function served(names, run, options = {}) {
+  const server = await serve(command, names.map((name) => (name.startsWith("/") ? name : at(name))));
+  const opened = await open(browser, server.address, options);
+  try {
+    await opened.page.waitForSelector("nav");
+    await run(opened.page, opened, server);
+    assert.deepEqual(opened.complaints.filter((text) => !/status of (4\d\d)/.test(text)), [], "the console says something");
+  } finally {
+    await opened.context.close();
+    server.end();
+  }
+}
+
+/** The drop page from a plain web server, or from a file. */
+async function dropped(how, run) {
+  const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm", svg: "image/svg+xml" };
+  const server = createServer((request, answer) => {
+    const file = join(drop, "drop", request.url === "/" ? "index.html" : request.url.slice(1));
+    if (!existsSync(file)) return answer.writeHead(404).end();
+    answer.writeHead(200, { "Content-Type": types[file.split(".").pop()] }).end(readFileSync(file));
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const address = how === "folder" ? `http://127.0.0.1:${server.address().port}/` : pathToFileURL(join(drop, "tenfold.html")).href;
+  const opened = await open(browser, address);
+  try {
+    await opened.page.waitForSelector(".drop");
+    await run(opened.page, opened);
+    assert.deepEqual(opened.complaints, [], "the console says something");
+  } finally {
+    await opened.context.close();
+    server.close();
+  }
+}
+
+const heat = (page) => page.waitForSelector("canvas.heat[data-ready='1']", { timeout: 60000 });
+const link = (page, hash) => page.evaluate((text) => (location.hash = text), hash);
+
+/** The colours of the middle of every cell of the heat map. */
+async function pixels(page, high, wide) {
+  return page.evaluate(([rows, columns]) => {
+    const canvas = document.querySelector("canvas.heat");
+    const context = canvas.getContext("2d");
+    const found = [];
+    for (let row = 0; row < rows; row += 1) {
+      for (let column = 0; column < columns; column += 1) {
+        const x = Math.floor(((column + 0.5) * canvas.width) / columns);
+        const y = Math.floor(((row + 0.5) * canvas.height) / rows);
+        found.push([...context.getImageData(x, y, 1, 1).data.slice(0, 3)]);
+      }
+    }
+    return found;
+  }, [high, wide]);
+}
+
+const VIRIDIS = ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"];
+const RDBU = ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"];
+
+/** The colour of a value, from the stops of a map. */
+function colour(stops, value, low, high) {
+  const n = Math.max(0, Math.min(255, Math.floor(((value - low) / (high - low)) * 256)));
+  const place = (n / 255) * (stops.length - 1);
+  const stop = Math.min(stops.length - 2, Math.floor(place));
+  return [0, 2, 4].map((digit) => {
+    const [from, to] = [stop, stop + 1].map((which) => parseInt(stops[which].slice(digit, digit + 2), 16));
+    return Math.round(from + (to - from) * (place - stop));
+  });
+}
+
+test("pixels have the colours of their values", () => served(["exact.safetensors"], async (page) => {
+  await link(page, "t=steps");
+  await heat(page);
+  // 36 values from 0 to 35: the 1st and 99th percentile are the first and the last.
+  const steps = await pixels(page, 6, 6);
+  steps.forEach((found, n) => assert.deepEqual(found, colour(VIRIDIS, n, 0, 35), `value ${n}`));
+  await link(page, "t=signed");
+  await heat(page);
+  const signed = await pixels(page, 4, 8);
+  signed.forEach((found, n) => {
+    if (n === 13) return assert.deepEqual(found, [255, 0, 255], "NaN");
+    if (n === 22) return assert.deepEqual(found, [255, 150, 255], "infinity");
+    assert.deepEqual(found, colour(RDBU, n - 16, -16, 16), `value ${n - 16}`);
+  });
+  const said = await page.locator("#read").textContent();
+  assert.match(said, /all 4 rows read/);
+  assert.match(said, /1 NaN, 1 infinity/);
+}));
+
+test("axes, sliders and swapped axes show the right numbers", () => served(["exact.safetensors"], async (page) => {
+  await link(page, "t=cube&at=2,0,0&domain=0,59");
+  await heat(page);
+  const plain = await pixels(page, 4, 5);
+  plain.forEach((found, n) => assert.deepEqual(found, colour(VIRIDIS, 40 + n, 0, 59)));
+  await link(page, "t=cube&axes=2,0&at=0,1,0&domain=0,59");
+  await heat(page);
+  const swapped = await pixels(page, 5, 3);
+  swapped.forEach((found, n) => assert.deepEqual(found, colour(VIRIDIS, (n % 3) * 20 + 5 + Math.floor(n / 3), 0, 59)));
+}));
+
+test("values are exact, and NaN is marked", () => served(["exact.safetensors"], async (page) => {
+  await link(page, "t=signed&view=values");
+  await page.waitForSelector(".value.bad");
+  const texts = await page.locator(".values .list .value").allTextContents();
+  const wanted = Array.from({ length: 32 }, (_, n) => (n === 13 ? "nan" : n === 22 ? "inf" : `${n - 16}.0`));
+  assert.deepEqual(texts, wanted);
+}));
+
+test("scalars, vectors and empty tensors look deliberate", () => served(["exact.safetensors"], async (page) => {
+  await link(page, "t=scalar");
+  await heat(page);
+  assert.deepEqual(await pixels(page, 1, 1), [colour(VIRIDIS, 42, 41.5, 42.5)]);
+  await link(page, "t=vector");
+  await heat(page);
+  await link(page, "t=nothing");
+  await page.getByText("This tensor has no elements.").waitFor();
+  await link(page, "t=unknown");
+  await page.getByText("There is no tensor").waitFor();
+}));
+
+test("names are text, never markup", () => served(["hostile.safetensors"], async (page) => {
+  for (const tab of ["overview", "tensors", "bytes", "metadata", "compare", "checks"]) {
+    await link(page, `tab=${tab}`);
+    await page.waitForTimeout(250);
+    assert.equal(await page.locator("img").count(), 0, tab);
+    assert.doesNotMatch(await page.title(), /owned/);
+  }
+  await link(page, `t=${encodeURIComponent(HOSTILE)}`);
+  await heat(page);
+  assert.equal(await page.locator("h1").textContent(), HOSTILE);
+  for (const view of ["Values", "Histogram", "Bytes", "Copy code"]) {
+    await page.getByRole("tab", { name: view }).click();
+    await page.waitForTimeout(150);
+    assert.equal(await page.locator("img").count(), 0, view);
+  }
+  assert.doesNotMatch(await page.title(), /owned/);
+  const listed = await page.locator(".left .row").allTextContents();
+  assert.ok(listed.some((text) => text.includes("\\u{202e}")), "what turns text around is written out");
+  assert.ok(listed.every((text) => text.length < 400), "long names are cut");
+}));
+
+test("everything can be done with keys", () => served(["base.safetensors", "tuned.safetensors"], async (page) => {
+  await page.keyboard.press("1");
+  await page.getByText("Where the bytes are").waitFor();
+  await page.keyboard.press("2");
+  await page.keyboard.press("/");
+  await page.keyboard.type("layers.3.mlp & dtype:bf16");
+  await page.waitForFunction(() => document.querySelector(".status").textContent.startsWith("3 of"));
+  await page.keyboard.press("Enter");
+  await heat(page);
+  assert.match(await page.locator("h1").textContent(), /^model\.layers\.3\.mlp\./);
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "tree");
+  await page.keyboard.press("ArrowDown");
+  for (const [key, view] of [["v", "Values"], ["h", "Histogram"], ["b", "Bytes"], ["c", "Copy code"], ["g", "Heat map"]]) {
+    await page.keyboard.press(key);
+    assert.equal(await page.locator(".views [aria-selected='true']").textContent(), view);
+  }
+  await heat(page);
+  await page.keyboard.press("+");
+  await heat(page);
+  assert.match(await page.evaluate(() => location.hash), /slice=/);
+  await page.keyboard.press("0");
+  await heat(page);
+  assert.doesNotMatch(await page.evaluate(() => location.hash), /slice=/);
+  await page.focus("canvas.heat");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.locator("#cell").textContent(), /\[0, 0\]|cell 0:/);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  for (const [key, text] of [["3", "data"], ["4", "general.name"], ["6", "Soundness"]]) {
+    await page.keyboard.press(key);
+    await page.getByText(text).first().waitFor();
+  }
+  await page.keyboard.press("5");
+  await page.waitForSelector(".three canvas[data-ready='1']", { timeout: 120000 });
+  assert.match(await page.locator(".headline").textContent(), /147 tensors in both · 99 equal · 48 differ/);
+}));
+
+test("what is seen has a name for those who do not see it", () => served(["base.safetensors", "tuned.safetensors"], async (page) => {
+  for (const tab of ["overview", "tensors&t=model.norm.weight", "bytes", "metadata", "compare", "checks"]) {
+    await link(page, `tab=${tab}`);
+    await page.waitForTimeout(600);
+    const nameless = await page.evaluate(() => [...document.querySelectorAll("button, input, select, canvas, [role=slider], [role=tree], [role=grid]")]
+      .filter((element) => element.offsetParent && !(element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.length || element.title))
+      .map((element) => element.outerHTML.slice(0, 120)));
+    assert.deepEqual(nameless, [], tab);
+    assert.equal(await page.locator("[aria-current='page']").count(), 1);
+  }
+  await page.setViewportSize({ width: 320, height: 640 });
+  await link(page, "tab=overview");
+  await page.waitForTimeout(400);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 330), "nothing is wider than a narrow screen");
+}));
+
+test("links lead to the same place, and Back goes back", () => served(["exact.safetensors"], async (page) => {
+  await link(page, "t=steps&slice=1:4,2:5&domain=0,35");
+  await heat(page);
+  const part = await pixels(page, 3, 3);
+  part.forEach((found, n) => assert.deepEqual(found, colour(VIRIDIS, (1 + Math.floor(n / 3)) * 6 + 2 + (n % 3), 0, 35)));
+  await page.keyboard.press("4");
+  await page.waitForFunction(() => location.hash.includes("metadata"));
+  await page.goBack();
+  await heat(page);
+  assert.match(await page.evaluate(() => location.hash), /t=steps/);
+}));
+
+test("an address is good for one page", () => served(["exact.safetensors"], async (page, _, server) => {
+  const other = await open(browser, server.address);
+  await other.page.getByText("This page needs its address.").waitFor();
+  await other.page.getByText("opened already").waitFor();
+  await other.context.close();
+  await page.reload();
+  await page.getByText("Where the bytes are").waitFor();
+}));
+
+test("a hundred thousand tensors", () => served(["many.safetensors"], async (page) => {
+  await page.getByText("Where the bytes are").waitFor({ timeout: 30000 });
+  await page.keyboard.press("2");
+  await page.keyboard.press("t");
+  await page.waitForFunction(() => document.querySelector(".list").getAttribute("aria-rowcount") === "100000", null, { timeout: 20000 });
+  await page.evaluate(() => (document.querySelector(".list").scrollTop = 1e9));
+  await page.waitForFunction(() => [...document.querySelectorAll(".left .row")].some((row) => row.textContent.includes("layers.999")));
+  assert.ok((await page.locator(".left .row").count()) < 120, "only rows that are seen exist");
+  await page.keyboard.press("/");
+  await page.keyboard.type("layers.77.experts.3");
+  await page.waitForFunction(() => document.querySelector(".status").textContent.startsWith("10 of 100"), null, { timeout: 20000 });
+}));
+
+test("a file of 3 GiB is sampled, and that is said", () => served(["sparse.safetensors"], async (page) => {
+  await link(page, "t=hole");
+  await heat(page);
+  const said = await page.locator("#read").textContent();
+  assert.match(said, /read \d+ of 28\u202f672 rows/);
+  assert.match(await page.locator(".figures-table").textContent(), /none seen/);
+  await link(page, "t=end");
+  await heat(page);
+  assert.deepEqual((await pixels(page, 2, 2))[0], colour(VIRIDIS, 1, 1, 4));
+}));
+
+test("a file that shrinks is told, not shown", async () => {
+  copyFileSync(at("base.safetensors"), at("shrinks.safetensors"));
+  await served(["shrinks.safetensors"], async (page) => {
+    await page.getByText("Where the bytes are").waitFor();
+    truncateSync(at("shrinks.safetensors"), 100000);
+    await link(page, "t=vision.conv.weight");
+    await page.waitForSelector(".reason");
+    assert.match(await page.locator(".reason").textContent(), /■/);
+  });
+});
+
+test("a broken file says what is wrong", () => served(["broken.safetensors"], async (page) => {
+  await page.getByText("This file cannot be opened.").waitFor();
+  assert.match(await page.locator(".broken").textContent(), /safetensors\./);
+}));
+
+const WASM = ["burnpack", "gguf", "mag", "npy", "npz", "primitiv", "safetensors", "tens", "ztensor"];
+
+function valid(formats) {
+  const found = [];
+  for (const format of formats) {
+    const folder = join(fixtures, format, "valid");
+    if (!existsSync(folder)) continue;
+    for (const name of readdirSync(folder).sort()) {
+      const path = join(folder, name);
+      if (!name.endsWith(".json") && !name.endsWith(".md") && statSync(path).isFile() && statSync(path).size < 8 << 20) found.push(path);
+    }
+  }
+  return found;
+}
+
+/** Asks the same of every archive: what there is, and a picture or a reason for every tensor. Gives hashes of the answers. */
+const EVERYTHING = async ([first, count]) => {
+  const text = (bytes) => new TextDecoder().decode(bytes);
+  const hash = async (bytes) => [...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))].slice(0, 8).join();
+  const ask = async (question) => {
+    try {
+      return [true, await globalThis.tenfold.ask(question)];
+    } catch (error) {
+      return [false, new TextEncoder().encode(JSON.stringify(error.failure ?? String(error))).buffer];
+    }
+  };
+  const answers = {};
+  const seen = { tensors: 0, pictures: 0, reasons: 0, neither: [] };
+  for (let a = first; a < first + count; a += 1) {
+    for (const question of ["columns", "findings", "extents", "meta"]) answers[`${question} ${a - first}`] = await hash((await ask(`${question}?a=${a}`))[1]);
+    const [isGood, columns] = await ask(`columns?a=${a}`);
+    if (!isGood) {
+      seen.neither.push([a - first, text(columns)]);
+      continue;
+    }
+    const head = JSON.parse(text(new Uint8Array(columns, 4, new DataView(columns).getUint32(0, true))));
+    for (let t = 0; t < Math.min(head.tensors, 40); t += 1) {
+      seen.tensors += 1;
+      const [began, job] = await ask(`tile?a=${a}&t=${t}&h=16&w=16`);
+      let [drawn, bytes] = [began, job];
+      if (began) [drawn, bytes] = await ask(`step?job=${JSON.parse(text(job)).job}&bytes=1000000000`);
+      if (drawn) seen.pictures += 1;
+      else if (JSON.parse(text(bytes)).error) seen.reasons += 1;
+      else seen.neither.push([a - first, t, text(bytes)]);
+      answers[`tile ${a - first} ${t}`] = await hash(bytes);
+      answers[`stored ${a - first} ${t}`] = await hash((await ask(`stored?a=${a}&t=${t}&n=64`))[1]);
+      answers[`values ${a - first} ${t}`] = await hash((await ask(`values?a=${a}&t=${t}`))[1]);
+    }
+  }
+  return { answers, seen };
+};
+
+test("every tensor of every valid file has a picture or a reason", async () => {
+  const all = valid(readdirSync(fixtures));
+  await served(all, async (page) => {
+    const { seen } = await page.evaluate(EVERYTHING, [0, all.length]);
+    assert.deepEqual(seen.neither, []);
+    assert.equal(seen.pictures + seen.reasons, seen.tensors);
+    assert.ok(seen.pictures > 500, `${seen.pictures} pictures`);
+    console.log(`    ${all.length} files, ${seen.tensors} tensors: ${seen.pictures} pictures, ${seen.reasons} reasons`);
+  });
+});
+
+for (const how of ["folder", "file"]) {
+  test(`the drop page (${how}) answers byte for byte as the command does, offline`, async () => {
+    const all = valid(WASM).slice(0, how === "file" ? 20 : 1000);
+    let native;
+    await served(all, async (page) => {
+      native = await page.evaluate(EVERYTHING, [0, all.length]);
+    });
+    await dropped(how, async (page, { context }) => {
+      await context.setOffline(true);
+      for (const [n, path] of all.entries()) {
+        await page.setInputFiles("#files", path);
+        await page.waitForFunction(async (count) => JSON.parse(new TextDecoder().decode(await globalThis.tenfold.ask("hello"))).archives.length === count, n + 1, { polling: 20 });
+      }
+      const own = await page.evaluate(EVERYTHING, [0, all.length]);
+      const different = Object.keys(native.answers).filter((key) => native.answers[key] !== own.answers[key]);
+      assert.deepEqual(different.map((key) => `${key}: ${all[Number(key.split(" ")[1])].slice(fixtures.length)}`), []);
+      assert.equal(own.seen.pictures, native.seen.pictures);
+      console.log(`    ${all.length} files, ${own.seen.tensors} tensors, ${Object.keys(own.answers).length} answers equal`);
+    });
+  });
+}
+
+test("two files dropped are compared, and a large one is read in parts", () => dropped("folder", async (page) => {
+  await page.setInputFiles("#files", [at("base.safetensors"), at("tuned.safetensors")]);
+  await page.waitForSelector(".three canvas[data-ready='1']", { timeout: 180000 });
+  assert.match(await page.locator(".headline").textContent(), /147 tensors in both · 99 equal · 48 differ/);
+}));
+
+for (const [name, run] of tests) {
+  if (only && !name.includes(only)) continue;
+  const begin = Date.now();
+  try {
+    await run();
+    passed += 1;
+    console.log(`ok      ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED  ${name}\n${error.stack}`);
+  }
+}
+await browser.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
