@@ -17,6 +17,8 @@ mod pages;
 mod patched;
 mod produced;
 mod reader;
+#[cfg(feature = "remote")]
+mod remote;
 mod spool;
 #[cfg(feature = "std")]
 mod stream;
@@ -34,7 +36,7 @@ pub(crate) use file::Access;
 #[cfg(feature = "std")]
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
-pub(crate) use file::{open_source, write_all_at};
+pub(crate) use file::{check_plain, open_source, write_all_at};
 #[cfg(feature = "std")]
 pub(crate) use in_place::InPlace;
 pub use limits::Limits;
@@ -50,6 +52,12 @@ pub use patched::Patch;
 pub(crate) use patched::Patched;
 pub(crate) use produced::Produced;
 pub use reader::Reader;
+#[cfg(feature = "remote")]
+pub(crate) use remote::Opened;
+#[cfg(feature = "remote")]
+pub use remote::{
+    Location, Remote, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
+};
 pub(crate) use spool::Spool;
 #[cfg(feature = "std")]
 pub use stream::StreamOutput;
