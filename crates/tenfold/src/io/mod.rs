@@ -3,6 +3,8 @@
 #[cfg(feature = "std")]
 mod atomic;
 #[cfg(feature = "std")]
+mod cached;
+#[cfg(feature = "std")]
 pub(crate) mod fault;
 #[cfg(feature = "std")]
 mod file;
@@ -31,6 +33,8 @@ use bytes::Bytes;
 
 #[cfg(feature = "std")]
 pub use atomic::AtomicOutput;
+#[cfg(feature = "std")]
+pub use cached::Cached;
 #[cfg(feature = "std")]
 pub(crate) use file::Access;
 #[cfg(feature = "std")]
