@@ -60,7 +60,7 @@ pub use reader::Reader;
 pub(crate) use remote::Opened;
 #[cfg(feature = "remote")]
 pub use remote::{
-    Location, Remote, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
+    Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
 };
 pub(crate) use spool::Spool;
 #[cfg(feature = "std")]

@@ -104,7 +104,8 @@ impl<'a> Request<'a> {
             keeps_content: false,
             is_last: false,
             started: Instant::now(),
-            control: Arc::new(Control::new()),
+            // What waits for a server is stopped by it too.
+            control: session.urls.control(),
         }
     }
 
@@ -140,7 +141,7 @@ impl<'a> Request<'a> {
     }
 
     /// Whether contents are compared: what went into a stream cannot be.
-    fn is_checked(&self) -> bool {
+    pub(super) fn is_checked(&self) -> bool {
         self.check && !is_stream(self.output)
     }
 
@@ -354,6 +355,18 @@ impl<'a> Request<'a> {
             let written = conversion.write_to(&self.name_in_directory(target), &mut output);
             return written.map_err(|error| self.about(&error));
         }
+        let shown = !self.writing.no_progress && !self.writing.quiet;
+        let watch = || Progress::watch(self.control.clone(), &self.session.urls);
+        if let Some(mut output) = self.session.urls.output(self.output, self.writing.force)? {
+            let name = match output.name() {
+                Some(name) => name.to_owned(),
+                None => self.name_in_directory(target),
+            };
+            let bar = shown.then(watch);
+            let result = conversion.write_to(&name, &mut *output);
+            drop(bar);
+            return result.map_err(|error| self.about(&error));
+        }
         let output = if is_directory(self.output) {
             AtomicOutput::directory(self.output)?
         } else {
@@ -364,8 +377,7 @@ impl<'a> Request<'a> {
             "" => self.name_in_directory(target),
             name => name.to_owned(),
         };
-        let shown = !self.writing.no_progress && !self.writing.quiet;
-        let bar = shown.then(|| Progress::watch(self.control.clone()));
+        let bar = shown.then(watch);
         let result = conversion.write_to(&name, &mut output);
         drop(bar);
         result.map_err(|error| self.about(&error))

@@ -75,7 +75,8 @@ impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let host = name.as_str().to_owned();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let found: Vec<SocketAddr> =
+                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let public = |address: &SocketAddr| is_public(address.ip());
             let addresses: Vec<_> = if is_proxy(&host) {
                 found
@@ -93,7 +94,14 @@ impl Resolve for PublicNames {
 
 /// Whether the user's environment names it as a proxy, which may well be inside of a private network.
 fn is_proxy(host: &str) -> bool {
-    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    let names = [
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ];
     names.iter().any(|name| {
         let value = std::env::var(name).unwrap_or_default();
         let url = url::Url::parse(&value).or_else(|_| url::Url::parse(&format!("http://{value}")));
@@ -131,12 +139,16 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 /// Whether a host is this machine, by what it is called.
 pub(super) fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || literal(host).is_some_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || literal(host).is_some_and(|address| address.is_loopback())
 }
 
 /// An address that is written as one.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
 }
 
 /// Whether it is where clouds give credentials to their own machines.
@@ -161,8 +173,19 @@ mod tests {
     #[test]
     fn private_addresses_are_not_public() {
         for text in [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "255.255.255.255",
-            "::1", "fe80::1", "fd00:ec2::254", "::ffff:10.0.0.1", "::",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "::1",
+            "fe80::1",
+            "fd00:ec2::254",
+            "::ffff:10.0.0.1",
+            "::",
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
@@ -173,7 +196,14 @@ mod tests {
 
     #[test]
     fn this_machine_has_many_names() {
-        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]", "::1"] {
+        for host in [
+            "localhost",
+            "LOCALHOST",
+            "127.0.0.1",
+            "127.9.9.9",
+            "[::1]",
+            "::1",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
         for host in ["localhost.example.org", "10.0.0.1", "example.org"] {

@@ -36,12 +36,18 @@ impl<T: MultipartStore + core::fmt::Debug> MultipartStoreDebug for T {}
 
 impl Cloud {
     /// The store that a URL is in.
-    pub(super) async fn of(url: &RemoteUrl, settings: &Settings, transport: &Transport) -> Result<Self, Failure> {
+    pub(super) async fn of(
+        url: &RemoteUrl,
+        settings: &Settings,
+        transport: &Transport,
+    ) -> Result<Self, Failure> {
         match url.scheme {
             Scheme::S3 => s3(&url.authority, settings, transport).await,
             Scheme::Gcs => gcs(&url.authority, settings, transport).await,
             Scheme::Azure => azure(url, settings, transport),
-            Scheme::Http | Scheme::Https | Scheme::Hub => Err(Failure::Store(format!("{url} is in no bucket"))),
+            Scheme::Http | Scheme::Https | Scheme::Hub => {
+                Err(Failure::Store(format!("{url} is in no bucket")))
+            }
         }
     }
 }
@@ -56,7 +62,10 @@ fn once() -> RetryConfig {
 }
 
 /// The options of a program that a store's library knows; for it, the names that fsspec has are others.
-fn known<K: FromStr>(settings: &Settings, fsspec: &[(&str, &str)]) -> Result<Vec<(K, String)>, Failure> {
+fn known<K: FromStr>(
+    settings: &Settings,
+    fsspec: &[(&str, &str)],
+) -> Result<Vec<(K, String)>, Failure> {
     let mut known = Vec::new();
     for (key, value) in &settings.options {
         let key = key.to_ascii_lowercase();
@@ -65,7 +74,9 @@ fn known<K: FromStr>(settings: &Settings, fsspec: &[(&str, &str)]) -> Result<Vec
         }
         let alias = fsspec.iter().find(|(alias, _)| *alias == key);
         let name = alias.map_or(key.as_str(), |(_, name)| *name);
-        let parsed = name.parse().map_err(|_| Failure::Store(format!("there is no option {key:?} for such a store")));
+        let parsed = name
+            .parse()
+            .map_err(|_| Failure::Store(format!("there is no option {key:?} for such a store")));
         known.push((parsed?, value.clone()));
     }
     Ok(known)
@@ -86,11 +97,15 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
         .with_retry(once())
         .with_allow_http(true);
     // Left to itself, whichever of these the environment lists last would count.
-    let given = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(variable);
+    let given = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
+        .into_iter()
+        .find_map(variable);
     let mut endpoint = given;
     let has_keys = has(AmazonS3ConfigKey::AccessKeyId) || variable("AWS_ACCESS_KEY_ID").is_some();
     let profile = Profile::read().map_err(|error| Failure::Store(error.message().to_owned()))?;
-    let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"].into_iter().any(|name| variable(name).is_some());
+    let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
+        .into_iter()
+        .any(|name| variable(name).is_some());
     if let Some(region) = profile.region.filter(|_| !has_region) {
         builder = builder.with_region(region);
     }
@@ -98,13 +113,17 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
     let mut has_credentials = has_keys;
     if let (Some(key), Some(secret), false) = (profile.key, profile.secret, has_keys) {
         has_credentials = true;
-        builder = builder.with_access_key_id(key).with_secret_access_key(secret);
+        builder = builder
+            .with_access_key_id(key)
+            .with_secret_access_key(secret);
         if let Some(token) = profile.token {
             builder = builder.with_token(token);
         }
     }
     if let Some(endpoint) = endpoint {
-        builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.clone()).with_endpoint(endpoint);
+        builder = builder
+            .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.clone())
+            .with_endpoint(endpoint);
     }
     for (key, value) in options {
         if key == AmazonS3ConfigKey::Endpoint {
@@ -112,15 +131,21 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
         }
         builder = builder.with_config(key, value);
     }
-    let has_role = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"]
-        .into_iter()
-        .any(|name| variable(name).is_some());
+    let has_role = [
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    ]
+    .into_iter()
+    .any(|name| variable(name).is_some());
     let is_anonymous = settings.is_anonymous()
         || (!has_credentials && !has_role && !is_machine_of_aws(transport).await);
     let builder = builder.with_skip_signature(is_anonymous);
     let mut condition = HeaderMap::new();
     condition.insert(http::header::IF_NONE_MATCH, HeaderValue::from_static("*"));
-    let options = ClientOptions::new().with_allow_http(true).with_default_headers(condition);
+    let options = ClientOptions::new()
+        .with_allow_http(true)
+        .with_default_headers(condition);
     let creating = builder.clone().with_client_options(options).build()?;
     let store = Arc::new(builder.build()?);
     Ok(Cloud {
@@ -140,13 +165,16 @@ async fn is_machine_of_aws(transport: &Transport) -> bool {
     *request.method_mut() = Method::PUT;
     *request.uri_mut() = http::Uri::from_static("http://169.254.169.254/latest/api/token");
     let seconds = HeaderValue::from_static("60");
-    request.headers_mut().insert("x-aws-ec2-metadata-token-ttl-seconds", seconds);
+    request
+        .headers_mut()
+        .insert("x-aws-ec2-metadata-token-ttl-seconds", seconds);
     let answer = transport.send(request, Reach::Near).await;
     answer.is_ok_and(|answer| answer.status().is_success())
 }
 
 async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result<Cloud, Failure> {
-    let options: Vec<(GoogleConfigKey, String)> = known(settings, &[("token", "application_credentials")])?;
+    let options: Vec<(GoogleConfigKey, String)> =
+        known(settings, &[("token", "application_credentials")])?;
     let has_options = options.iter().any(|(key, _)| {
         matches!(
             key,
@@ -163,7 +191,11 @@ async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result
         .with_client_options(ClientOptions::new().with_allow_http(true));
     let emulator = variable("STORAGE_EMULATOR_HOST");
     if let Some(host) = &emulator {
-        let url = if host.contains("://") { host.clone() } else { format!("http://{host}") };
+        let url = if host.contains("://") {
+            host.clone()
+        } else {
+            format!("http://{host}")
+        };
         builder = builder.with_base_url(url.trim_end_matches('/'));
     }
     for (key, value) in options {
@@ -178,7 +210,8 @@ async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result
     ]
     .into_iter()
     .any(|name| variable(name).is_some());
-    let usual = std::env::home_dir().map(|home| home.join(".config/gcloud/application_default_credentials.json"));
+    let usual = std::env::home_dir()
+        .map(|home| home.join(".config/gcloud/application_default_credentials.json"));
     let has_file = usual.is_some_and(|path| path.is_file());
     let has_credentials = has_options || has_variable || has_file;
     let is_anonymous = settings.is_anonymous()
@@ -194,8 +227,11 @@ async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result
 
 async fn is_machine_of_google(transport: &Transport) -> bool {
     let mut request = HttpRequest::new(HttpRequestBody::empty());
-    *request.uri_mut() = http::Uri::from_static("http://metadata.google.internal/computeMetadata/v1/");
-    request.headers_mut().insert("metadata-flavor", HeaderValue::from_static("Google"));
+    *request.uri_mut() =
+        http::Uri::from_static("http://metadata.google.internal/computeMetadata/v1/");
+    request
+        .headers_mut()
+        .insert("metadata-flavor", HeaderValue::from_static("Google"));
     let answer = transport.send(request, Reach::Near).await;
     answer.is_ok_and(|answer| answer.status().is_success())
 }
@@ -204,7 +240,10 @@ fn azure(url: &RemoteUrl, settings: &Settings, transport: &Transport) -> Result<
     const FSSPEC: [(&str, &str); 1] = [("account", "account_name")];
     let options: Vec<(AzureConfigKey, String)> = known(settings, &FSSPEC)?;
     let has_options = options.iter().any(|(key, _)| {
-        !matches!(key, AzureConfigKey::AccountName | AzureConfigKey::Endpoint | AzureConfigKey::ContainerName)
+        !matches!(
+            key,
+            AzureConfigKey::AccountName | AzureConfigKey::Endpoint | AzureConfigKey::ContainerName
+        )
     });
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_url(format!("abfss://{}/", url.authority))

@@ -53,12 +53,17 @@ impl fmt::Display for Failure {
         match self {
             Failure::Changed => f.write_str("it has changed since it was opened"),
             Failure::Connect { host, cause } => write!(f, "cannot connect to {host}: {cause}"),
-            Failure::Cut { host } => write!(f, "{host} closed the connection in the middle of an answer"),
+            Failure::Cut { host } => {
+                write!(f, "{host} closed the connection in the middle of an answer")
+            }
             Failure::Encoded { host, encoding } => write!(
                 f,
                 "{host} sends it compressed ({encoding}), so that its parts cannot be asked for"
             ),
-            Failure::Insecure { host, is_secret: true } => write!(
+            Failure::Insecure {
+                host,
+                is_secret: true,
+            } => write!(
                 f,
                 "credentials are not sent to {host} over plain http, where everybody on the way can read them"
             ),
@@ -67,7 +72,9 @@ impl fmt::Display for Failure {
                 "{host} is asked over plain http, where everybody on the way can read and change what is sent; use https"
             ),
             Failure::Odd { host, what } => write!(f, "{host} answered with {what}"),
-            Failure::Redirect { host, why } => write!(f, "a redirect to {host} is not followed: {why}"),
+            Failure::Redirect { host, why } => {
+                write!(f, "a redirect to {host} is not followed: {why}")
+            }
             Failure::Status(status) => status.fmt(f),
             Failure::Store(what) => f.write_str(what),
             Failure::Timeout { host } => write!(f, "{host} did not answer in time"),
@@ -119,12 +126,13 @@ impl Failure {
         let found = format!("{url}: {self}");
         let new = |kind, rule, more: &str| Error::new(kind, rule, format!("{found}{more}"));
         let error = match &self {
+            // As of any file: whoever reads it says which.
             Failure::Changed => {
-                let more = "; open it again to read what is there now";
-                new(ErrorKind::Mismatch, "changed", more)
+                let message = format!("{self}; open it again to read what is there now");
+                Error::new(ErrorKind::Mismatch, "changed", message)
             }
             Failure::Encoded { .. } | Failure::Whole { .. } => {
-                new(ErrorKind::Unsupported, "ranges", "; download it first")
+                new(ErrorKind::Io, "ranges", "; download it first")
             }
             Failure::Insecure { is_secret, .. } => {
                 let error = new(ErrorKind::Argument, "insecure", "");
@@ -134,13 +142,14 @@ impl Failure {
                     error.hinting(Hint::AllowHttp)
                 }
             }
-            Failure::Redirect { .. } => new(ErrorKind::Unsupported, "redirect", ""),
+            Failure::Redirect { .. } => new(ErrorKind::Io, "redirect", ""),
             Failure::Status(status) => return status.about(url, is_anonymous, &found),
             Failure::Store(_) => new(ErrorKind::Argument, "access", ""),
             Failure::Tls { .. } => new(ErrorKind::Io, "tls", ""),
-            Failure::Connect { .. } | Failure::Cut { .. } | Failure::Odd { .. } | Failure::Timeout { .. } => {
-                new(ErrorKind::Io, "network", "")
-            }
+            Failure::Connect { .. }
+            | Failure::Cut { .. }
+            | Failure::Odd { .. }
+            | Failure::Timeout { .. } => new(ErrorKind::Io, "network", ""),
         };
         error.because(self)
     }

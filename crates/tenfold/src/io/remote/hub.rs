@@ -17,7 +17,12 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 /// What stands in a path as it is.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'/');
 const PART: &AsciiSet = &PATH.add(b'/');
 /// Pages of a listing; each has a thousand names.
 const PAGES: usize = 100;
@@ -54,7 +59,9 @@ impl Kind {
 impl HubPath {
     pub(super) fn parse(url: &RemoteUrl) -> Result<Self> {
         let refuse = || {
-            let message = format!("{url} is not hf://ORG/MODEL[@REVISION]/PATH or hf://datasets/ORG/NAME/PATH");
+            let message = format!(
+                "{url} is not hf://ORG/MODEL[@REVISION]/PATH or hf://datasets/ORG/NAME/PATH"
+            );
             Err(Error::argument(message))
         };
         let (kind, rest) = match url.path.split_once('/') {
@@ -81,12 +88,19 @@ impl HubPath {
             }
             Some((name, revision)) => (
                 name,
-                percent_encoding::percent_decode_str(revision).decode_utf8_lossy().into_owned(),
+                percent_encoding::percent_decode_str(revision)
+                    .decode_utf8_lossy()
+                    .into_owned(),
             ),
         };
-        let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '?', '#']);
+        let is_plain = |part: &str| {
+            !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '?', '#'])
+        };
         let steps = path.split('/').chain(revision.split('/'));
-        if !is_plain(organization) || !is_plain(name) || steps.clone().any(|step| step == ".." || step == ".") {
+        if !is_plain(organization)
+            || !is_plain(name)
+            || steps.clone().any(|step| step == ".." || step == ".")
+        {
             return refuse();
         }
         Ok(Self {
@@ -104,9 +118,13 @@ impl HubPath {
 
     /// The same at the commit that the Hub answered with.
     pub(super) fn at(&self, commit: Option<&str>) -> Self {
-        let is_commit = |text: &&str| text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_commit =
+            |text: &&str| text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
         Self {
-            revision: commit.filter(is_commit).unwrap_or(&self.revision).to_owned(),
+            revision: commit
+                .filter(is_commit)
+                .unwrap_or(&self.revision)
+                .to_owned(),
             ..self.clone()
         }
     }
@@ -117,7 +135,10 @@ impl HubPath {
             Some((directory, _)) => format!("{directory}/{name}"),
             None => name.to_owned(),
         };
-        Self { path, ..self.clone() }
+        Self {
+            path,
+            ..self.clone()
+        }
     }
 
     /// Where the Hub has its bytes.
@@ -126,16 +147,33 @@ impl HubPath {
             Kind::Model => String::new(),
             kind => format!("{}/", kind.word()),
         };
-        let (revision, path) = (utf8_percent_encode(&self.revision, PART), utf8_percent_encode(&self.path, PATH));
+        let (revision, path) = (
+            utf8_percent_encode(&self.revision, PART),
+            utf8_percent_encode(&self.path, PATH),
+        );
         let place = format!("{kind}{}/resolve/{revision}/{path}", self.repository);
         web(&place, settings, transport)
     }
 
     /// The names of the files in the directory that it lies in, or is.
-    pub(super) async fn list(&self, settings: &Settings, transport: &Transport) -> Result<Vec<String>, Failure> {
-        let directory = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let (revision, directory) = (utf8_percent_encode(&self.revision, PART), utf8_percent_encode(directory, PATH));
-        let place = format!("api/{}/{}/tree/{revision}/{directory}", self.kind.word(), self.repository);
+    pub(super) async fn list(
+        &self,
+        settings: &Settings,
+        transport: &Transport,
+    ) -> Result<Vec<String>, Failure> {
+        let directory = self
+            .path
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory);
+        let (revision, directory) = (
+            utf8_percent_encode(&self.revision, PART),
+            utf8_percent_encode(directory, PATH),
+        );
+        let place = format!(
+            "api/{}/{}/tree/{revision}/{directory}",
+            self.kind.word(),
+            self.repository
+        );
         let store = |error: Error| Failure::Store(error.message().to_owned());
         let mut page = web(place.trim_end_matches('/'), settings, transport).map_err(store)?;
         let mut names = Vec::new();
@@ -147,7 +185,9 @@ impl HubPath {
                 what: "a listing that is none".to_owned(),
             })?);
             let link = headers.get(LINK).and_then(|link| link.to_str().ok());
-            let next = link.and_then(next_page).and_then(|next| page.url.join(next).ok());
+            let next = link
+                .and_then(next_page)
+                .and_then(|next| page.url.join(next).ok());
             match next.filter(|next| next.origin() == page.url.origin()) {
                 Some(next) => page = WebFile::new(transport.clone(), next, page.token.clone()),
                 None => break,
@@ -171,11 +211,14 @@ impl HubPath {
 
 /// A place of the Hub, with the token of whoever asks.
 fn web(place: &str, settings: &Settings, transport: &Transport) -> Result<WebFile> {
-    let option = settings.option(&["endpoint", "endpoint_url"]).map(ToOwned::to_owned);
+    let option = settings
+        .option(&["endpoint", "endpoint_url"])
+        .map(ToOwned::to_owned);
     let endpoint = option.or_else(|| variable("HF_ENDPOINT"));
     let endpoint = endpoint.unwrap_or_else(|| "https://huggingface.co".to_owned());
     let url = format!("{}/{place}", endpoint.trim_end_matches('/'));
-    let url = Url::parse(&url).map_err(|cause| Error::argument(format!("HF_ENDPOINT is no URL: {cause}")))?;
+    let url = Url::parse(&url)
+        .map_err(|cause| Error::argument(format!("HF_ENDPOINT is no URL: {cause}")))?;
     let token = token(settings).map(|token| HeaderValue::try_from(format!("Bearer {token}")));
     let token = token.transpose().map_err(|cause| {
         Error::argument("the token for the Hub is none that could be sent").because(cause)
@@ -201,8 +244,12 @@ fn token(settings: &Settings) -> Option<String> {
         };
         std::fs::read_to_string(path).ok()
     };
-    let token = variable("HF_TOKEN").or_else(|| variable("HUGGING_FACE_HUB_TOKEN")).or_else(file);
-    token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
+    let token = variable("HF_TOKEN")
+        .or_else(|| variable("HUGGING_FACE_HUB_TOKEN"))
+        .or_else(file);
+    token
+        .map(|token| token.trim().to_owned())
+        .filter(|token| !token.is_empty())
 }
 
 /// Whether nothing may be asked of the Hub.
@@ -223,15 +270,18 @@ fn home() -> Option<PathBuf> {
 
 fn cache() -> Option<PathBuf> {
     let given = variable("HF_HUB_CACHE").or_else(|| variable("HUGGINGFACE_HUB_CACHE"));
-    given.map(PathBuf::from).or_else(|| Some(home()?.join("hub")))
+    given
+        .map(PathBuf::from)
+        .or_else(|| Some(home()?.join("hub")))
 }
 
 /// The names of files in a listing: those of directories are none.
 fn names_in(page: &Bytes) -> Option<Vec<String>> {
     let listing: serde_json::Value = serde_json::from_slice(page).ok()?;
-    let files = listing.as_array()?.iter().filter(|entry| {
-        entry.get("type").and_then(|kind| kind.as_str()) == Some("file")
-    });
+    let files = listing
+        .as_array()?
+        .iter()
+        .filter(|entry| entry.get("type").and_then(|kind| kind.as_str()) == Some("file"));
     let names = files.filter_map(|entry| entry.get("path")?.as_str()?.rsplit('/').next());
     Some(names.map(ToOwned::to_owned).collect())
 }
@@ -253,21 +303,37 @@ mod tests {
     #[test]
     fn a_place_has_a_repository_a_revision_and_a_path() {
         let place = parse("hf://org/model@v1.0/a/b.gguf").unwrap();
-        assert_eq!((place.repository.as_str(), place.revision.as_str()), ("org/model", "v1.0"));
+        assert_eq!(
+            (place.repository.as_str(), place.revision.as_str()),
+            ("org/model", "v1.0")
+        );
         assert_eq!(place.path, "a/b.gguf");
         let place = parse("hf://datasets/org/name/x.npy").unwrap();
-        assert_eq!((place.kind, place.revision.as_str()), (Kind::Dataset, "main"));
+        assert_eq!(
+            (place.kind, place.revision.as_str()),
+            (Kind::Dataset, "main")
+        );
         let place = parse("hf://org/model@refs/pr/3/x.npy").unwrap();
-        assert_eq!((place.revision.as_str(), place.path.as_str()), ("refs/pr/3", "x.npy"));
+        assert_eq!(
+            (place.revision.as_str(), place.path.as_str()),
+            ("refs/pr/3", "x.npy")
+        );
         assert!(parse("hf://org/model").unwrap().is_prefix());
-        for text in ["hf://model", "hf://org/model/../x", "hf://org/model@../x", "hf://../x/y"] {
+        for text in [
+            "hf://model",
+            "hf://org/model/../x",
+            "hf://org/model@../x",
+            "hf://../x/y",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_listing_has_the_names_of_files() {
-        let page = Bytes::from_static(br#"[{"type":"directory","path":"d"},{"type":"file","path":"d/x.gguf","size":1}]"#);
+        let page = Bytes::from_static(
+            br#"[{"type":"directory","path":"d"},{"type":"file","path":"d/x.gguf","size":1}]"#,
+        );
         assert_eq!(names_in(&page).unwrap(), ["x.gguf"]);
         assert!(names_in(&Bytes::from_static(b"<html>")).is_none());
         let link = r#"<https://h/api?cursor=2>; rel="next""#;

@@ -8,6 +8,7 @@ mod cloud;
 mod failure;
 mod hub;
 mod object;
+mod output;
 mod profile;
 mod retry;
 mod runtime;
@@ -16,6 +17,7 @@ mod siblings;
 mod source;
 mod traffic;
 mod transport;
+mod upload;
 mod url;
 mod web;
 
@@ -24,13 +26,14 @@ use std::sync::Mutex;
 
 use object_store::path::Path;
 
+pub use output::RemoteOutput;
 pub use siblings::RemoteSiblings;
 pub use source::RemoteSource;
 pub use traffic::{RequestMade, Traffic};
 pub use url::{Location, RemoteUrl};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Siblings, Source, open_source};
+use crate::io::{Access, Cached, Siblings, Source, open_source};
 use crate::prelude::*;
 use crate::threads::Control;
 use cloud::Cloud;
@@ -112,7 +115,9 @@ impl Remote {
             return None;
         }
         let place = HubPath::parse(url).ok()?;
-        place.cached().filter(|path| path.is_file() || hub::is_offline())
+        place
+            .cached()
+            .filter(|path| path.is_file() || hub::is_offline())
     }
 
     /// Other settings are other connections.
@@ -136,11 +141,18 @@ impl Remote {
     /// The bucket of a URL.
     fn cloud(&self, url: &RemoteUrl) -> Result<Arc<Cloud>> {
         let name = format!("{:?} {}", url.scheme, url.authority);
-        if let Some(cloud) = self.clouds.lock().ok().and_then(|clouds| clouds.get(&name).cloned()) {
+        if let Some(cloud) = self
+            .clouds
+            .lock()
+            .ok()
+            .and_then(|clouds| clouds.get(&name).cloned())
+        {
             return Ok(cloud);
         }
         let (asked, settings, transport) = (url.clone(), self.settings.clone(), self.transport());
-        let made = runtime::wait(self.control(), async move { Cloud::of(&asked, &settings, &transport).await })?;
+        let made = runtime::wait(self.control(), async move {
+            Cloud::of(&asked, &settings, &transport).await
+        })?;
         let made = Arc::new(made.map_err(|failure| failure.about(url, false))?);
         if let Ok(mut clouds) = self.clouds.lock() {
             clouds.insert(name, made.clone());
@@ -150,7 +162,7 @@ impl Remote {
 
     /// What is behind a URL: a file, or the files under a prefix.
     pub(crate) fn open(&self, url: &RemoteUrl) -> Result<Opened> {
-        if self.is_prefix(url)? {
+        if url.is_prefix() && !url.is_web() {
             return Ok(Opened::Prefix(self.siblings(url, None)));
         }
         let begun = self.begin(url, None)?;
@@ -173,17 +185,25 @@ impl Remote {
         }
     }
 
-    fn is_prefix(&self, url: &RemoteUrl) -> Result<bool> {
-        Ok(match url.scheme {
-            Scheme::Hub => HubPath::parse(url)?.is_prefix(),
-            _ => url.is_prefix() && !url.is_web(),
-        })
+    fn siblings(&self, url: &RemoteUrl, commit: Option<String>) -> RemoteSiblings {
+        let url = if url.is_prefix() {
+            url.as_prefix()
+        } else {
+            url.clone()
+        };
+        RemoteSiblings::of(self, url, commit)
     }
 
-    fn siblings(&self, url: &RemoteUrl, commit: Option<String>) -> RemoteSiblings {
-        let is_repository = url.scheme == Scheme::Hub && HubPath::parse(url).is_ok_and(|place| place.path.is_empty());
-        let url = if is_repository { url.as_prefix() } else { url.clone() };
-        RemoteSiblings::of(self, url, commit)
+    /// The bytes behind a URL, whatever they are.
+    ///
+    /// ```no_run
+    /// use tenfold::io::{Remote, RemoteUrl, Source};
+    /// let url = RemoteUrl::parse("https://host/file.bin")?;
+    /// let first = Remote::new().source(&url)?.read(0..16)?;
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn source(&self, url: &RemoteUrl) -> Result<Arc<dyn Source>> {
+        self.open_file(url, None)
     }
 
     /// A file behind a URL.
@@ -202,7 +222,8 @@ impl Remote {
                         return open_source(&path, Access::default()).map(Begun::Near);
                     }
                     if is_offline {
-                        let message = format!("{url} is not in the Hub's cache, and HF_HUB_OFFLINE is set");
+                        let message =
+                            format!("{url} is not in the Hub's cache, and HF_HUB_OFFLINE is set");
                         return Err(Error::new(ErrorKind::NotFound, "io", message));
                     }
                 }
@@ -230,26 +251,37 @@ impl Remote {
     /// The same, with what the first request brought.
     fn end(&self, begun: Begun, first: Option<source::First>) -> Result<Arc<dyn Source>> {
         match (begun, first) {
-            (Begun::Far(object), Some(first)) => Ok(self.kept(RemoteSource::with(self, object, first)?)),
+            (Begun::Far(object), Some(first)) => {
+                Ok(self.kept(RemoteSource::with(self, object, first)?))
+            }
             (begun, _) => self.finish(begun),
         }
     }
 
     /// What is read of it in small steps comes in larger ones.
     fn kept(&self, source: RemoteSource) -> Arc<dyn Source> {
-        Arc::new(source)
+        let head = source.head();
+        let cached = Cached::new(source);
+        cached.remember(0, head);
+        Arc::new(cached)
     }
 
     fn list_hub(&self, url: &RemoteUrl, commit: Option<&str>) -> Result<Vec<String>> {
         let place = HubPath::parse(url)?.at(commit);
         if hub::is_offline() {
             let directory = place.beside("").cached();
-            let siblings = directory.map(|directory| crate::io::DirectorySiblings::of(&directory.join("any")));
-            let names = siblings.map(|siblings| siblings.names()).transpose()?.flatten();
+            let siblings =
+                directory.map(|directory| crate::io::DirectorySiblings::of(&directory.join("any")));
+            let names = siblings
+                .map(|siblings| siblings.names())
+                .transpose()?
+                .flatten();
             return Ok(names.unwrap_or_default());
         }
         let (settings, transport) = (self.settings.clone(), self.transport());
-        let listed = runtime::wait(self.control(), async move { place.list(&settings, &transport).await })?;
+        let listed = runtime::wait(self.control(), async move {
+            place.list(&settings, &transport).await
+        })?;
         listed.map_err(|failure| failure.about(url, false))
     }
 }
@@ -296,6 +328,7 @@ impl RemoteUrl {
     /// Its name in a bucket.
     fn key(&self) -> Result<Path> {
         let path = self.path.trim_end_matches('/');
-        Path::parse(path).map_err(|cause| Error::argument(format!("{self} is no name of an object: {cause}")))
+        Path::parse(path)
+            .map_err(|cause| Error::argument(format!("{self} is no name of an object: {cause}")))
     }
 }

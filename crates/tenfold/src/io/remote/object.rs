@@ -77,8 +77,14 @@ impl Object {
                     modified: Some(answer.meta.last_modified.to_rfc3339()),
                 };
                 let at = answer.range.start;
-                let bytes = answer.into_stream().map(|piece| piece.map_err(Failure::from));
-                Ok(Answer { identity, at, bytes: bytes.boxed() })
+                let bytes = answer
+                    .into_stream()
+                    .map(|piece| piece.map_err(Failure::from));
+                Ok(Answer {
+                    identity,
+                    at,
+                    bytes: bytes.boxed(),
+                })
             }
         }
     }
@@ -94,14 +100,20 @@ impl Object {
         let mut tries = Tries::new();
         loop {
             let at = range.start + bytes.len() as u64;
-            let end = known.as_ref().map_or(range.end, |known| range.end.min(known.len));
+            let end = known
+                .as_ref()
+                .map_or(range.end, |known| range.end.min(known.len));
             if let Some(known) = known.as_ref().filter(|_| at >= end) {
                 return Ok((bytes.freeze(), known.clone()));
             }
             let before = bytes.len();
             let taken = async {
                 let answer = self.ask(at..end, known.as_ref()).await?;
-                if answer.at != at || known.as_ref().is_some_and(|known| !known.is_same(&answer.identity)) {
+                if answer.at != at
+                    || known
+                        .as_ref()
+                        .is_some_and(|known| !known.is_same(&answer.identity))
+                {
                     return Err(Failure::Changed);
                 }
                 let end = end.min(answer.identity.len);
@@ -149,7 +161,9 @@ async fn take(
     let mut left = usize::try_from(len).unwrap_or(usize::MAX);
     while left > 0 {
         let Some(piece) = pieces.next().await else {
-            return Err(Failure::Cut { host: "the server".to_owned() });
+            return Err(Failure::Cut {
+                host: "the server".to_owned(),
+            });
         };
         let mut piece = piece?;
         piece.truncate(left);

@@ -56,7 +56,10 @@ impl Profile {
                 continue;
             }
             let line = line.trim_end();
-            if let Some(section) = line.strip_prefix('[').and_then(|line| line.split(']').next()) {
+            if let Some(section) = line
+                .strip_prefix('[')
+                .and_then(|line| line.split(']').next())
+            {
                 let section = section.trim();
                 let section = section.strip_prefix("profile ").map_or(section, str::trim);
                 is_ours = section == name;
@@ -75,7 +78,8 @@ impl Profile {
             "aws_session_token" => &mut self.token,
             "region" => &mut self.region,
             "endpoint_url" => &mut self.endpoint,
-            "role_arn" | "sso_session" | "sso_start_url" | "credential_process" | "source_profile" => {
+            "role_arn" | "sso_session" | "sso_start_url" | "credential_process"
+            | "source_profile" => {
                 self.is_elsewhere = true;
                 return;
             }
@@ -91,7 +95,9 @@ fn file(name: &str, usual: &str) -> Option<String> {
         None => std::env::home_dir()?.join(".aws").join(usual),
     };
     let is_small = std::fs::metadata(&path).is_ok_and(|found| found.len() <= LARGEST);
-    is_small.then(|| std::fs::read_to_string(path).ok()).flatten()
+    is_small
+        .then(|| std::fs::read_to_string(path).ok())
+        .flatten()
 }
 
 #[cfg(test)]

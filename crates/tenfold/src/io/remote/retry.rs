@@ -38,7 +38,9 @@ impl Tries {
         if !failure.is_transient() || self.made >= most || self.begun.elapsed() > LONGEST {
             return Err(failure);
         }
-        let wait = FIRST_WAIT.saturating_mul(1 << (self.made - 1).min(8)).min(LONGEST_WAIT);
+        let wait = FIRST_WAIT
+            .saturating_mul(1 << (self.made - 1).min(8))
+            .min(LONGEST_WAIT);
         tokio::time::sleep(wait.mul_f64(jitter())).await;
         Ok(())
     }

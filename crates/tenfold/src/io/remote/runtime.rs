@@ -1,11 +1,12 @@
 //! The thread that the network's work is done on: made at the first URL, and never before.
 
 use std::future::Future;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::task::JoinHandle;
 
 use super::clients::Clients;
 use crate::error::{Error, Result};
@@ -60,23 +61,48 @@ pub(super) fn wait<T: Send + 'static>(
     control: Option<&Control>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T> {
+    begin(work)?.wait(control)
+}
+
+/// Begins work on the network's thread.
+pub(super) fn begin<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<Begun<T>> {
     let (sender, receiver) = sync_channel(1);
     let task = network()?.handle.spawn(async move {
         // Nobody waits any more where this fails.
         let _ = sender.send(work.await);
     });
-    loop {
-        if control.is_some_and(Control::is_canceled) {
-            task.abort();
-            return Err(Error::canceled());
-        }
-        match receiver.recv_timeout(LOOK) {
-            Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                let cause = std::io::Error::other("its thread ended");
-                return Err(Error::io("cannot use the network", cause));
+    Ok(Begun { receiver, task })
+}
+
+/// Work that is under way; it ends when nobody waits for it any more.
+#[derive(Debug)]
+pub(super) struct Begun<T> {
+    receiver: Receiver<T>,
+    task: JoinHandle<()>,
+}
+
+impl<T> Begun<T> {
+    pub(super) fn wait(self, control: Option<&Control>) -> Result<T> {
+        loop {
+            if control.is_some_and(Control::is_canceled) {
+                return Err(Error::canceled());
+            }
+            match self.receiver.recv_timeout(LOOK) {
+                Ok(done) => return Ok(done),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let cause = std::io::Error::other("its thread ended");
+                    return Err(Error::io("cannot use the network", cause));
+                }
             }
         }
+    }
+}
+
+impl<T> Drop for Begun<T> {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }

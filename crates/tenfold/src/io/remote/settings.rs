@@ -31,14 +31,18 @@ impl fmt::Debug for Settings {
 impl Settings {
     /// The last option of one of these names.
     pub(super) fn option(&self, names: &[&str]) -> Option<&str> {
-        let is_meant = |(key, _): &&(String, String)| names.iter().any(|name| key.eq_ignore_ascii_case(name));
+        let is_meant =
+            |(key, _): &&(String, String)| names.iter().any(|name| key.eq_ignore_ascii_case(name));
         let found = self.options.iter().rev().find(is_meant);
         found.map(|(_, value)| value.as_str())
     }
 
     /// Whether requests go without credentials because somebody said so.
     pub(super) fn is_anonymous(&self) -> bool {
-        self.anonymous || self.option(&["anonymous", "anon", "skip_signature"]).is_some_and(is_true)
+        self.anonymous
+            || self
+                .option(&["anonymous", "anon", "skip_signature"])
+                .is_some_and(is_true)
     }
 }
 
@@ -49,5 +53,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
 
 /// Whether a text means yes.
 pub(super) fn is_true(text: &str) -> bool {
-    ["1", "true", "yes", "on"].iter().any(|yes| text.eq_ignore_ascii_case(yes))
+    ["1", "true", "yes", "on"]
+        .iter()
+        .any(|yes| text.eq_ignore_ascii_case(yes))
 }

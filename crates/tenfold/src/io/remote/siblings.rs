@@ -62,7 +62,10 @@ impl RemoteSiblings {
             .await
         })?;
         let listed = listed.map_err(|failure| failure.about(&prefix, is_anonymous))?;
-        let names = listed.objects.iter().filter_map(|object| object.location.filename());
+        let names = listed
+            .objects
+            .iter()
+            .filter_map(|object| object.location.filename());
         Ok(names.map(ToOwned::to_owned).collect())
     }
 
@@ -71,11 +74,18 @@ impl RemoteSiblings {
         for (n, name) in path.iter().enumerate() {
             check_plain(name)?;
             let is_escaped = name.to_ascii_lowercase();
-            if ["%2f", "%5c", "%2e%2e", "://"].iter().any(|escape| is_escaped.contains(escape)) {
+            if ["%2f", "%5c", "%2e%2e", "://"]
+                .iter()
+                .any(|escape| is_escaped.contains(escape))
+            {
                 let message = format!("{name:?} is not the plain name of a file beside it");
                 return Err(Error::malformed("sibling", message));
             }
-            url = if n == 0 { url.beside(name) } else { url.as_prefix().beside(name) };
+            url = if n == 0 {
+                url.beside(name)
+            } else {
+                url.as_prefix().beside(name)
+            };
         }
         Ok(url)
     }
@@ -94,7 +104,8 @@ impl Siblings for RemoteSiblings {
     }
 
     fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
-        self.remote.open_file(&self.place(path)?, self.commit.as_deref())
+        self.remote
+            .open_file(&self.place(path)?, self.commit.as_deref())
     }
 
     fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
@@ -103,7 +114,10 @@ impl Siblings for RemoteSiblings {
             self.remote.begin(&url, self.commit.as_deref())
         });
         let mut begun: Vec<_> = objects.collect();
-        let asked: Vec<_> = begun.iter().map(|begun| begun.as_ref().ok().and_then(super::Begun::object)).collect();
+        let asked: Vec<_> = begun
+            .iter()
+            .map(|begun| begun.as_ref().ok().and_then(super::Begun::object))
+            .collect();
         let fetched = wait(self.remote.control(), async move {
             let requests = asked.into_iter().map(|object| async move {
                 Ok::<_, Failure>(match object {
@@ -116,10 +130,17 @@ impl Siblings for RemoteSiblings {
         });
         let fetched = match fetched {
             Ok(Ok(fetched)) => fetched,
-            Ok(Err(failure)) => return names.iter().map(|_| Err(failure.clone().about(&self.url, false))).collect(),
+            Ok(Err(failure)) => {
+                return names
+                    .iter()
+                    .map(|_| Err(failure.clone().about(&self.url, false)))
+                    .collect();
+            }
             Err(error) => return names.iter().map(|_| Err(error.clone())).collect(),
         };
         let opened = begun.drain(..).zip(fetched);
-        opened.map(|(begun, first)| self.remote.end(begun?, first)).collect()
+        opened
+            .map(|(begun, first)| self.remote.end(begun?, first))
+            .collect()
     }
 }

@@ -42,7 +42,8 @@ impl RemoteSource {
 
     /// With what the first request brought.
     pub(super) fn with(remote: &Remote, object: Arc<Object>, first: First) -> Result<Self> {
-        let (head, identity) = first.map_err(|failure| failure.about(&object.url, object.is_anonymous()))?;
+        let (head, identity) =
+            first.map_err(|failure| failure.about(&object.url, object.is_anonymous()))?;
         Ok(Self {
             remote: remote.clone(),
             object,
@@ -55,6 +56,11 @@ impl RemoteSource {
     /// is weaker.
     pub fn is_pinned(&self) -> bool {
         self.identity.strong().is_some()
+    }
+
+    /// What the first request brought.
+    pub(super) fn head(&self) -> Bytes {
+        self.head.clone()
     }
 
     /// What the first request brought, where that is all of the range.
@@ -116,12 +122,17 @@ impl Source for RemoteSource {
         for range in ranges {
             check_range(self.identity.len, range)?;
         }
-        let spans = spans(ranges.iter().filter(|range| self.from_head(range).is_none()));
+        let spans = spans(
+            ranges
+                .iter()
+                .filter(|range| self.from_head(range).is_none()),
+        );
         let pieces = spans.iter().map(pieces).collect::<Vec<_>>();
         let mut fetched = if spans.is_empty() {
             Vec::new().into_iter()
         } else {
-            self.fetch(pieces.iter().flatten().cloned().collect())?.into_iter()
+            self.fetch(pieces.iter().flatten().cloned().collect())?
+                .into_iter()
         };
         let mut spanned = Vec::new();
         for (span, pieces) in spans.into_iter().zip(pieces) {
@@ -129,7 +140,8 @@ impl Source for RemoteSource {
         }
         let found = ranges.iter().map(|range| {
             let head = self.from_head(range);
-            head.or_else(|| part_of(&spanned, range)).unwrap_or_default()
+            head.or_else(|| part_of(&spanned, range))
+                .unwrap_or_default()
         });
         Ok(found.collect())
     }
@@ -150,7 +162,9 @@ fn spans<'r>(ranges: impl Iterator<Item = &'r Range<u64>>) -> Vec<Range<u64>> {
     let mut spans: Vec<Range<u64>> = Vec::new();
     for range in sorted {
         match spans.last_mut() {
-            Some(last) if range.start.saturating_sub(last.end) < GAP => last.end = last.end.max(range.end),
+            Some(last) if range.start.saturating_sub(last.end) < GAP => {
+                last.end = last.end.max(range.end)
+            }
             _ => spans.push(range),
         }
     }

@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE};
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE,
+};
 use http_body::{Body, Frame, SizeHint};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 
 use super::clients::{Reach, is_loopback, is_metadata};
@@ -56,7 +59,10 @@ impl HttpService for Transport {
                 let status = Status {
                     host,
                     number: answer.status().as_u16(),
-                    region: word(answer.headers(), &HeaderName::from_static("x-amz-bucket-region")),
+                    region: word(
+                        answer.headers(),
+                        &HeaderName::from_static("x-amz-bucket-region"),
+                    ),
                     ..Status::default()
                 };
                 return Err(Failure::Status(status));
@@ -70,7 +76,11 @@ impl HttpService for Transport {
 
 impl Transport {
     /// Sends a request; the answer is a success or a redirect.
-    pub(super) async fn send(&self, request: HttpRequest, reach: Reach) -> Result<HttpResponse, Failure> {
+    pub(super) async fn send(
+        &self,
+        request: HttpRequest,
+        reach: Reach,
+    ) -> Result<HttpResponse, Failure> {
         let host = host_of(request.uri());
         let name = request.uri().host().unwrap_or_default().to_owned();
         self.refuse_insecure(&request, &name, &host)?;
@@ -80,7 +90,8 @@ impl Transport {
         } else {
             reach
         };
-        let is_range = request.headers().contains_key(RANGE) || request.headers().contains_key("x-ms-range");
+        let is_range =
+            request.headers().contains_key(RANGE) || request.headers().contains_key("x-ms-range");
         let mut made = self.begin(&request, &host);
         let sent = async {
             let network = network().map_err(|error| Failure::Store(error.to_string()))?;
@@ -91,7 +102,10 @@ impl Transport {
         };
         let answer = if is_metadata(&name) {
             let late = |_| Failure::Timeout { host: host.clone() };
-            tokio::time::timeout(METADATA, sent).await.map_err(late).flatten()
+            tokio::time::timeout(METADATA, sent)
+                .await
+                .map_err(late)
+                .flatten()
         } else {
             sent.await
         };
@@ -102,25 +116,40 @@ impl Transport {
         let (parts, body) = answer.into_parts();
         let number = parts.status.as_u16();
         made.note(Some(number));
-        let body = Counted { body, made, host: host.clone() };
+        let body = Counted {
+            body,
+            made,
+            host: host.clone(),
+        };
         if parts.status.is_client_error() || parts.status.is_server_error() {
             return Err(Failure::Status(self.status(&parts, body, host).await));
         }
-        if is_range && let Some(encoding) = word(&parts.headers, &CONTENT_ENCODING).filter(|word| word != "identity") {
+        if is_range
+            && let Some(encoding) =
+                word(&parts.headers, &CONTENT_ENCODING).filter(|word| word != "identity")
+        {
             return Err(Failure::Encoded { host, encoding });
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
     }
 
     /// Plain HTTP is for this machine, for a cloud's own addresses, and for who asked for it; and never for what is secret.
-    fn refuse_insecure(&self, request: &HttpRequest, name: &str, host: &str) -> Result<(), Failure> {
+    fn refuse_insecure(
+        &self,
+        request: &HttpRequest,
+        name: &str,
+        host: &str,
+    ) -> Result<(), Failure> {
         if request.uri().scheme_str() == Some("https") || is_loopback(name) || is_metadata(name) {
             return Ok(());
         }
         let authorization = request.headers().get(AUTHORIZATION);
         let is_secret = authorization.is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
         if is_secret || !self.allow_http {
-            return Err(Failure::Insecure { host: host.to_owned(), is_secret });
+            return Err(Failure::Insecure {
+                host: host.to_owned(),
+                is_secret,
+            });
         }
         Ok(())
     }
@@ -137,7 +166,9 @@ impl Transport {
                 method: request.method().to_string(),
                 host: host.to_owned(),
                 path: request.uri().path().to_owned(),
-                range: range.and_then(|range| range.to_str().ok()).map(ToOwned::to_owned),
+                range: range
+                    .and_then(|range| range.to_str().ok())
+                    .map(ToOwned::to_owned),
                 status: None,
                 received: 0,
                 sent,
@@ -150,16 +181,25 @@ impl Transport {
     async fn status(&self, parts: &http::response::Parts, body: Counted, host: String) -> Status {
         let headers = &parts.headers;
         let is_xml = word(headers, &CONTENT_TYPE).is_some_and(|kind| kind.contains("xml"));
-        let page = if is_xml { begin_of(body).await } else { String::new() };
+        let page = if is_xml {
+            begin_of(body).await
+        } else {
+            String::new()
+        };
         let region = word(headers, &HeaderName::from_static("x-amz-bucket-region"));
         let code = within(&page, "Code");
         // The right region comes with each answer, also where it is not what is wrong.
-        let is_elsewhere = parts.status.is_redirection() || code.as_deref() == Some("AuthorizationHeaderMalformed");
-        let total = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+        let is_elsewhere = parts.status.is_redirection()
+            || code.as_deref() == Some("AuthorizationHeaderMalformed");
+        let total = headers
+            .get(CONTENT_RANGE)
+            .and_then(|range| range.to_str().ok());
         Status {
             host,
             number: parts.status.as_u16(),
-            region: region.or_else(|| within(&page, "Region")).filter(|_| is_elsewhere),
+            region: region
+                .or_else(|| within(&page, "Region"))
+                .filter(|_| is_elsewhere),
             code,
             total: total.and_then(|range| range.rsplit('/').next()?.parse().ok()),
         }
@@ -213,19 +253,32 @@ fn classify(error: &HttpError, host: &str) -> Failure {
     let mut innermost = String::new();
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(inner) = cause {
-        let wrapped = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let wrapped = inner
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
         let tls = wrapped.and_then(|inner| inner.downcast_ref::<rustls::Error>());
         if let Some(tls) = tls.or_else(|| inner.downcast_ref::<rustls::Error>()) {
-            return Failure::Tls { host, cause: tls.to_string() };
+            return Failure::Tls {
+                host,
+                cause: tls.to_string(),
+            };
         }
         innermost = inner.to_string();
         cause = inner.source();
     }
     match error.kind() {
         HttpErrorKind::Timeout => Failure::Timeout { host },
-        HttpErrorKind::Connect => Failure::Connect { host, cause: innermost },
-        HttpErrorKind::Decode | HttpErrorKind::Interrupted | HttpErrorKind::Request => Failure::Cut { host },
-        _ => Failure::Connect { host, cause: innermost },
+        HttpErrorKind::Connect => Failure::Connect {
+            host,
+            cause: innermost,
+        },
+        HttpErrorKind::Decode | HttpErrorKind::Interrupted | HttpErrorKind::Request => {
+            Failure::Cut { host }
+        }
+        _ => Failure::Connect {
+            host,
+            cause: innermost,
+        },
     }
 }
 
@@ -273,7 +326,10 @@ impl Body for Counted {
     type Data = Bytes;
     type Error = HttpError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         match polled {
             Poll::Ready(Some(Ok(frame))) => {

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::path::{Path, PathBuf};
 
+use super::hub::HubPath;
 use crate::error::{Error, Result};
 use crate::prelude::*;
 
@@ -101,8 +102,9 @@ impl RemoteUrl {
         let Some(&(word, scheme)) = SCHEMES.iter().find(known) else {
             let known: Vec<_> = SCHEMES.iter().map(|(word, _)| *word).collect();
             let (word, known) = (word.escape_debug(), known.join(", "));
-            let message =
-                format!("URLs with {word}:// are not read; these are: {known}; or download it first");
+            let message = format!(
+                "URLs with {word}:// are not read; these are: {known}; or download it first"
+            );
             return Err(Error::argument(message));
         };
         let is_web = matches!(scheme, Scheme::Http | Scheme::Https);
@@ -153,7 +155,10 @@ impl RemoteUrl {
 
     /// Whether it names a prefix and not a file: it ends with a separator, or is a bucket or a repository.
     pub fn is_prefix(&self) -> bool {
-        self.path.is_empty() || self.path.ends_with('/')
+        let is_repository = || HubPath::parse(self).is_ok_and(|place| place.is_prefix());
+        self.path.is_empty()
+            || self.path.ends_with('/')
+            || (self.scheme == Scheme::Hub && is_repository())
     }
 
     /// What lies beside it under this name; with `""`, the prefix itself.
@@ -179,7 +184,7 @@ impl RemoteUrl {
     #[must_use]
     pub fn as_prefix(&self) -> Self {
         let mut prefix = self.clone();
-        if !prefix.is_prefix() {
+        if !prefix.path.is_empty() && !prefix.path.ends_with('/') {
             prefix.path.push('/');
         }
         prefix
@@ -204,7 +209,11 @@ impl RemoteUrl {
 impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if self.scheme == Scheme::Hub { "" } else { "/" };
-        write!(f, "{}://{}{separator}{}", self.word, self.authority, self.path)
+        write!(
+            f,
+            "{}://{}{separator}{}",
+            self.word, self.authority, self.path
+        )
     }
 }
 
@@ -223,7 +232,14 @@ mod tests {
         for text in ["s3://b/k", "https://h/x", "ftp://h/x", "a+b://c"] {
             assert!(RemoteUrl::looks_like(text), "{text}");
         }
-        for text in ["model.gguf", "a/b://c", "://x", "C:/x", "1a://x", "./s3://b/k"] {
+        for text in [
+            "model.gguf",
+            "a/b://c",
+            "://x",
+            "C:/x",
+            "1a://x",
+            "./s3://b/k",
+        ] {
             assert!(!RemoteUrl::looks_like(text), "{text}");
         }
     }
@@ -264,7 +280,11 @@ mod tests {
     #[test]
     fn prefixes_end_with_a_separator() {
         for (text, is_prefix) in [("s3://b", true), ("s3://b/a/", true), ("s3://b/a", false)] {
-            assert_eq!(RemoteUrl::parse(text).unwrap().is_prefix(), is_prefix, "{text}");
+            assert_eq!(
+                RemoteUrl::parse(text).unwrap().is_prefix(),
+                is_prefix,
+                "{text}"
+            );
         }
     }
 }

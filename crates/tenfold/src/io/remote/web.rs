@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
-    LAST_MODIFIED, LOCATION, RANGE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName,
+    HeaderValue, IF_MATCH, LAST_MODIFIED, LOCATION, RANGE,
 };
 use http::{Method, StatusCode};
 use object_store::client::{HttpRequest, HttpRequestBody, HttpResponse};
@@ -59,7 +59,11 @@ impl WebFile {
         self.token.is_none()
     }
 
-    pub(super) async fn ask(&self, range: Range<u64>, identity: Option<&Identity>) -> Result<Answer, Failure> {
+    pub(super) async fn ask(
+        &self,
+        range: Range<u64>,
+        identity: Option<&Identity>,
+    ) -> Result<Answer, Failure> {
         if let (Some(whole), Some(identity)) = (kept(&self.whole), identity) {
             return Ok(answer_of(whole, identity.clone(), range));
         }
@@ -69,7 +73,9 @@ impl WebFile {
             let range = HeaderValue::try_from(format!("bytes={}-{last}", range.start));
             headers.extend(range.ok().map(|range| (RANGE, range)));
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-            let tag = identity.and_then(Identity::strong).map(HeaderValue::try_from);
+            let tag = identity
+                .and_then(Identity::strong)
+                .map(HeaderValue::try_from);
             headers.extend(tag.and_then(Result::ok).map(|tag| (IF_MATCH, tag)));
             headers
         };
@@ -100,7 +106,12 @@ impl WebFile {
     }
 
     /// A server that sends all of a file where a part was asked for.
-    async fn take_whole(&self, response: HttpResponse, host: String, range: Range<u64>) -> Result<Answer, Failure> {
+    async fn take_whole(
+        &self,
+        response: HttpResponse,
+        host: String,
+        range: Range<u64>,
+    ) -> Result<Answer, Failure> {
         let len = length(response.headers());
         if len.is_some_and(|len| len > WHOLE) {
             return Err(Failure::Whole { host, len });
@@ -132,7 +143,13 @@ impl WebFile {
         Ok(answer)
     }
 
-    async fn walk(&self, first: Url, with_token: bool, method: &Method, headers: &HeaderMap) -> Result<Followed, Failure> {
+    async fn walk(
+        &self,
+        first: Url,
+        with_token: bool,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Followed, Failure> {
         let is_home = |url: &Url| url.origin() == self.url.origin();
         let mut url = first;
         for _ in 0..=REDIRECTS {
@@ -159,7 +176,10 @@ impl WebFile {
             url = self.next(&url, response.headers()).await?;
         }
         let host = url.host_str().unwrap_or_default().to_owned();
-        Err(Failure::Redirect { host, why: "there were too many" })
+        Err(Failure::Redirect {
+            host,
+            why: "there were too many",
+        })
     }
 
     /// Where a redirect leads, if that is followed.
@@ -168,19 +188,28 @@ impl WebFile {
         let to = location.and_then(|location| from.join(location).ok());
         let Some(mut to) = to else {
             let host = from.host_str().unwrap_or_default().to_owned();
-            return Err(Failure::Odd { host, what: "a redirect to nowhere".to_owned() });
+            return Err(Failure::Odd {
+                host,
+                what: "a redirect to nowhere".to_owned(),
+            });
         };
         // Whoever puts a password there wants it to be sent.
         let _ = (to.set_username(""), to.set_password(None));
         let host = to.host_str().unwrap_or_default().to_owned();
-        let refuse = |why| Err(Failure::Redirect { host: host.clone(), why });
+        let refuse = |why| {
+            Err(Failure::Redirect {
+                host: host.clone(),
+                why,
+            })
+        };
         match to.scheme() {
             "https" => {}
             "http" if from.scheme() == "http" => {}
             "http" => return refuse("it leads from https to http"),
             _ => return refuse("it leads away from the web"),
         }
-        let is_private = is_loopback(&host) || literal(&host).is_some_and(|address| !is_public(address));
+        let is_private =
+            is_loopback(&host) || literal(&host).is_some_and(|address| !is_public(address));
         if is_private && to.origin() != self.url.origin() && !self.is_private_home().await {
             return refuse("it leads from a public server into a private network");
         }
@@ -244,7 +273,11 @@ fn partial(response: HttpResponse, host: String) -> Result<Answer, Failure> {
     };
     let identity = identity_of(response.headers(), len);
     let bytes = pieces(response, host);
-    Ok(Answer { identity, at, bytes })
+    Ok(Answer {
+        identity,
+        at,
+        bytes,
+    })
 }
 
 /// Where a part begins, and how long all of it is: `bytes 0-99/1000`.
@@ -254,13 +287,19 @@ fn content_range(text: &str) -> Option<(u64, u64)> {
     Some((at.trim().parse().ok()?, len.trim().parse().ok()?))
 }
 
-fn pieces(response: HttpResponse, host: String) -> futures_util::stream::BoxStream<'static, Result<Bytes, Failure>> {
+fn pieces(
+    response: HttpResponse,
+    host: String,
+) -> futures_util::stream::BoxStream<'static, Result<Bytes, Failure>> {
     let pieces = response.into_body().bytes_stream();
     pieces
         .map(move |piece| {
             piece.map_err(|error| {
-                let failure = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<Failure>());
-                failure.cloned().unwrap_or_else(|| Failure::Cut { host: host.clone() })
+                let failure = std::error::Error::source(&error)
+                    .and_then(|cause| cause.downcast_ref::<Failure>());
+                failure
+                    .cloned()
+                    .unwrap_or_else(|| Failure::Cut { host: host.clone() })
             })
         })
         .boxed()
@@ -273,11 +312,16 @@ async fn collect(response: HttpResponse, host: &str, len: Option<u64>) -> Result
     while let Some(piece) = pieces.next().await {
         bytes.extend_from_slice(&piece?);
         if bytes.len() as u64 > WHOLE {
-            return Err(Failure::Whole { host: host.to_owned(), len: None });
+            return Err(Failure::Whole {
+                host: host.to_owned(),
+                len: None,
+            });
         }
     }
     if len.is_some_and(|len| len != bytes.len() as u64) {
-        return Err(Failure::Cut { host: host.to_owned() });
+        return Err(Failure::Cut {
+            host: host.to_owned(),
+        });
     }
     Ok(bytes.into())
 }
