@@ -55,6 +55,11 @@ impl Source for Remote {
     fn window(&self) -> u64 {
         self.window
     }
+
+    /// Nothing is read in vain where windows are small.
+    fn gap(&self) -> u64 {
+        self.window / 64
+    }
 }
 
 /// Everything that is known of a file after it was opened, or why it was not.

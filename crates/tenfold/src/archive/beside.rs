@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::OpenOptions;
+use super::directory::Directory;
 use crate::error::{Error, Result};
+use crate::io::{DirectorySiblings, Siblings};
 use crate::prelude::*;
 
 /// What the names of files begin with in which PyTorch's trainers keep their own state.
@@ -64,17 +66,20 @@ impl OpenOptions {
     /// ```
     pub fn companions(&self, directory: impl AsRef<Path>) -> Result<Vec<Companion>> {
         let directory = directory.as_ref();
+        let files = DirectorySiblings::inside(directory, self.access);
         let mut companions = Vec::new();
-        for name in names(directory)? {
-            let path = directory.join(&name);
-            let is_known = self.registry.by_extension(&name).is_some();
-            let is_tensors = is_known && (!self.is_doubtful(&path) || self.is_recognized(&path));
+        for name in Directory::new(&files)?.names() {
+            let path = directory.join(name);
+            let is_known = self.registry.by_extension(name).is_some();
+            let is_recognized = || self.is_recognized(&files, name);
+            let is_tensors = is_known && (!self.is_doubtful(name) || is_recognized());
             // An index says which file a tensor is in, and there will be other files.
-            if is_tensors || has_ending(&name, &WEIGHTS) || name.ends_with(".index.json") {
+            if is_tensors || has_ending(name, &WEIGHTS) || name.ends_with(".index.json") {
                 continue;
             }
             let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
             let len = std::fs::metadata(&path).map_err(fail)?.len();
+            let name = name.clone();
             companions.push(Companion { path, name, len });
         }
         Ok(companions)
@@ -109,7 +114,10 @@ impl OpenOptions {
                         open.push((path, depth + 1));
                     }
                 } else if self.registry.by_extension(name).is_some() && !is_training_state(name) {
-                    is_model |= !self.is_doubtful(&path) || self.is_recognized(&path);
+                    is_model |= !self.is_doubtful(name) || {
+                        let files = DirectorySiblings::inside(&directory, self.access);
+                        self.is_recognized(&files, name)
+                    };
                 }
             }
             if is_model {
@@ -120,35 +128,17 @@ impl OpenOptions {
         found
     }
 
-    /// Whether the content is that of a known format.
-    pub(super) fn is_recognized(&self, path: &Path) -> bool {
-        let source = crate::io::open_source(path, self.access);
-        source.is_ok_and(|source| self.registry.detect(&*source, file_name(path)).is_ok())
+    /// Whether the content of a file is that of a known format.
+    pub(super) fn is_recognized(&self, files: &dyn Siblings, name: &str) -> bool {
+        let source = files.open(name);
+        source.is_ok_and(|source| self.registry.detect(&*source, Some(name)).is_ok())
     }
 
     /// Whether files with this name may well be something else: the format has no magic, or shares the ending with others.
-    pub(super) fn is_doubtful(&self, path: &Path) -> bool {
-        let name = file_name(path).unwrap_or_default();
+    pub(super) fn is_doubtful(&self, name: &str) -> bool {
         let entry = self.registry.by_extension(name);
         entry.is_some_and(|entry| entry.spec.magic.is_empty()) || has_ending(name, &PICKLED)
     }
-}
-
-/// The names of the files of a directory, in order; not those that are hidden.
-pub(super) fn names(directory: &Path) -> Result<Vec<String>> {
-    let fail = |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if let Some(name) = file_name(&path)
-            && path.is_file()
-            && !name.starts_with('.')
-        {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 pub(super) fn is_training_state(name: &str) -> bool {
@@ -165,6 +155,6 @@ pub(super) fn has_ending(name: &str, endings: &[&str]) -> bool {
     })
 }
 
-pub(super) fn file_name(path: &Path) -> Option<&str> {
+fn file_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }

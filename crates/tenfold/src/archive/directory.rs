@@ -10,13 +10,14 @@
 //! A set whose index names files that are not there makes way for one that is complete. Everything else that holds
 //! tensors is passed over, and listed in [`Archive::passed_over`].
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::beside::{WEIGHTS, file_name, has_ending, is_training_state, names};
+use super::beside::{WEIGHTS, has_ending, is_training_state};
 use super::merge::{self, Conflicts};
 use super::{Archive, OpenOptions, complete};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Entry, ShardName};
+use crate::io::Siblings;
 use crate::model::SourceId;
 use crate::prelude::*;
 
@@ -51,7 +52,70 @@ pub enum PassedOverFor {
 /// Files that are opened together.
 struct Set {
     rank: (usize, Kind),
-    files: Vec<PathBuf>,
+    names: Vec<String>,
+}
+
+/// Files that lie together, on this machine or elsewhere.
+pub(super) struct Directory<'d> {
+    files: &'d dyn Siblings,
+    /// In order, without those that are hidden.
+    names: Vec<String>,
+    /// Where they are, on this machine.
+    path: Option<&'d Path>,
+}
+
+impl<'d> Directory<'d> {
+    pub(super) fn new(files: &'d dyn Siblings) -> Result<Self> {
+        let Some(mut names) = files.names()? else {
+            let message = "what lies in this directory cannot be listed";
+            return Err(Error::unsupported("file.directory", message).hinting(Hint::NameFile));
+        };
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        Ok(Self {
+            files,
+            names,
+            path: None,
+        })
+    }
+
+    /// One on this machine.
+    pub(super) fn at(self, path: &'d Path) -> Self {
+        let path = Some(path);
+        Self { path, ..self }
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(super) fn files(&self) -> &'d dyn Siblings {
+        self.files
+    }
+
+    /// For messages.
+    fn shown(&self) -> String {
+        if let Some(path) = self.path {
+            return path.display().to_string();
+        }
+        "the directory".to_owned()
+    }
+
+    /// An archive that knows the file it was opened by.
+    fn opened(&self, archive: Archive, name: &str) -> Archive {
+        if let Some(path) = self.path {
+            return archive.opened_by(&path.join(name));
+        }
+        archive
+    }
+
+    /// An archive that knows that it was opened by the directory.
+    pub(super) fn opened_whole(&self, archive: Archive) -> Archive {
+        if let Some(path) = self.path {
+            return archive.opened_by(path);
+        }
+        archive
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -63,20 +127,19 @@ enum Kind {
 }
 
 impl OpenOptions {
-    pub(super) fn open_directory(&self, directory: &Path) -> Result<Archive> {
-        let names = names(directory)?;
-        let mut sets = self.sets(directory, &names);
+    pub(super) fn open_directory(&self, directory: &Directory<'_>) -> Result<Archive> {
+        let mut sets = self.sets(directory);
         sets.sort_by_key(|set| set.rank);
-        let mut incomplete: Vec<PathBuf> = Vec::new();
+        let mut incomplete: Vec<String> = Vec::new();
         let mut failed = None;
         for set in &sets {
             match self.open_set(directory, set) {
                 Ok(Some(archive)) => {
-                    return Ok(self.noting(archive, directory, &names, &incomplete));
+                    return Ok(self.noting(archive, directory, &incomplete));
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound && set.rank.1 == Kind::Index => {
-                    incomplete.extend(set.files.iter().cloned());
+                    incomplete.extend(set.names.iter().cloned());
                     failed.get_or_insert(error);
                 }
                 Err(error) => return Err(failed.unwrap_or(error)),
@@ -86,11 +149,11 @@ impl OpenOptions {
     }
 
     /// The sets of files whose names say that they are of a known format.
-    fn sets(&self, directory: &Path, names: &[String]) -> Vec<Set> {
+    fn sets(&self, directory: &Directory<'_>) -> Vec<Set> {
         let mut sets: Vec<Set> = Vec::new();
         let entries = self.registry.entries();
         let wanted = self.format_id().and_then(|id| self.registry.get(id).ok());
-        let known: Vec<(&String, &Entry)> = (names.iter())
+        let known: Vec<(&String, &Entry)> = (directory.names.iter())
             .filter(|name| !is_training_state(name))
             .filter_map(|name| Some((name, self.registry.by_extension(name)?)))
             .collect();
@@ -119,55 +182,51 @@ impl OpenOptions {
                 .iter()
                 .position(|other| other.spec.id == entry.spec.id);
             let rank = (rank(entry, place.unwrap_or(0), entries.len()), kind);
-            let path = directory.join(name);
+            let name = name.clone();
             match sets.iter_mut().find(|set| set.rank == rank) {
                 None => sets.push(Set {
                     rank,
-                    files: vec![path],
+                    names: vec![name],
                 }),
-                Some(set) => set.files.push(path),
+                Some(set) => set.names.push(name),
             }
         }
         sets
     }
 
     /// Opens the files of a set as one; nothing where none of them is what its name says.
-    fn open_set(&self, directory: &Path, set: &Set) -> Result<Option<Archive>> {
-        let is_index = |path: &&PathBuf| {
-            let name = file_name(path).unwrap_or_default();
-            (self.registry.by_extension(name)).is_some_and(|entry| entry.is_index(name))
+    fn open_set(&self, directory: &Directory<'_>, set: &Set) -> Result<Option<Archive>> {
+        let is_index = |name: &&String| {
+            let entry = self.registry.by_extension(name);
+            entry.is_some_and(|entry| entry.is_index(name))
         };
-        let indexes: Vec<_> = set.files.iter().filter(is_index).collect();
-        let files = match *indexes.as_slice() {
-            [] => set.files.as_slice(),
+        let indexes: Vec<_> = set.names.iter().filter(is_index).collect();
+        let names = match *indexes.as_slice() {
+            [] => set.names.as_slice(),
             [index] => core::slice::from_ref(index),
             [first, second, ..] => {
-                let error = Error::argument(format!(
-                    "{} holds several indexes ({} and {})",
-                    directory.display(),
-                    file_name(first).unwrap_or_default(),
-                    file_name(second).unwrap_or_default(),
-                ));
-                return Err(error.hinting(Hint::NameFile));
+                let shown = directory.shown();
+                let message = format!("{shown} holds several indexes ({first} and {second})");
+                return Err(Error::argument(message).hinting(Hint::NameFile));
             }
         };
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        let opened = directory.files.open_all(&all);
         let mut archives: Vec<Archive> = Vec::new();
-        for path in files {
+        for (name, source) in all.into_iter().zip(opened) {
             // Any of the parts of a model opens all of them.
-            let name = file_name(path);
-            if archives.iter().any(|archive| archive.has_part(name)) {
+            if archives.iter().any(|archive| archive.has_part(Some(name))) {
                 continue;
             }
-            match self.open(path) {
+            let files = Some(directory.files);
+            match source.and_then(|source| self.describe(source, Some(name), files)) {
                 // A name alone makes no tensor file where others use it too: text files are often something else.
-                Err(error) if error.kind() == ErrorKind::Unrecognized && self.is_doubtful(path) => {
+                Err(error) if error.kind() == ErrorKind::Unrecognized && self.is_doubtful(name) => {
                 }
                 // What names a file already.
                 Err(error) if error.is_plain() || is_in_part(&error) => return Err(error),
-                Err(error) => {
-                    return Err(error.in_file(SourceId::MAIN, name.unwrap_or_default()));
-                }
-                Ok(archive) => archives.push(archive),
+                Err(error) => return Err(error.in_file(SourceId::MAIN, name)),
+                Ok(archive) => archives.push(directory.opened(archive, name)),
             }
         }
         if archives.is_empty() {
@@ -180,7 +239,7 @@ impl OpenOptions {
         self.join(directory, &archives).map(Some)
     }
 
-    fn join(&self, directory: &Path, archives: &[Archive]) -> Result<Archive> {
+    fn join(&self, directory: &Directory<'_>, archives: &[Archive]) -> Result<Archive> {
         // What is joined is looked after; one file may be one of several, too.
         let joined = match archives {
             [only] => {
@@ -191,7 +250,7 @@ impl OpenOptions {
                 let merged = merge::merge(archives, Conflicts::FirstMetadata);
                 let merged = merged.map_err(|error| match error.kind() {
                     ErrorKind::Argument => {
-                        let message = format!("{}: {}", directory.display(), error.message());
+                        let message = format!("{}: {}", directory.shown(), error.message());
                         Error::argument(message).hinting(Hint::NameFile)
                     }
                     _ => error,
@@ -204,7 +263,7 @@ impl OpenOptions {
             Some(missing) if self.strict => {
                 Err(Error::malformed(complete::MISSING, missing.message.clone()))
             }
-            _ => Ok(joined.opened_by(directory)),
+            _ => Ok(directory.opened_whole(joined)),
         }
     }
 
@@ -212,23 +271,19 @@ impl OpenOptions {
     fn noting(
         &self,
         archive: Archive,
-        directory: &Path,
-        names: &[String],
-        incomplete: &[PathBuf],
+        directory: &Directory<'_>,
+        incomplete: &[String],
     ) -> Archive {
         let mut passed_over = Vec::new();
-        for name in names {
+        for name in &directory.names {
             let is_read = (archive.sources()).any(|(source, _)| source == Some(name.as_str()));
             if is_read {
                 continue;
             }
-            let path = directory.join(name);
             let is_incomplete = || {
                 let shard = ShardName::parse(name).map(|shard| shard.stem);
-                incomplete.iter().any(|index| {
-                    let stem = file_name(index).map(index_stem);
-                    *index == path || (stem.is_some() && stem == shard)
-                })
+                let mut indexes = incomplete.iter();
+                indexes.any(|index| index == name || Some(index_stem(index)) == shard)
             };
             let why = if is_training_state(name) {
                 PassedOverFor::TrainingState
@@ -240,9 +295,9 @@ impl OpenOptions {
                 PassedOverFor::Unreadable
             } else if is_incomplete() {
                 PassedOverFor::Incomplete
-            } else if self.is_recognized(&path) {
+            } else if self.is_recognized(directory.files, name) {
                 PassedOverFor::AnotherSet
-            } else if self.is_doubtful(&path) && !has_ending(name, &WEIGHTS) {
+            } else if self.is_doubtful(name) && !has_ending(name, &WEIGHTS) {
                 continue;
             } else {
                 PassedOverFor::Unreadable
@@ -254,19 +309,21 @@ impl OpenOptions {
     }
 
     /// That there is nothing to be opened, and where something is.
-    fn nothing_in(&self, directory: &Path) -> Error {
+    fn nothing_in(&self, directory: &Directory<'_>) -> Error {
         const SHOWN: usize = 5;
         let mut message = "no file of a known format is in this directory".to_owned();
-        let below = self.models_below(directory);
-        let shown: Vec<_> = (below.iter().take(SHOWN))
-            .map(|path| path.display().to_string())
-            .collect();
-        if !shown.is_empty() {
-            let more = match below.len().saturating_sub(SHOWN) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            message += &format!("; some are in {}{more}", shown.join(", "));
+        if let Some(directory) = directory.path {
+            let below = self.models_below(directory);
+            let shown: Vec<_> = (below.iter().take(SHOWN))
+                .map(|path| path.display().to_string())
+                .collect();
+            if !shown.is_empty() {
+                let more = match below.len().saturating_sub(SHOWN) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                message += &format!("; some are in {}{more}", shown.join(", "));
+            }
         }
         Error::new(ErrorKind::Unrecognized, "file.directory", message)
     }

@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use super::Archive;
+#[cfg(feature = "std")]
+use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::format::{Context, Format, Registry};
+use crate::format::{Context, Format, Head, Registry};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest};
 use crate::prelude::*;
@@ -146,10 +148,8 @@ impl OpenOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
         if path.is_dir() {
-            return match self.open_as_a_whole(path)? {
-                Some(archive) => Ok(archive),
-                None => self.open_directory(path),
-            };
+            let files = crate::io::DirectorySiblings::inside(path, self.access);
+            return self.open_files(&Directory::new(&files)?.at(path));
         }
         let source = crate::io::open_source(path, self.access)?;
         let siblings = crate::io::DirectorySiblings::with(path, self.access);
@@ -188,30 +188,56 @@ impl OpenOptions {
             crate::io::Opened::File { source, siblings } => {
                 self.describe(source, url.file_name().as_deref(), Some(&siblings))
             }
-            crate::io::Opened::Prefix(_) => Err(Error::unsupported("directory", "not yet")),
+            crate::io::Opened::Prefix(siblings) => self.read_directory(&siblings),
+        }
+    }
+
+    /// Opens the files of a directory that belong together, as [`open`](Self::open) does: of one that is on no file system
+    /// of this machine, as what lies under one prefix of an object store does. It must be one that can be
+    /// [listed](Siblings::names).
+    ///
+    /// ```
+    /// use tenfold::io::DirectorySiblings;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("model.npy");
+    /// # let file = b"\x93NUMPY\x01\0\x36\0{'descr': '<f4', 'fortran_order': False, 'shape': ()}\n\0\0\0\0";
+    /// # std::fs::write(&path, file)?;
+    /// let files = DirectorySiblings::of(&path);
+    /// let archive = tenfold::OpenOptions::new().read_directory(&files)?;
+    /// assert_eq!(archive.tensors().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn read_directory(&self, files: &dyn Siblings) -> Result<Archive> {
+        self.open_files(&Directory::new(files)?)
+    }
+
+    #[cfg(feature = "std")]
+    fn open_files(&self, directory: &Directory<'_>) -> Result<Archive> {
+        match self.open_as_a_whole(directory)? {
+            Some(archive) => Ok(archive),
+            None => self.open_directory(directory),
         }
     }
 
     /// Opens a directory that is of a format as a whole.
     #[cfg(feature = "std")]
-    fn open_as_a_whole(&self, directory: &Path) -> Result<Option<Archive>> {
-        let siblings = crate::io::DirectorySiblings::with(&directory.join("any"), self.access);
-        let names = siblings.names()?.unwrap_or_default();
+    fn open_as_a_whole(&self, directory: &Directory<'_>) -> Result<Option<Archive>> {
         let wanted = |entry: &&crate::format::Entry| {
             self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
         };
         let mut entries = self.registry.entries().iter().filter(wanted);
         let found = entries.find_map(|entry| {
-            let file = entry.codec?.directory_file(&names)?;
+            let file = entry.codec?.directory_file(directory.names())?;
             Some((entry.spec.id, file))
         });
         let Some((id, file)) = found else {
             return Ok(None);
         };
         let options = self.clone().format(Some(id));
-        let source = siblings.open(file)?;
-        let archive = options.describe(source, Some(file), Some(&siblings))?;
-        Ok(Some(archive.opened_by(directory)))
+        let files = directory.files();
+        let archive = options.describe(files.open(file)?, Some(file), Some(files))?;
+        Ok(Some(directory.opened_whole(archive)))
     }
 
     /// Describes what a stream gives. All of it is kept first, up to [`Limits::spool_bytes`]: in memory where that is little,
@@ -242,20 +268,22 @@ impl OpenOptions {
         self.describe(source, name, Some(siblings))
     }
 
-    fn describe(
+    pub(super) fn describe(
         &self,
         source: Arc<dyn Source>,
         name: Option<&str>,
         siblings: Option<&dyn Siblings>,
     ) -> Result<Archive> {
+        let head = Head::new(&*source, name)?;
         let entry = match &self.format {
             Some(id) => self.registry.get(id)?,
-            None => self.registry.detect(&*source, name)?,
+            None => self.registry.recognize(&head)?,
         };
         let codec = entry.codec()?;
         check_options(codec, &self.options)?;
         let describe = |strict, checksums, salvage| {
             let mut cx = Context::new(&source, name, &self.limits)
+                .reading(&head)
                 .with_siblings(siblings)
                 .strict(strict)
                 .checksums(checksums)

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use core::fmt;
 
-use super::{options, stem};
+use super::{Head, options, stem};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, SourceId};
@@ -131,6 +131,13 @@ impl<'a> Context<'a> {
             findings: Vec::new(),
             unlisted: 0,
         }
+    }
+
+    /// Lets it read the file through what is known of it already.
+    #[must_use]
+    pub fn reading(mut self, head: &'a Head<'a>) -> Self {
+        self.main = head;
+        self
     }
 
     /// Lets it see the files beside the one that is opened.

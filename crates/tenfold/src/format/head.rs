@@ -1,82 +1,85 @@
 //! What detection sees of a file.
 
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use bytes::Bytes;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+#[cfg(feature = "std")]
+use crate::io::Cached;
 use crate::io::Source;
 use crate::prelude::*;
 
 /// Bytes at the beginning that every format may look at, where a source fetches less at once.
 const LEAST: u64 = 320;
 /// No more than this is fetched before it is known what the file is.
-const MOST: u64 = 4096;
+const MOST: u64 = 64 << 10;
+/// Where nothing is known yet, as many bytes are fetched as this many [gaps](Source::gap), and no more than a window.
+const GAPS: u64 = 4;
+/// Stretches that are remembered while a file is opened: as long as each is twice the one before, a header of 16 MiB that
+/// is read twice is fetched once.
+#[cfg(feature = "std")]
+const STRETCHES: usize = 8;
 
-/// A file while it is found out what it is: its name, its length and its first bytes, which are read once for all
-/// formats.
+/// A file while it is found out what it is and what it holds: its name, its length and its first bytes, which are read
+/// once for all formats.
 ///
 /// It is a [`Source`] too: what lies in the first bytes comes from memory, anything else is read, and costs a request
 /// where the file is far away. So formats look at the beginning first, and at the end only if that tells nothing. What
-/// one of them has read there, the others have from memory too.
+/// is read elsewhere is remembered for a while, and what goes on is fetched in ever longer stretches.
 #[derive(Debug)]
 pub struct Head<'a> {
-    source: &'a dyn Source,
+    source: Remembered<'a>,
     name: Option<&'a str>,
     first: Bytes,
-    #[cfg(feature = "std")]
-    others: std::sync::Mutex<Others>,
-}
-
-/// What was read behind the first bytes.
-#[cfg(feature = "std")]
-#[derive(Debug, Default)]
-struct Others {
-    reads: LookupMap<(u64, u64), Bytes>,
-    len: usize,
+    window: u64,
 }
 
 #[cfg(feature = "std")]
-impl Others {
-    /// Bytes that are kept: enough for the directory of an archive with thousands of members.
-    const MOST: usize = 1 << 20;
-}
+type Remembered<'a> = Cached<&'a dyn Source>;
+#[cfg(not(feature = "std"))]
+type Remembered<'a> = &'a dyn Source;
 
 impl<'a> Head<'a> {
     /// Reads the first bytes of a source; `name` is the file's name without its directory, where there is one.
     pub fn new(source: &'a dyn Source, name: Option<&'a str>) -> Result<Self> {
         let wanted = source.window().clamp(LEAST, MOST);
         let first = source.read(0..source.len().min(wanted))?;
-        Ok(Self {
+        Ok(Self::of(source, name, first))
+    }
+
+    fn of(source: &'a dyn Source, name: Option<&'a str>, first: Bytes) -> Self {
+        let window = if source.is_memory() {
+            source.window()
+        } else {
+            let few = source.gap().saturating_mul(GAPS);
+            source.window().min(few)
+        };
+        #[cfg(feature = "std")]
+        let source = {
+            let cached = Cached::new(source).first(window).stretches(STRETCHES);
+            cached.remember(0, first.clone());
+            cached
+        };
+        Self {
             source,
             name,
             first,
-            #[cfg(feature = "std")]
-            others: std::sync::Mutex::default(),
-        })
+            window,
+        }
     }
 
-    /// Bytes that are not among the first. Formats with the same container look at the same places.
-    #[cfg(feature = "std")]
-    fn read_elsewhere(&self, range: Range<u64>) -> Result<Bytes> {
-        let others = || {
-            let others = self.others.lock();
-            others.unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// What `ask` answers by the first bytes alone; `None` if it looks elsewhere, which is not fetched then.
+    pub(super) fn by_first_bytes<T>(
+        &self,
+        ask: impl FnOnce(&Head<'_>) -> Result<T>,
+    ) -> Option<Result<T>> {
+        let elsewhere = Elsewhere {
+            source: &self.source,
+            wanted: AtomicBool::new(false),
         };
-        let place = (range.start, range.end);
-        if let Some(bytes) = others().reads.get(&place) {
-            return Ok(bytes.clone());
-        }
-        let bytes = self.source.read(range)?;
-        let mut others = others();
-        if others.len + bytes.len() <= Others::MOST {
-            others.len += bytes.len();
-            others.reads.insert(place, bytes.clone());
-        }
-        Ok(bytes)
-    }
-
-    #[cfg(not(feature = "std"))]
-    fn read_elsewhere(&self, range: Range<u64>) -> Result<Bytes> {
-        self.source.read(range)
+        let answer = ask(&Head::of(&elsewhere, self.name, self.first.clone()));
+        (!elsewhere.wanted.into_inner()).then_some(answer)
     }
 
     /// The file's name without its directory, if it has one.
@@ -101,16 +104,55 @@ impl Source for Head<'_> {
             (Ok(start), Ok(end)) if start <= end && end <= self.first.len() => {
                 Ok(self.first.slice(start..end))
             }
-            _ => self.read_elsewhere(range),
+            _ => self.source.read(range),
         }
     }
 
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.source.read_ranges(ranges)
+    }
+
+    fn gap(&self) -> u64 {
+        self.source.gap()
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        self.source.concurrency()
+    }
+
+    /// Little: what follows is at hand.
     fn window(&self) -> u64 {
-        self.source.window()
+        self.window
     }
 
     fn is_memory(&self) -> bool {
         self.source.is_memory()
+    }
+}
+
+/// What lies behind the first bytes, while it is not to be fetched.
+struct Elsewhere<'s> {
+    source: &'s dyn Source,
+    wanted: AtomicBool,
+}
+
+impl Source for Elsewhere<'_> {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.wanted.store(true, Relaxed);
+        let message = "only the first bytes of the file are known yet";
+        Err(Error::unsupported("file.head", message).at(range))
+    }
+
+    fn gap(&self) -> u64 {
+        self.source.gap()
+    }
+
+    fn window(&self) -> u64 {
+        self.source.window()
     }
 }
 
@@ -144,8 +186,6 @@ mod tests {
         let registry = Registry::standard();
         let found = registry.detect(&watched, None).unwrap();
         assert_eq!(found.spec.id, "gguf");
-        let reads = watched.1.lock().unwrap();
-        let at_the_beginning = reads.iter().filter(|read| read.start < MOST);
-        assert_eq!(at_the_beginning.count(), 1, "{reads:?}");
+        assert_eq!(*watched.1.lock().unwrap(), [0..MOST]);
     }
 }

@@ -28,6 +28,14 @@ impl fmt::Debug for Entry {
 }
 
 impl Entry {
+    /// How sure it is that a file is its own.
+    fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
+        match self.codec {
+            Some(codec) => codec.detect(head),
+            None => self.spec.match_magic(head),
+        }
+    }
+
     /// Whether files with this name are an index of this format's files.
     pub fn is_index(&self, name: &str) -> bool {
         self.codec.is_some_and(|codec| codec.is_index(name))
@@ -58,6 +66,33 @@ fn has_extension(spec: &Spec, extension: &str) -> bool {
     let extension = extension.strip_prefix('.').unwrap_or(extension);
     let mut known = spec.extensions.iter();
     known.any(|known| known.eq_ignore_ascii_case(extension))
+}
+
+/// Those that are most sure of a file.
+struct Best<'e> {
+    confidence: Confidence,
+    found: Vec<&'e Entry>,
+}
+
+impl Default for Best<'_> {
+    fn default() -> Self {
+        Self {
+            confidence: Confidence::No,
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<'e> Best<'e> {
+    fn add(&mut self, entry: &'e Entry, confidence: Confidence) {
+        if confidence > self.confidence {
+            self.confidence = confidence;
+            self.found.clear();
+        }
+        if confidence == self.confidence && confidence > Confidence::No {
+            self.found.push(entry);
+        }
+    }
 }
 
 /// The formats to choose from: a value, never a global.
@@ -129,27 +164,35 @@ impl Registry {
 
     /// The format that a file is, by its content. An equal confidence of two is settled by the file's name.
     pub fn detect(&self, source: &dyn Source, name: Option<&str>) -> Result<&Entry> {
-        let head = &Head::new(source, name)?;
-        let mut best = Confidence::No;
-        let mut found: Vec<&Entry> = Vec::new();
+        self.recognize(&Head::new(source, name)?)
+    }
+
+    /// The format of a file whose first bytes were read.
+    pub(crate) fn recognize(&self, head: &Head<'_>) -> Result<&Entry> {
+        let name = head.name();
+        let by_name = name.and_then(|name| self.by_extension(name));
+        let mut best = Best::default();
+        // Who has to look elsewhere is asked only where nobody knows it by the first bytes.
+        let mut undecided = Vec::new();
         for entry in &self.entries {
-            let confidence = match entry.codec {
-                Some(codec) => codec.detect(head)?,
-                None => entry.spec.match_magic(head)?,
-            };
-            if confidence > best {
-                best = confidence;
-                found.clear();
-            }
-            if confidence == best && best > Confidence::No {
-                found.push(entry);
+            match head.by_first_bytes(|head| entry.detect(head)) {
+                Some(confidence) => best.add(entry, confidence?),
+                None => undecided.push(entry),
             }
         }
-        match *found.as_slice() {
+        // The one that the name tells first: it seldom lies.
+        let is_other = |entry: &&Entry| by_name.is_none_or(|by| by.spec.id != entry.spec.id);
+        undecided.sort_by_key(is_other);
+        for entry in undecided {
+            if best.confidence >= Confidence::Likely {
+                break;
+            }
+            best.add(entry, entry.detect(head)?);
+        }
+        match *best.found.as_slice() {
             [] => Err(diagnose::unrecognized(head, name, self)),
             [entry] => Ok(entry),
             ref several => {
-                let by_name = name.and_then(|name| self.by_extension(name));
                 let settled = several
                     .iter()
                     .find(|entry| by_name.is_some_and(|by| by.spec.id == entry.spec.id));

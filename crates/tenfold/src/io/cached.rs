@@ -18,7 +18,8 @@ const WAITING: u64 = 32;
 /// A small read that is not remembered fetches [`first`](Self::first) bytes; one that goes on behind a stretch fetches
 /// twice as many as that one did, up to [`longest`](Self::longest). Reads of more than [`small`](Self::small) bytes, and
 /// [several ranges](Source::read_ranges) that are not remembered, go to the source as they are. The stretch that was used
-/// least lately makes way for a new one, so that no more than `stretches × longest` bytes are held.
+/// least lately makes way for a new one, so that no more than `stretches × longest` bytes are held. At the end of the
+/// source, where indexes are, twice its [`window`](Source::window) is fetched.
 ///
 /// Threads do not wait for each other: two that miss the same bytes at the same time both fetch them.
 ///
@@ -112,71 +113,83 @@ impl<S: Source> Cached<S> {
 
     fn keep(&self, stretch: Stretch) {
         let mut stretches = self.lock();
-        stretches.retain(|known| !stretch.holds(&known.range()));
+        let fetched = stretch.range();
+        stretches.retain(|known| {
+            let known = known.range();
+            known.start < fetched.start || fetched.end < known.end
+        });
         while stretches.len() >= self.count {
             stretches.remove(0);
         }
         stretches.push(stretch);
     }
 
-    /// A stretch that all of a range lies in.
-    fn find(&self, range: &Range<u64>) -> Option<Stretch> {
+    /// What is known of a range: the bytes in front of a gap, the gap, and the bytes behind it.
+    fn known(&self, range: &Range<u64>) -> (Vec<Bytes>, Range<u64>, Vec<Bytes>) {
         let mut stretches = self.lock();
-        let place = stretches.iter().position(|known| known.holds(range))?;
-        let found = stretches.remove(place);
-        stretches.push(found.clone());
-        Some(found)
+        let mut gap = range.clone();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        while !gap.is_empty()
+            && let Some(known) = touch(&mut stretches, |known| known.holds(gap.start))
+        {
+            let end = known.range().end.min(gap.end);
+            before.push(known.part(gap.start..end));
+            gap.start = end;
+        }
+        while !gap.is_empty()
+            && let Some(known) = touch(&mut stretches, |known| known.holds(gap.end - 1))
+        {
+            let start = known.at.max(gap.start);
+            after.insert(0, known.part(start..gap.end));
+            gap.end = start;
+        }
+        (before, gap, after)
     }
 
-    /// What has to be fetched for a range that no stretch holds, and the stretch whose end is its beginning.
-    fn plan(&self, range: &Range<u64>) -> (Range<u64>, Option<Stretch>) {
+    /// What is fetched where a gap was found.
+    fn plan(&self, gap: &Range<u64>) -> Range<u64> {
         let len = self.source.len();
         let near = self.source.gap().saturating_mul(WAITING);
         let stretches = self.lock();
+        let twice = |known: &Stretch| known.wanted.saturating_mul(2).min(self.longest);
         let mut latest = stretches.iter().rev();
         let before = latest.find(|known| {
             let end = known.range().end;
-            known.at <= range.start && range.start.saturating_sub(end) < near
+            end <= gap.start && gap.start - end < near
         });
-        let Some(before) = before else {
-            // At the end of a source, what lies before is as much.
-            let last = len.saturating_sub(self.first);
-            let at = (range.start - range.start % self.first).min(last);
-            let end = at.saturating_add(self.first).max(range.end);
-            return (at..end.min(len), None);
-        };
-        let end = before.range().end;
-        let wanted = before.wanted.saturating_mul(2).min(self.longest);
-        let wanted = wanted.max(self.first);
-        let (at, joined) = if range.start < end {
-            (end, Some(before.clone()))
+        if let Some(before) = before {
+            let ahead = stretches.iter().map(|known| known.at);
+            let ahead = ahead.filter(|&at| at >= gap.end).min().unwrap_or(len);
+            let at = gap.start - gap.start % self.first;
+            let at = at.max(before.range().end);
+            let end = at.saturating_add(twice(before).max(self.first));
+            return at..end.min(ahead).max(gap.end);
+        }
+        // Who goes back from the end, to an index and what it is about.
+        if let Some(behind) = stretches.iter().rev().find(|known| known.at == gap.end) {
+            let at = gap.end.saturating_sub(twice(behind).max(self.first));
+            return at.min(gap.start)..gap.end;
+        }
+        // What describes a file from its end is looked for there, and lies before it.
+        let end = self.source.window().saturating_mul(2).max(self.first);
+        let at = (gap.start - gap.start % self.first).min(len.saturating_sub(end));
+        let end = if len - at > end {
+            at.saturating_add(self.first)
         } else {
-            let at = range.start - range.start % self.first;
-            (at.max(end), None)
+            len
         };
-        (
-            at..at.saturating_add(wanted).max(range.end).min(len),
-            joined,
-        )
+        at..end.min(len).max(gap.end)
     }
 
-    fn fetch(&self, range: Range<u64>) -> Result<Bytes> {
-        let (wanted, before) = self.plan(&range);
+    fn fetch(&self, gap: &Range<u64>) -> Result<Bytes> {
+        let wanted = self.plan(gap);
         let bytes = read_exactly(&self.source, wanted.clone())?;
         let fetched = Stretch {
             at: wanted.start,
             bytes,
             wanted: wanted.end - wanted.start,
         };
-        let found = match &before {
-            Some(before) => {
-                let mut joined = Vec::new();
-                joined.extend_from_slice(&before.part(range.start..fetched.at));
-                joined.extend_from_slice(&fetched.part(fetched.at..range.end));
-                joined.into()
-            }
-            None => fetched.part(range),
-        };
+        let found = fetched.part(gap.clone());
         self.keep(fetched);
         Ok(found)
     }
@@ -186,14 +199,29 @@ impl<S: Source> Cached<S> {
     }
 }
 
+/// The first stretch of this kind, which is the one that was used last from now on.
+fn touch(stretches: &mut Vec<Stretch>, is_it: impl Fn(&Stretch) -> bool) -> Option<Stretch> {
+    let place = stretches.iter().position(is_it)?;
+    let found = stretches.remove(place);
+    stretches.push(found.clone());
+    Some(found)
+}
+
+/// Bytes that follow each other, in one piece.
+fn join(mut parts: Vec<Bytes>) -> Bytes {
+    match parts.len() {
+        0 | 1 => parts.pop().unwrap_or_default(),
+        _ => parts.concat().into(),
+    }
+}
+
 impl Stretch {
     fn range(&self) -> Range<u64> {
         self.at..self.at + self.bytes.len() as u64
     }
 
-    fn holds(&self, range: &Range<u64>) -> bool {
-        let known = self.range();
-        known.start <= range.start && range.end <= known.end
+    fn holds(&self, at: u64) -> bool {
+        self.range().contains(&at)
     }
 
     /// Bytes of a range that it holds. Few of many are copied: who keeps them would keep all.
@@ -216,14 +244,18 @@ impl<S: Source> Source for Cached<S> {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(self.source.len(), &range)?;
-        if range.is_empty() {
-            return Ok(Bytes::new());
+        if self.source.is_memory() {
+            return self.source.read(range);
         }
-        match self.find(&range) {
-            Some(stretch) => Ok(stretch.part(range)),
-            None if self.is_small(&range) => self.fetch(range),
-            None => self.source.read(range),
+        let (mut parts, gap, after) = self.known(&range);
+        if !gap.is_empty() {
+            if !self.is_small(&range) {
+                return self.source.read(range);
+            }
+            parts.push(self.fetch(&gap)?);
         }
+        parts.extend(after);
+        Ok(join(parts))
     }
 
     fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
@@ -242,7 +274,10 @@ impl<S: Source> Source for Cached<S> {
         }
         let known: Vec<Option<Bytes>> = ranges
             .iter()
-            .map(|range| Some(self.find(range)?.part(range.clone())))
+            .map(|range| match self.known(range) {
+                (before, gap, _) if gap.is_empty() => Some(join(before)),
+                _ => None,
+            })
             .collect();
         let missing = ranges.iter().zip(&known);
         let missing = missing.filter(|(_, known)| known.is_none());
@@ -306,6 +341,10 @@ mod tests {
             Source::len(&self.bytes)
         }
 
+        fn window(&self) -> u64 {
+            32
+        }
+
         fn read(&self, range: Range<u64>) -> Result<Bytes> {
             self.reads.lock().unwrap().push(range.clone());
             Source::read(&self.bytes, range)
@@ -353,7 +392,10 @@ mod tests {
         let cached = Watched::cached(1000);
         check(&cached, 998..1000);
         check(&cached, 940..1000);
-        assert_eq!(reads(&cached), [936..1000]);
+        // Back from there, twice as many.
+        check(&cached, 930..940);
+        check(&cached, 810..1000);
+        assert_eq!(reads(&cached), [936..1000, 808..936]);
     }
 
     #[test]

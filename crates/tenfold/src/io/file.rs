@@ -227,6 +227,14 @@ impl DirectorySiblings {
         };
         Self { directory, access }
     }
+
+    /// The files in a directory.
+    pub(crate) fn inside(directory: &Path, access: Access) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            access,
+        }
+    }
 }
 
 impl Siblings for DirectorySiblings {
@@ -239,8 +247,13 @@ impl Siblings for DirectorySiblings {
         };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let is_file = match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => entry.path().is_file(),
+                kind => kind.is_ok_and(|kind| kind.is_file()),
+            };
             // A name that is not Unicode cannot be meant by a file that names its siblings in UTF-8.
-            if let Ok(name) = entry.map_err(fail)?.file_name().into_string() {
+            if is_file && let Ok(name) = entry.file_name().into_string() {
                 names.push(name);
             }
         }

@@ -12,6 +12,7 @@ mod file;
 mod in_place;
 mod limits;
 mod memory;
+mod merged;
 #[cfg(feature = "mmap")]
 mod mmap;
 #[cfg(feature = "mmap")]
@@ -45,6 +46,7 @@ pub(crate) use file::{check_plain, open_source, write_all_at};
 pub(crate) use in_place::InPlace;
 pub use limits::Limits;
 pub use memory::MemoryOutput;
+pub use merged::Merged;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file};
 #[cfg(feature = "mmap")]
@@ -116,13 +118,18 @@ pub trait Source: Send + Sync {
 
     /// The bytes of several ranges, in the order of the ranges.
     ///
-    /// A source that answers late asks for all of them at once, and together for those with less than a
-    /// [`gap`](Self::gap) between them; elsewhere they are read one after the other.
+    /// Those with less than a [`gap`](Self::gap) between them are read together. A source that answers late asks for all
+    /// of them at once; elsewhere they are read one after the other.
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        ranges
-            .iter()
-            .map(|range| self.read(range.clone()))
-            .collect()
+        if self.is_memory() {
+            return ranges
+                .iter()
+                .map(|range| self.read(range.clone()))
+                .collect();
+        }
+        let merged = Merged::new(ranges, self.gap());
+        let read = merged.ranges().iter().map(|range| self.read(range.clone()));
+        merged.split(&read.collect::<Result<Vec<_>>>()?)
     }
 
     /// How many bytes between two ranges cost less than another read.
@@ -176,48 +183,56 @@ impl Source for Bytes {
     }
 }
 
-impl<S: Source + ?Sized> Source for Arc<S> {
-    fn len(&self) -> u64 {
-        (**self).len()
-    }
+/// What points to a source is one.
+macro_rules! pointer {
+    ($pointer:ty) => {
+        impl<S: Source + ?Sized> Source for $pointer {
+            fn len(&self) -> u64 {
+                (**self).len()
+            }
 
-    fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        (**self).read(range)
-    }
+            fn read(&self, range: Range<u64>) -> Result<Bytes> {
+                (**self).read(range)
+            }
 
-    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        (**self).read_into(at, buffer)
-    }
+            fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+                (**self).read_into(at, buffer)
+            }
 
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        (**self).read_ranges(ranges)
-    }
+            fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+                (**self).read_ranges(ranges)
+            }
 
-    fn gap(&self) -> u64 {
-        (**self).gap()
-    }
+            fn gap(&self) -> u64 {
+                (**self).gap()
+            }
 
-    fn concurrency(&self) -> Option<usize> {
-        (**self).concurrency()
-    }
+            fn concurrency(&self) -> Option<usize> {
+                (**self).concurrency()
+            }
 
-    fn window(&self) -> u64 {
-        (**self).window()
-    }
+            fn window(&self) -> u64 {
+                (**self).window()
+            }
 
-    fn is_memory(&self) -> bool {
-        (**self).is_memory()
-    }
+            fn is_memory(&self) -> bool {
+                (**self).is_memory()
+            }
 
-    fn is_in_order(&self) -> bool {
-        (**self).is_in_order()
-    }
+            fn is_in_order(&self) -> bool {
+                (**self).is_in_order()
+            }
 
-    #[cfg(feature = "std")]
-    fn as_file(&self) -> Option<&File> {
-        (**self).as_file()
-    }
+            #[cfg(feature = "std")]
+            fn as_file(&self) -> Option<&File> {
+                (**self).as_file()
+            }
+        }
+    };
 }
+
+pointer!(&S);
+pointer!(Arc<S>);
 
 impl fmt::Debug for dyn Source + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

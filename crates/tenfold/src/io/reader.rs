@@ -40,6 +40,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Lets it take what lies in bytes that were fetched before from there.
+    #[must_use]
+    pub(crate) fn knowing(mut self, at: u64, bytes: Bytes) -> Self {
+        self.window = bytes;
+        self.window_at = at;
+        self
+    }
+
     /// Where the next field begins.
     pub fn pos(&self) -> u64 {
         self.pos

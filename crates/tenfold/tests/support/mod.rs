@@ -7,6 +7,7 @@
 
 #[cfg(feature = "serde")]
 pub mod amplifiers;
+pub mod counting;
 pub mod memory;
 pub mod random;
 pub mod values;

@@ -56,7 +56,8 @@ impl Format for Npz {
     }
 
     fn describe(&self, cx: &mut Context<'_>) -> Result<Manifest> {
-        let Some(zip) = Zip::open(cx.source(), cx.limits().header_bytes)? else {
+        let limit = cx.limits().header_bytes;
+        let Some(zip) = Zip::open_with(cx.source(), limit, HEADER)? else {
             let error = zip::no_end(cx.source());
             return salvage::describe(cx, error);
         };
@@ -177,6 +178,8 @@ fn has_end(source: &dyn Source) -> Result<bool> {
     Ok(end.starts_with(b"PK\x05\x06"))
 }
 
+/// Bytes of an array's header, unless it is long.
+const HEADER: u64 = 256;
 /// Bytes of a directory that are looked at to recognize an archive whose first members are arrays.
 const ENOUGH: u64 = 512;
 
@@ -208,6 +211,7 @@ pub(super) fn array_name<'m>(source: &dyn Source, member: &'m Member) -> Result<
     if let Some(name) = member.name.strip_suffix(EXTENSION) {
         return Ok(Some(name));
     }
+    let source = &Begun { source, member };
     let is_array = begins_like_an_array(source, member.data.clone(), member.is_deflated)?;
     Ok(is_array.then_some(member.name.as_str()))
 }
@@ -235,6 +239,34 @@ fn begins_like_an_array(source: &dyn Source, data: Range<u64>, is_deflated: bool
         Ok(is_whole) => Ok(is_whole && magic == numpy::MAGIC),
         Err(error) if error.kind() == ErrorKind::Io => Err(error),
         Err(_) => Ok(false),
+    }
+}
+
+/// A file in which the beginning of a member is known.
+struct Begun<'s> {
+    source: &'s dyn Source,
+    member: &'s Member,
+}
+
+impl Source for Begun<'_> {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let Member {
+            data, beginning, ..
+        } = self.member;
+        let place = |at: u64| usize::try_from(at.checked_sub(data.start)?).ok();
+        let known = place(range.start).zip(place(range.end));
+        match known.and_then(|(from, to)| beginning.get(from..to)) {
+            Some(known) => Ok(beginning.slice_ref(known)),
+            None => self.source.read(range),
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.source.window()
     }
 }
 
@@ -333,7 +365,10 @@ struct ArrayHead {
 }
 
 fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
-    let source = cx.source();
+    let source = &Begun {
+        source: cx.source(),
+        member,
+    };
     let (mut left, mut sum) = (member.size, Hasher::new());
     let input = Input::Source {
         id: SourceId::MAIN,

@@ -5,7 +5,7 @@ mod write;
 
 use crate::error::lists::quoted;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Context, ShardName, diagnose};
+use crate::format::{Context, Head, ShardName, diagnose};
 use crate::io::Source;
 use crate::model::{Manifest, Metadata, Region, SealedRange, SourceId, TensorInfo, Value};
 use crate::prelude::*;
@@ -130,16 +130,17 @@ fn open(cx: &mut Context<'_>, family: &Family, name: &str, at: u64) -> Result<(S
         let message = "the index names itself as a file of tensors";
         Error::malformed("shard-name", message).at(at..at + 1)
     })?;
-    if index::is_text(&*source)? {
+    let head = Head::new(&*source, Some(name))?;
+    if index::is_text(&head)? {
         let message = format!("JSON text, not a {} file", family.name);
         let error = Error::malformed("header", message).at(0..source.len().min(8));
         return Err(error.in_file(id, name));
     }
-    match (family.describe)(cx, id, &*source) {
+    match (family.describe)(cx, id, &head) {
         Ok(file) => Ok((id, file)),
         Err(error) => {
             // Often a pointer of Git or a server's answer, of which the first bytes are no length.
-            let what = diagnose::instead(&*source);
+            let what = diagnose::instead(&head);
             let error = what.map_or(error, |what| {
                 Error::malformed("header", what.message()).at(0..index::HEAD)
             });

@@ -14,19 +14,25 @@ const FIRST: u64 = 512;
 
 /// Where a file begins in `range` of a source: at its start, or at a power of two from 512 on.
 pub(crate) fn find(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
-    let mut offset = 0;
-    while offset <= FARTHEST {
-        let at = range.start.saturating_add(offset);
-        let end = at.saturating_add(SIGNATURE.len() as u64);
-        if end > range.end.min(source.len()) {
-            return Ok(None);
-        }
-        if source.read(at..end)? == SIGNATURE[..] {
-            return Ok(Some(at));
-        }
-        offset = if offset == 0 { FIRST } else { offset * 2 };
+    let len = SIGNATURE.len() as u64;
+    let end = range.end.min(source.len());
+    let offsets = core::iter::successors(Some(FIRST), |offset| offset.checked_mul(2));
+    let offsets = offsets.take_while(|&offset| offset <= FARTHEST);
+    let places = offsets.map(|offset| range.start.saturating_add(offset));
+    let places = places.map(|at| at..at.saturating_add(len));
+    let places: Vec<Range<u64>> = places.take_while(|place| place.end <= end).collect();
+    let first = range.start..range.start.saturating_add(len);
+    if first.end > end {
+        return Ok(None);
     }
-    Ok(None)
+    // Almost always there: the others are not fetched before.
+    if source.read(first)? == SIGNATURE[..] {
+        return Ok(Some(range.start));
+    }
+    let found = source.read_ranges(&places)?;
+    let mut found = places.iter().zip(found);
+    let found = found.find(|(_, bytes)| *bytes == SIGNATURE[..]);
+    Ok(found.map(|(place, _)| place.start))
 }
 
 /// What it says.

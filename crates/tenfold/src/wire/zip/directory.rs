@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{DEFLATED, ENCRYPTED, Numbers, SATURATED, STORED, UTF8, name};
 use crate::error::{Error, Result};
-use crate::io::{Reader, Source};
+use crate::io::{Reader, Source, read_exactly};
 use crate::prelude::*;
 
 const END: [u8; 4] = *b"PK\x05\x06";
@@ -21,6 +21,9 @@ const RECORD_LEN: u64 = 46;
 const LATEST: u8 = 63;
 /// Bytes of the end record and the comment behind it, at most.
 const LONGEST_END: u64 = END_LEN + 0xffff;
+
+/// A directory of up to this length is read at once.
+const AT_ONCE: u64 = 8 << 20;
 
 /// The directory of a zip archive.
 pub(crate) struct Directory {
@@ -73,6 +76,9 @@ impl Directory {
             return Err(error.raised_by("header_bytes", len));
         }
         let mut r = Reader::over(source, range.clone(), "zip.directory");
+        if len <= AT_ONCE {
+            r = r.knowing(range.start, read_exactly(source, range.clone())?);
+        }
         let mut entries = Vec::new();
         let mut names = LookupMap::new();
         for _ in 0..r.count(end.count, RECORD_LEN, "the number of members")? {

@@ -1,5 +1,7 @@
 //! The members of an archive that lost its directory, by the headers in front of them.
 
+use bytes::Bytes;
+
 use super::directory::{Entry, is_directory};
 use super::{DEFLATED, DESCRIPTOR_FOLLOWS, LOCAL, Local, Member, UTF8, name};
 use crate::error::{Error, ErrorKind, Result};
@@ -98,6 +100,7 @@ fn next(r: &mut Reader<'_>, at_directory: &mut bool) -> Result<Option<Member>> {
         data: header.end..end,
         header,
         descriptor: None,
+        beginning: Bytes::new(),
     }))
 }
 

@@ -6,6 +6,7 @@
 mod directory;
 mod encode;
 mod front;
+mod headers;
 mod name;
 
 pub(crate) use directory::{Directory, Entry, no_end};
@@ -13,6 +14,7 @@ pub(crate) use encode::{CentralRecord, LocalHeader, directory as encode_director
 pub(crate) use front::Front;
 
 use bytes::Bytes;
+use headers::Headers;
 
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
@@ -57,30 +59,50 @@ pub(crate) struct Member {
     pub(crate) data: Range<u64>,
     /// What repeats its sizes behind it, where it was written to a stream.
     pub(crate) descriptor: Option<Range<u64>>,
+    /// What is known of its stored bytes: some at their beginning, where they were asked for.
+    pub(crate) beginning: Bytes,
 }
 
 impl Zip {
     /// Locates all members; `None` where the end of the archive is [missing](no_end). `limit` is on the bytes of the
     /// directory.
     pub(crate) fn open(source: &dyn Source, limit: u64) -> Result<Option<Self>> {
+        Self::open_with(source, limit, 0)
+    }
+
+    /// The same for who needs the beginnings of the members too: as many bytes of each are fetched with its header.
+    pub(crate) fn open_with(
+        source: &dyn Source,
+        limit: u64,
+        beginning: u64,
+    ) -> Result<Option<Self>> {
         let Some(Directory { entries, range }) = Directory::read(source, limit)? else {
             return Ok(None);
         };
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&place| entries.get(place).map(|entry| entry.local_at));
+        let sorted = order.iter().filter_map(|&place| entries.get(place));
+        let headers = Headers::fetch(source, &sorted.collect::<Vec<_>>(), &range, beginning)?;
         let mut remarks = Vec::new();
         let mut located: Vec<Option<Member>> = entries.iter().map(|_| None).collect();
-        let mut reader = Reader::over(source, 0..range.start, "zip.truncated");
-        let mut order = order.into_iter().peekable();
-        while let Some(place) = order.next() {
+        let mut end = 0;
+        for (number, &place) in order.iter().enumerate() {
             let Some(entry) = entries.get(place) else {
                 continue;
             };
-            let next = order.peek().and_then(|&next| entries.get(next));
+            let next = order.get(number + 1).and_then(|&next| entries.get(next));
             let limit = next.map_or(range.start, |next| next.local_at);
-            let member = locate(&mut reader, entry, limit, &mut remarks)?;
+            let mut reader = headers.reader(number, end);
+            let member = locate(
+                &mut reader,
+                entry,
+                limit,
+                &headers.reader(number + 1, 0),
+                &mut remarks,
+            )?;
+            end = reader.pos();
             if let Some(slot) = located.get_mut(place) {
-                *slot = Some(member);
+                *slot = Some(headers.beginning(number, member));
             }
         }
         Ok(Some(Self {
@@ -91,11 +113,12 @@ impl Zip {
     }
 }
 
-/// Reads the header in front of a member; what follows the member begins at `limit`.
+/// Reads the header in front of a member; what follows the member begins at `limit`, where `behind` knows more.
 fn locate(
     r: &mut Reader<'_>,
     entry: &Entry,
     limit: u64,
+    behind: &Reader<'_>,
     remarks: &mut Vec<(&'static str, Range<u64>, String)>,
 ) -> Result<Member> {
     let about = |error: Error| error.adding(&format!(" (member {:?})", entry.name));
@@ -125,7 +148,11 @@ fn locate(
             }
             None
         }
-        _ => descriptor(r, entry, limit)?,
+        _ => {
+            let mut behind = behind.clone();
+            behind.go_to(data.end);
+            descriptor(&behind, entry, limit)?
+        }
     };
     Ok(Member {
         name: entry.name.clone(),
@@ -135,6 +162,7 @@ fn locate(
         header,
         data,
         descriptor,
+        beginning: Bytes::new(),
     })
 }
 

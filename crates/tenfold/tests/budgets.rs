@@ -1,0 +1,141 @@
+//! How many requests files far away take: numbers that may only fall.
+
+// A test may panic and print.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod support;
+
+use std::time::Duration;
+
+use support::counting::{Cost, Counting};
+use support::random::common_dtype;
+use support::{InMemory, file_name, first_choices, options_for, write_to_memory};
+use tenfold::format::{Entry, Registry};
+use tenfold::io::{AtomicOutput, StreamOutput};
+use tenfold::model::Slice;
+use tenfold::ops::{Conversion, ConvertOptions};
+use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions};
+
+const TENSORS: u64 = 1000;
+/// Bytes of a tensor: rows of 512 bytes.
+const ROWS: u64 = 32;
+const ROW: usize = 512;
+
+/// What a format may take with 1 000 tensors of 16 KiB: sequential round trips, requests and bytes (in KiB). A number that
+/// becomes smaller is made smaller here, and none becomes larger.
+struct Budget {
+    id: &'static str,
+    /// Round trips, requests and KiB.
+    open: [u64; 3],
+    /// A tensor in the middle, and ten of its rows.
+    tensor: [u64; 3],
+    rows: [u64; 3],
+    /// All of it, to a file and to a stream: requests and KiB.
+    to_file: [u64; 2],
+    to_stream: [u64; 2],
+}
+
+const BUDGETS: &[Budget] = &[];
+
+fn archive(entry: &Entry) -> Option<Archive> {
+    let profile = entry.spec.writes.first()?;
+    let dtype = common_dtype(&profile.can);
+    let mut builder = ArchiveBuilder::new();
+    let columns = (ROW / dtype.width()?) as u64;
+    for n in 0..profile.can.max_tensors.min(TENSORS) {
+        let data = Bytes::from(vec![1; ROW * usize::try_from(ROWS).unwrap()]);
+        let name = format!("model.layers.{n}.weight");
+        builder.push(name, dtype, &[ROWS, columns], data).unwrap();
+    }
+    Some(builder.finish())
+}
+
+fn in_kib(cost: Cost) -> [u64; 3] {
+    [cost.trips, cost.requests, cost.bytes.div_ceil(1024)]
+}
+
+fn without_trips(cost: Cost) -> [u64; 2] {
+    [cost.requests, cost.bytes.div_ceil(1024)]
+}
+
+/// Where everything is written to.
+fn target() -> Entry {
+    *Registry::standard().get("gguf").unwrap()
+}
+
+#[test]
+fn no_format_takes_more_than_its_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut failed = Vec::new();
+    for (entry, profile) in first_choices() {
+        let id = entry.spec.id;
+        let Some(archive) = archive(&entry) else {
+            continue;
+        };
+        let files = write_to_memory(&archive, &entry, &options_for(profile)).unwrap();
+        let file = InMemory::written(files, &file_name(&entry));
+        let source = Counting::new(&file.bytes);
+        let opened = file.open_as(source.clone(), &OpenOptions::new()).unwrap();
+        let open = in_kib(source.take());
+        let tensors: Vec<_> = opened.tensors().collect();
+        let middle = &tensors[tensors.len() / 2];
+        middle.canonical().unwrap();
+        let tensor = in_kib(source.take());
+        let rows = Slice::range(10, 20);
+        middle.slice(&[rows]).unwrap().to_bytes().unwrap();
+        let rows = in_kib(source.take());
+        let convert = |out: &mut dyn tenfold::io::Output| {
+            let options = ConvertOptions::new();
+            let conversion = Conversion::prepare(&opened, &target(), &options).unwrap();
+            conversion.write_to("out.gguf", out).unwrap();
+            without_trips(source.take())
+        };
+        let path = directory.path().join("out.gguf");
+        let mut out = AtomicOutput::file(&path).unwrap().force(true).sync(false);
+        let to_file = convert(&mut out);
+        drop(out);
+        let to_stream = convert(&mut StreamOutput::new(std::io::sink()));
+        println!(
+            "    Budget {{ id: {id:?}, open: {open:?}, tensor: {tensor:?}, rows: {rows:?}, to_file: {to_file:?}, to_stream: {to_stream:?} }},"
+        );
+        let Some(budget) = BUDGETS.iter().find(|budget| budget.id == id) else {
+            failed.push(format!("{id} has no budget"));
+            continue;
+        };
+        let within = |found: &[u64], most: &[u64]| found.iter().zip(most).all(|(a, b)| a <= b);
+        for (what, found, most) in [
+            ("open", &open[..], &budget.open[..]),
+            ("tensor", &tensor, &budget.tensor),
+            ("rows", &rows, &budget.rows),
+            ("to_file", &to_file, &budget.to_file),
+            ("to_stream", &to_stream, &budget.to_stream),
+        ] {
+            if !within(found, most) {
+                failed.push(format!("{id} {what}: {found:?}, at most {most:?}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn conversions_keep_many_requests_under_way() {
+    let entry = *Registry::standard().get("safetensors").unwrap();
+    let archive = archive(&entry).unwrap();
+    let options = options_for(&entry.spec.writes[0]);
+    let files = write_to_memory(&archive, &entry, &options).unwrap();
+    let file = InMemory::written(files, &file_name(&entry));
+    let source = Counting::late(&file.bytes, Duration::from_millis(4));
+    let opened = file.open_as(source.clone(), &OpenOptions::new()).unwrap();
+    let conversion = Conversion::prepare(&opened, &target(), &ConvertOptions::new()).unwrap();
+    let mut out = StreamOutput::new(std::io::sink());
+    conversion.write_to("out.gguf", &mut out).unwrap();
+    let most = source.most_at_once();
+    assert!(most >= 4, "{most} at once");
+}
