@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tenfold::format::Registry;
-use tenfold::io::{FileSource, Limits, Source};
+use tenfold::io::{FileSource, Limits, Location, Remote, Source};
 use tenfold::{Error, ErrorKind, OpenOptions};
 
 use crate::archive::Archive;
@@ -31,12 +31,24 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
             "threads" => options.threads(value.extract()?),
             "assume_dtype" if value.is_none() => options,
             "assume_dtype" => options.assume_dtype(Some(dtype::parse(&value)?)),
+            "storage_options" => options.remote(&remote(value.extract()?)),
             "limits" if value.is_none() => options,
             "limits" => options.limits(limits(&value)?),
             _ => return Err(PyTypeError::new_err(format!("there is no option {key}"))),
         };
     }
     Ok(options)
+}
+
+/// How URLs are reached, by what a store calls its options; two are not the stores'.
+pub(crate) fn remote(given: Vec<(String, String)>) -> Remote {
+    given
+        .into_iter()
+        .fold(Remote::new(), |remote, (key, value)| match key.as_str() {
+            "allow_http" => remote.allow_http(value == "true"),
+            "hub_cache" => remote.hub_cache(value == "true"),
+            _ => remote.option(key, value),
+        })
 }
 
 /// How much a file may ask for, of `tenfold.Limits`.
@@ -49,7 +61,7 @@ pub(crate) fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
         .dense_bytes(given.getattr("dense_bytes")?.extract()?))
 }
 
-/// Opens a file, or all files of a directory.
+/// Opens a file, or all files of a directory, on this machine or behind a URL.
 #[pyfunction]
 #[pyo3(signature = (path, mmap, options, origin))]
 #[allow(unsafe_code)]
@@ -62,6 +74,9 @@ pub(crate) fn open_file(
 ) -> PyResult<Archive> {
     let options = self::options(options)?;
     let opened = py.detach(|| {
+        if let Location::Url(url) = Location::of(&path)? {
+            return options.open_remote(&url);
+        }
         if mmap {
             // SAFETY: mapping is what users of this package ask for by default, and `mmap=False` is there for those who do not:
             // `tenfold.open` says that files must not be shortened or written to meanwhile. Everything that this package

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _tenfold
 from ._errors import ArgumentError, Error
 from ._load import select, watched
-from ._open import name_of, refuse_url
+from ._open import is_url, name_of, pairs
 from ._open import open as open_
 from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Report, Scan, Verification
 from ._save import nbytes_of, report, request, retyped
@@ -178,7 +178,8 @@ def scan(source: Source, *, limits: Limits | None = None) -> Scan:
     """
     title = _title(source)
     if isinstance(source, (str, os.PathLike)):
-        refuse_url(os.fsdecode(source))
+        if is_url(source):
+            raise ArgumentError("URLs are scanned by the command, `tenfold scan URL`, and not here")
         return Scan._of(_tenfold.scan_file(source, title, limits))
     if hasattr(source, "read") and hasattr(source, "seek"):
         return Scan._of(_tenfold.scan_object(source, name_of(source), title, limits))
@@ -257,6 +258,7 @@ def convert(
     options: Mapping[str, str] | None = None,
     progress: Progress = None,
     threads: int = 0,
+    storage_options: Mapping[str, Any] | None = None,
     **open_options: Any,
 ) -> Report:
     """Writes the same tensors to another file, in the format that its ending names or `to` says.
@@ -274,6 +276,8 @@ def convert(
         Compare the digests of all tensors before the output gets its name.
     dry_run : bool
         Say what would be written and lost, and write nothing.
+    storage_options : mapping, optional
+        How URLs are reached, as in `open`: those that are read, and the one that is written.
 
     Examples
     --------
@@ -283,6 +287,8 @@ def convert(
     >>> report.format
     'ztensor'
     """
+    if storage_options is not None:
+        open_options["storage_options"] = storage_options
     archive = select(_opened(source, open_options), include, exclude)
     if rename is not None:
         archive = _tenfold.rename(archive, _new_names(archive, rename))
@@ -310,6 +316,7 @@ def convert(
         sync=sync,
         dry_run=dry_run,
         options=options,
+        storage_options=pairs(storage_options),
     )
 
 

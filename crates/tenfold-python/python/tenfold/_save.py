@@ -11,6 +11,7 @@ from . import _tenfold
 from ._errors import ArgumentError
 from ._inputs import build
 from ._load import watched
+from ._open import is_url, pairs
 from ._results import Report
 from ._tenfold import Archive
 
@@ -108,6 +109,7 @@ def save(
     options: Mapping[str, str] | None = None,
     progress: Progress = None,
     threads: int = 0,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Writes tensors to a file, in the format that its ending names. It appears whole or not at all.
 
@@ -117,7 +119,7 @@ def save(
 
     Parameters
     ----------
-    path : path or file object
+    path : path, URL of a bucket, or file object
         Replaced where it exists, unless `force=False`.
     metadata, tensor_metadata : mapping, optional
         What the file says about itself, and about its tensors by their names. Numbers of NumPy keep their width.
@@ -132,6 +134,8 @@ def save(
         says which others are the same; or nothing is written.
     allow : {"rearranged", "changed", "dropped"}
         The worst that may happen to metadata.
+    storage_options : mapping, optional
+        How a URL is reached, as in `open`.
 
     Examples
     --------
@@ -155,6 +159,7 @@ def save(
         force=force,
         sync=sync,
         dry_run=dry_run,
+        storage_options=pairs(storage_options),
     )
     with watched(progress) as told:
         text = _tenfold.write(archive, path, asked, told, threads)
@@ -165,6 +170,8 @@ def report(text: str, path: Any, shared: tuple[tuple[str, ...], ...] = (), **mor
     """What Rust says that it wrote."""
     if hasattr(path, "write"):
         return Report._of(text, None, str(getattr(path, "name", "")), shared, **more)
+    if is_url(path):
+        return Report._of(text, None, path.partition("?")[0], shared, **more)
     return Report._of(text, Path(path), os.fspath(path), shared, **more)
 
 
