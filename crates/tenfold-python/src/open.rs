@@ -73,10 +73,15 @@ pub(crate) fn open_file(
     origin: Option<Py<PyAny>>,
 ) -> PyResult<Archive> {
     let options = self::options(options)?;
+    let location = Location::of(&path).map_err(raised)?;
+    if let Location::Url(url) = &location {
+        // Without what may be secret.
+        let shown = PathBuf::from(url.to_string());
+        let opened = py.detach(|| options.open_remote(url));
+        let archive = opened.map_err(|error| raised_about(Some(&shown), &error))?;
+        return Ok(Archive::new(archive, origin));
+    }
     let opened = py.detach(|| {
-        if let Location::Url(url) = Location::of(&path)? {
-            return options.open_remote(&url);
-        }
         if mmap {
             // SAFETY: mapping is what users of this package ask for by default, and `mmap=False` is there for those who do not:
             // `tenfold.open` says that files must not be shortened or written to meanwhile. Everything that this package

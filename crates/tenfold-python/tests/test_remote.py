@@ -91,7 +91,7 @@ def test_saving_and_converting_to_a_bucket(storage: dict[str, object], tmp_path:
         assert (archive["w"].numpy() == tensors["w"]).all()
     tenfold.convert("s3://bucket/m.safetensors", "s3://bucket/m.gguf", storage_options=storage)
     assert Handler.files["/bucket/m.gguf"][:4] == b"GGUF"
-    with pytest.raises(tenfold.TenfoldError, match="already exists"):
+    with pytest.raises(tenfold.Error, match="already exists"):
         tenfold.convert("s3://bucket/m.safetensors", "s3://bucket/m.gguf", storage_options=storage)
     tenfold.convert("s3://bucket/m.gguf", tmp_path / "m.npz", storage_options=storage)
     assert (numpy.load(tmp_path / "m.npz")["w"] == tensors["w"]).all()
@@ -102,10 +102,10 @@ def test_errors_say_what_to_do_and_nothing_secret(server: str, storage: dict[str
         tenfold.open(f"{server}/none.npy?signature=hidden")
     assert "404" in str(caught.value)
     assert "hidden" not in str(caught.value) and "<html>" not in str(caught.value)
-    with pytest.raises(tenfold.TenfoldError, match="allow_http"):
+    with pytest.raises(tenfold.Error, match="allow_http"):
         tenfold.open("http://192.0.2.1/x.npy")
-    with pytest.raises(tenfold.TenfoldError, match="not read"):
+    with pytest.raises(tenfold.Error, match="not read"):
         tenfold.open("ftp://host/x.npy")
-    with pytest.raises(tenfold.TenfoldError) as failed:
+    with pytest.raises(tenfold.Error) as failed:
         tenfold.open("s3://bucket/none.npy", storage_options=storage)
     assert "hidden" not in str(failed.value)

@@ -131,6 +131,7 @@ pub(crate) fn nginx(project: &Project) -> Result<(Server, u16)> {
     let places = format!(
         "location /files/ {{ root {root}; }}
          location /whole/ {{ alias {root}/files/; max_ranges 0; }}
+         location /org/model/resolve/main/ {{ alias {root}/files/; }}
          location /led/ {{ rewrite ^/led/(.*)$ /files/$1 redirect; }}
          location /down/ {{ return 302 http://127.0.0.1:{port}/files/; }}"
     );
