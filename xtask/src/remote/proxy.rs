@@ -54,7 +54,10 @@ impl Proxy {
 
     /// The requests and the bytes of answers since the last time.
     pub(crate) fn take(&self) -> (u64, u64) {
-        (self.counts.requests.swap(0, Relaxed), self.counts.received.swap(0, Relaxed))
+        (
+            self.counts.requests.swap(0, Relaxed),
+            self.counts.received.swap(0, Relaxed),
+        )
     }
 }
 
@@ -86,7 +89,12 @@ fn ask(mut from: TcpStream, mut to: TcpStream, link: Link, counts: &Counts) -> s
 }
 
 /// What comes back.
-fn answer(mut from: TcpStream, mut to: TcpStream, link: Link, counts: &Counts) -> std::io::Result<()> {
+fn answer(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    link: Link,
+    counts: &Counts,
+) -> std::io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     let (mut sent, mut free) = (0u64, Instant::now());
     loop {

@@ -31,7 +31,11 @@ impl Drop for Server {
 impl Server {
     fn start(command: &mut Command, port: u16, folder: &Path) -> Result<Self> {
         let log = fs::File::create(folder.with_extension("log"))?;
-        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
         let mut server = Self {
             child,
             port,
@@ -42,7 +46,11 @@ impl Server {
                 return Ok(server);
             }
             if let Some(status) = server.child.try_wait()? {
-                return Err(format!("it ended with {status}; see {}", folder.with_extension("log").display()).into());
+                return Err(format!(
+                    "it ended with {status}; see {}",
+                    folder.with_extension("log").display()
+                )
+                .into());
             }
             thread::sleep(Duration::from_millis(100));
         }
@@ -71,14 +79,37 @@ pub(crate) fn s3s(project: &Project) -> Result<Server> {
     if !program.is_file() {
         eprintln!("installing s3s-fs, which takes some minutes");
         let mut cargo = project::cargo(&project.root);
-        cargo.args(["install", "--quiet", "--debug", "s3s-fs", "--version", "0.14.1", "--features", "binary", "--root"]);
+        cargo.args([
+            "install",
+            "--quiet",
+            "--debug",
+            "s3s-fs",
+            "--version",
+            "0.14.1",
+            "--features",
+            "binary",
+            "--root",
+        ]);
         project::status(cargo.arg(&tools))?;
     }
     let (port, folder) = (free_port()?, folder(project, "s3s-fs")?);
     fs::create_dir_all(folder.join("bucket"))?;
     let port_text = port.to_string();
-    let options = ["--host", "127.0.0.1", "--port", &port_text, "--access-key", KEY, "--secret-key", SECRET];
-    Server::start(Command::new(program).args(options).arg(&folder), port, &folder)
+    let options = [
+        "--host",
+        "127.0.0.1",
+        "--port",
+        &port_text,
+        "--access-key",
+        KEY,
+        "--secret-key",
+        SECRET,
+    ];
+    Server::start(
+        Command::new(program).args(options).arg(&folder),
+        port,
+        &folder,
+    )
 }
 
 /// S3 in memory, with lists of uploads.
@@ -86,9 +117,20 @@ pub(crate) fn moto(project: &Project) -> Result<Server> {
     let python = project.environment(&["moto[server]"], None)?;
     let (port, folder) = (free_port()?, folder(project, "moto")?);
     let port_text = port.to_string();
-    let server = Server::start(Command::new(python).args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port_text]), port, &folder)?;
+    let server = Server::start(
+        Command::new(python).args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port_text]),
+        port,
+        &folder,
+    )?;
     let url = format!("http://127.0.0.1:{port}/bucket");
-    project::status(Command::new("curl").args(["--silent", "--show-error", "--fail", "-X", "PUT", &url]))?;
+    project::status(Command::new("curl").args([
+        "--silent",
+        "--show-error",
+        "--fail",
+        "-X",
+        "PUT",
+        &url,
+    ]))?;
     Ok(server)
 }
 
@@ -100,12 +142,27 @@ pub(crate) fn azurite(project: &Project) -> Result<Server> {
         eprintln!("installing azurite");
         fs::create_dir_all(&modules)?;
         fs::write(modules.join("package.json"), "{}")?;
-        project::status(Command::new("npm").args(["install", "--silent", "azurite"]).current_dir(&modules))?;
+        project::status(
+            Command::new("npm")
+                .args(["install", "--silent", "azurite"])
+                .current_dir(&modules),
+        )?;
     }
     let (port, folder) = (free_port()?, folder(project, "azurite")?);
     let port_text = port.to_string();
-    let options = ["--blobPort", &port_text, "--disableTelemetry", "--skipApiVersionCheck", "--silent", "--location"];
-    let server = Server::start(Command::new(program).args(options).arg(&folder), port, &folder)?;
+    let options = [
+        "--blobPort",
+        &port_text,
+        "--disableTelemetry",
+        "--skipApiVersionCheck",
+        "--silent",
+        "--location",
+    ];
+    let server = Server::start(
+        Command::new(program).args(options).arg(&folder),
+        port,
+        &folder,
+    )?;
     let script = project.root.join("xtask/remote/container.js");
     project::status(Command::new("node").arg(script).arg(&port_text))?;
     Ok(server)
@@ -156,8 +213,52 @@ fn certificates(folder: &Path) -> Result<()> {
         command.args(args).current_dir(folder).stderr(Stdio::null());
         project::status(&mut command)
     };
-    openssl(&["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tenfold test authority", "-keyout", "ca.key", "-out", "ca.pem"])?;
-    openssl(&["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", "leaf.key", "-out", "leaf.csr"])?;
-    fs::write(folder.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")?;
-    openssl(&["x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names", "-out", "leaf.pem"])
+    openssl(&[
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=tenfold test authority",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+    ])?;
+    openssl(&[
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+        "leaf.key",
+        "-out",
+        "leaf.csr",
+    ])?;
+    fs::write(
+        folder.join("names"),
+        "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
+    )?;
+    openssl(&[
+        "x509",
+        "-req",
+        "-in",
+        "leaf.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        "names",
+        "-out",
+        "leaf.pem",
+    ])
 }

@@ -26,6 +26,7 @@ use crate::hints;
 use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
+use crate::urls::is_url;
 
 pub(crate) use inputs::Inputs;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
@@ -141,8 +142,8 @@ impl<'a> Request<'a> {
     }
 
     /// Whether contents are compared: what went into a stream cannot be.
-    pub(super) fn is_checked(&self) -> bool {
-        self.check && !is_stream(self.output)
+    fn is_checked(&self) -> bool {
+        self.check && !is_stream(self.output) && !is_url(self.output)
     }
 
     /// A failure that says which input it is about.

@@ -146,11 +146,6 @@ impl Request<'_> {
                 "{shown} is behind a URL, where files are written whole or not at all; name another output with -o"
             )));
         }
-        if self.is_checked() {
-            return Err(Failure::Message(format!(
-                "{shown} cannot be compared before it has its name; write it without --check, and compare with `tenfold diff`"
-            )));
-        }
         self.session.urls.refuse_output(output)?;
         Ok(())
     }

@@ -253,11 +253,7 @@ fn classify(error: &HttpError, host: &str) -> Failure {
     let mut innermost = String::new();
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(inner) = cause {
-        let wrapped = inner
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        let tls = wrapped.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(tls) = tls.or_else(|| inner.downcast_ref::<rustls::Error>()) {
+        if let Some(tls) = as_tls(inner) {
             return Failure::Tls {
                 host,
                 cause: tls.to_string(),
@@ -280,6 +276,15 @@ fn classify(error: &HttpError, host: &str) -> Failure {
             cause: innermost,
         },
     }
+}
+
+/// The error of TLS that this one is, or wraps: one of the system's passes over what it wraps when it is asked for its cause.
+fn as_tls<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
+    let mut error = error;
+    while let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        error = inner;
+    }
+    error.downcast_ref()
 }
 
 /// A request that is under way: noted when it ends, however that is.
