@@ -23,7 +23,7 @@ use support::random::common_dtype;
 use support::{file_name, options_for, profiles};
 use tempfile::TempDir;
 use tenfold::format::{Compression, Registry};
-use tenfold::io::{AtomicOutput, Output};
+use tenfold::io::{AtomicOutput, Output, Sink, Source};
 use tenfold::model::DType;
 use tenfold::ops::{Conversion, ConvertOptions};
 use tenfold::{ArchiveBuilder, Bytes, Control, ErrorKind, Work};
@@ -680,5 +680,70 @@ impl Drop for SmallDisk {
         let _ = std::process::Command::new("umount")
             .arg(self.0.path())
             .status();
+    }
+}
+
+/// A stream that sends its last bytes when it is finished, and fails then.
+struct Sending {
+    sent: u64,
+    fails: bool,
+}
+
+struct SendingSink<'s>(&'s mut Sending);
+
+impl Sink for SendingSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> tenfold::Result<()> {
+        self.0.sent += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> tenfold::Result<()> {
+        if self.0.fails {
+            let cause = std::io::ErrorKind::ConnectionReset.into();
+            return Err(tenfold::Error::io("cannot send the last part", cause));
+        }
+        Ok(())
+    }
+}
+
+impl Output for Sending {
+    fn create(&mut self, _: &str, _: Option<u64>) -> tenfold::Result<Box<dyn Sink + '_>> {
+        Ok(Box::new(SendingSink(self)))
+    }
+
+    fn written(&self, _: &str) -> tenfold::Result<Option<Arc<dyn Source>>> {
+        Ok(None)
+    }
+
+    fn commit(&mut self) -> tenfold::Result<()> {
+        assert!(!self.fails, "what was not sent is not committed");
+        Ok(())
+    }
+}
+
+#[test]
+fn what_goes_wrong_behind_the_last_byte_is_an_error_and_lengths_need_no_reading_back() {
+    for (entry, profile) in profiles() {
+        let dtype = common_dtype(&profile.can);
+        let mut builder = ArchiveBuilder::new();
+        let data = Bytes::from(vec![1; 12 * dtype.width().unwrap()]);
+        builder.push("t", dtype, &[12], data).unwrap();
+        let archive = builder.finish();
+        let write = |fails| {
+            let mut out = Sending { sent: 0, fails };
+            let conversion = Conversion::prepare(&archive, &entry, &options_for(profile)).unwrap();
+            let report = conversion.write_to(&file_name(&entry), &mut out);
+            (report, out.sent)
+        };
+        let (report, sent) = write(false);
+        let files = report.unwrap().files;
+        let lengths: u64 = files.iter().map(|(_, len)| len).sum();
+        assert!(
+            lengths == sent && files.iter().all(|(_, len)| *len > 0),
+            "{files:?}, {sent} sent"
+        );
+        let (report, _) = write(true);
+        let error = report.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{}: {error}", entry.spec.id);
     }
 }

@@ -11,16 +11,19 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use support::counting::{Cost, Counting};
 use support::random::common_dtype;
 use support::{InMemory, file_name, first_choices, options_for, write_to_memory};
-use tenfold::format::{Entry, Registry};
-use tenfold::io::{AtomicOutput, StreamOutput};
+use tenfold::format::{Effect, Entry, Registry};
+use tenfold::io::{AtomicOutput, Siblings, Source, StreamOutput};
 use tenfold::model::Slice;
-use tenfold::ops::{Conversion, ConvertOptions};
-use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions};
+use tenfold::ops::{Conversion, ConvertOptions, Shards};
+use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result};
 
 const TENSORS: u64 = 1000;
 /// Bytes of a tensor: rows of 512 bytes.
@@ -91,7 +94,7 @@ fn no_format_takes_more_than_its_budget() {
         middle.slice(&[rows]).unwrap().to_bytes().unwrap();
         let rows = in_kib(source.take());
         let convert = |out: &mut dyn tenfold::io::Output| {
-            let options = ConvertOptions::new();
+            let options = ConvertOptions::new().allow(Effect::Dropped);
             let conversion = Conversion::prepare(&opened, &target(), &options).unwrap();
             conversion.write_to("out.gguf", out).unwrap();
             without_trips(source.take())
@@ -122,6 +125,51 @@ fn no_format_takes_more_than_its_budget() {
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Files far away that cannot be listed, as on a plain web server.
+struct Far {
+    files: BTreeMap<String, Arc<Counting>>,
+    asked: AtomicU64,
+}
+
+impl Siblings for Far {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        self.open_all(&[name]).remove(0)
+    }
+
+    fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        self.asked.fetch_add(1, Relaxed);
+        let open = |name: &&str| Ok(self.files[*name].clone() as Arc<dyn Source>);
+        names.iter().map(open).collect()
+    }
+}
+
+#[test]
+fn two_hundred_shards_are_opened_at_once_and_take_a_request_each() {
+    let entry = *Registry::standard().get("safetensors").unwrap();
+    let options = options_for(&entry.spec.writes[0]).shards(Some(Shards::Parts(200)));
+    let files = write_to_memory(&archive(&entry).unwrap(), &entry, &options).unwrap();
+    let index = files.keys().find(|name| name.ends_with(".index.json"));
+    let index = index.unwrap().clone();
+    let delay = Duration::from_millis(4);
+    let files = files.into_iter();
+    let files = files.map(|(name, bytes)| (name, Counting::late(&bytes.into(), delay)));
+    let far = Far {
+        files: files.collect(),
+        asked: AtomicU64::new(0),
+    };
+    let source = far.files[&index].clone();
+    let options = OpenOptions::new();
+    let opened = options.read_beside(source, Some(&index), &far).unwrap();
+    assert_eq!(opened.tensors().len() as u64, TENSORS);
+    assert_eq!(far.asked.load(Relaxed), 1);
+    let costs = far.files.values().map(|file| file.take().requests);
+    assert_eq!(costs.max(), Some(1));
 }
 
 #[test]

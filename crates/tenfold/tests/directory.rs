@@ -13,14 +13,15 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use support::random::{self, Rng};
-use support::{first_choices, options_for};
+use support::{Beside, first_choices, options_for, write_to_memory};
 use tempfile::TempDir;
 use tenfold::format::{Effect, Entry, Registry, Severity};
-use tenfold::io::{AtomicOutput, Output};
+use tenfold::io::{AtomicOutput, Output, Siblings, Source};
 use tenfold::ops::{Conflicts, Conversion, ConvertOptions, Shards, merge};
-use tenfold::{Archive, Bytes, Hint, OpenOptions, PassedOverFor};
+use tenfold::{Archive, Bytes, Hint, OpenOptions, PassedOverFor, Result};
 
 #[test]
 fn an_empty_directory_is_taken_and_a_full_one_is_not() {
@@ -341,4 +342,51 @@ fn companions_are_written_beside_the_tensors() {
         .unwrap();
     assert_eq!(fs::read_to_string(at("out/tokenizer.json")).unwrap(), text);
     assert_eq!(fs::read_dir(at("out")).unwrap().count(), 2);
+}
+
+/// Files that nobody can list.
+struct Unlisted;
+
+impl Siblings for Unlisted {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        panic!("{name} was opened")
+    }
+}
+
+#[test]
+fn a_directory_on_no_file_system_opens_like_one() {
+    let entry = *Registry::standard().get("safetensors").unwrap();
+    let mut builder = Archive::builder();
+    for name in ["a", "b", "c"] {
+        builder.tensor(name, [2], [1u8, 2]).unwrap();
+    }
+    let options = options_for(&entry.spec.writes[0]).shards(Some(Shards::Parts(2)));
+    let mut files = write_to_memory(&builder.finish(), &entry, &options).unwrap();
+    files.insert("config.json".to_owned(), b"{}".to_vec());
+    files.insert("optimizer.pt".to_owned(), b"state".to_vec());
+    files.insert(".hidden.safetensors".to_owned(), b"hidden".to_vec());
+    let scratch = TempDir::new().unwrap();
+    for (name, bytes) in &files {
+        fs::write(scratch.path().join(name), bytes).unwrap();
+    }
+    let files = files.into_iter();
+    let files = Beside::Files(files.map(|(name, bytes)| (name, bytes.into())).collect());
+    let open = OpenOptions::new();
+    let (there, here) = (open.read_directory(&files), open.open(scratch.path()));
+    let (there, here) = (there.unwrap(), here.unwrap());
+    let names = |archive: &Archive| -> Vec<_> {
+        let tensors = archive.tensors();
+        tensors.map(|tensor| tensor.name().to_owned()).collect()
+    };
+    assert_eq!(names(&there), ["a", "b", "c"]);
+    assert_eq!(names(&there), names(&here));
+    assert_eq!(there.passed_over(), here.passed_over());
+    assert_eq!(there.passed_over().len(), 1);
+
+    let error = open.read_directory(&Unlisted).unwrap_err();
+    assert_eq!(error.rule(), "file.directory");
 }

@@ -116,7 +116,12 @@ mod parallel {
             work,
             lifetimes: PhantomData,
         };
-        threads::in_pieces(&reads, what.iter().zip(places), work.threads).map(drop)
+        let archives = what.iter().map(|what| what.tensor().archive());
+        let threads = archives
+            .map(|archive| archive.threads_for(work.threads))
+            .max();
+        let threads = threads.unwrap_or(work.threads);
+        threads::in_pieces(&reads, what.iter().zip(places), threads).map(drop)
     }
 
     struct Reads<'r, 'o> {

@@ -306,6 +306,20 @@ impl Archive {
         &self.inner.limits
     }
 
+    /// How many threads are worth their while where answers of its files come late.
+    pub(crate) fn waiting(&self) -> Option<usize> {
+        let sources = self.inner.sources.iter();
+        sources.filter_map(|source| source.concurrency()).max()
+    }
+
+    /// How many threads do what is done with it; 0 is one for every core.
+    pub(crate) fn threads_for(&self, asked: usize) -> usize {
+        match asked {
+            0 => self.waiting().unwrap_or(0),
+            asked => asked,
+        }
+    }
+
     /// The same, with at most so many threads that make one large tensor in memory: operations have options for that.
     pub(crate) fn with_threads(&self, threads: usize) -> Self {
         Self {
@@ -508,7 +522,7 @@ impl Archive {
     pub(crate) fn data(&self) -> Data<'_> {
         Data {
             control: self.control.as_deref(),
-            threads: self.threads,
+            threads: self.threads_for(self.threads),
             ..Data::new(&self.inner.sources, &self.inner.limits)
         }
     }

@@ -1,22 +1,70 @@
 //! Writes segments one after the other; workers prepare the pieces.
 
+use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::execute::target::Target;
-use crate::execute::{Digesting, Executor, padding};
+use crate::execute::{Digesting, Execution, Executor, padding, tensor};
 use crate::format::{Segment, Spell, Want, Written};
-use crate::model::{Checksum, Codec, Filter, Payload, SourceId};
+use crate::model::{Codec, DigestKind, Filter, Over, Payload};
 use crate::prelude::*;
 use crate::threads;
 use crate::transform::{
-    DEFLATE_END, PIECE, Pieces, View, apply_filters, as_size, encode, encode_deflate, seek_table,
+    DEFLATE_END, Data, Input, LATE_PIECE, PIECE, Pieces, View, apply_filters, as_size, encode,
+    encode_deflate, seek_table,
 };
 
-/// A piece to be prepared.
-enum Job {
-    /// Bytes of a view that are read and transformed by the worker.
-    Read { at: u64, len: u64 },
+/// Something to be prepared by a worker: what stands before a piece, and the piece.
+#[derive(Default)]
+struct Job<'s, 'e> {
+    before: Vec<Small<'s>>,
+    piece: Option<Unmade<'s, 'e>>,
+}
+
+/// What is made when it is written, because it takes no time, or depends on where it stands.
+enum Small<'s> {
+    Bytes(&'s [u8]),
+    Align { to: u64, fill: u8 },
+    Late(u64),
+}
+
+/// A piece of a tensor, or of one of the source's files.
+struct Unmade<'s, 'e> {
+    of: Arc<Of<'s>>,
+    origin: Origin<'e>,
+    is_last: bool,
+}
+
+/// Where the bytes of a piece come from.
+enum Origin<'e> {
+    /// A view, read and transformed by the worker.
+    View {
+        view: Arc<View<'e>>,
+        at: u64,
+        len: u64,
+    },
     /// Decoded already, because its stream could only be read from the beginning.
     Decoded(Vec<u8>),
+    Copy {
+        input: Input<'e>,
+        at: u64,
+        len: u64,
+    },
+    /// There are none.
+    Nowhere,
+}
+
+/// What pieces are of.
+struct Of<'s> {
+    tensor: Option<(usize, usize)>,
+    raw_len: u64,
+    change: Change<'s>,
+    digest: Option<(DigestKind, Over)>,
+}
+
+/// The same when it is ready to be written.
+struct Ready<'s> {
+    before: Vec<Small<'s>>,
+    piece: Option<(Arc<Of<'s>>, Option<Piece>, bool)>,
 }
 
 /// Bytes of pieces, as they are stored and before.
@@ -40,25 +88,191 @@ enum Change<'s> {
     Spell(Spell),
 }
 
+/// Bytes of the source's files that are read at once, to be written as they are.
+const COPY: u64 = PIECE as u64 / 4;
+/// Bytes that workers hold where their number does not follow from the processors.
+const HELD: u64 = 32 << 20;
+
 pub(super) fn write(
     executor: &mut Executor<'_>,
     segments: &[Segment],
     target: &mut Target<'_>,
 ) -> Result<()> {
-    let mut writer = Writer { executor, target };
+    let (from, options) = (executor.from, executor.options);
+    let data = executor.data();
+    let threads = threads_for(segments, from, options)?;
+    let mut writer = Writer {
+        executor,
+        target,
+        part: None,
+    };
+    // Asked here too: what waits in line behind a stop need not be done.
+    let work = |job| options.control.check().and_then(|()| make(job, from));
+    let mut segments = segments.iter();
+    loop {
+        let mut jobs = Jobs::new(from, data, &mut segments);
+        let line = core::iter::from_fn(|| jobs.next().transpose());
+        threads::in_order(threads, line, work, |ready| writer.put_all(ready))?;
+        // What can only be read from the beginning is read by one thread, in front of those that work on it.
+        let Some((of, view)) = jobs.in_order else {
+            return Ok(());
+        };
+        let of = Arc::new(of);
+        let mut cut = Recut::new(&view, as_size(of.wanted(&view))?)
+            .map_err(|error| blame(error, from, &of))?;
+        let before = &mut jobs.before;
+        let line = core::iter::from_fn(|| {
+            let piece = cut.next().transpose()?;
+            Some(piece.map(|piece| Job {
+                before: core::mem::take(before),
+                piece: Some(Unmade {
+                    of: of.clone(),
+                    origin: Origin::Decoded(piece),
+                    is_last: false,
+                }),
+            }))
+        });
+        let line = line.map(|job| job.map_err(|error| blame(error, from, &of)));
+        threads::in_order(threads, line, work, |ready| writer.put_all(ready))?;
+        let last = Unmade {
+            of: of.clone(),
+            origin: Origin::Nowhere,
+            is_last: true,
+        };
+        let before = core::mem::take(before);
+        let piece = Some(last);
+        writer.put_all(work(Job { before, piece })?)?;
+    }
+}
+
+/// On how many threads it is done: where answers come late, on so many that enough of them are waited for at once.
+fn threads_for(segments: &[Segment], from: &Archive, options: &Execution<'_>) -> Result<usize> {
+    if options.threads > 0 {
+        return Ok(options.threads);
+    }
+    let is_encoded = |segment: &Segment| matches!(segment, Segment::Tensor { codec: Some(_), .. });
+    if let Some(waiting) = from.waiting() {
+        let piece = if segments.iter().any(is_encoded) {
+            PIECE as u64
+        } else {
+            LATE_PIECE
+        };
+        let most = usize::try_from(HELD / piece).unwrap_or(1);
+        return Ok(waiting.min(most));
+    }
+    // Threads are not worth their while for little.
+    let mut all = 0u64;
     for segment in segments {
-        match segment {
-            Segment::Bytes(bytes) => writer.put(bytes)?,
-            Segment::Align { to, fill } => {
-                let len = padding(writer.executor.at, *to);
-                writer.executor.options.control.expect(len);
-                writer.fill(len, *fill)?;
+        all = all.saturating_add(super::work(segment, from)?);
+    }
+    Ok(usize::from(all <= PIECE as u64))
+}
+
+/// Says in which tensor an error happened.
+fn blame(error: Error, from: &Archive, of: &Of<'_>) -> Error {
+    let info = of.tensor.and_then(|(index, _)| tensor(from, index).ok());
+    match info {
+        Some(info) => error.in_tensor(&info.name),
+        None => error,
+    }
+}
+
+/// The work that segments are, piece after piece.
+struct Jobs<'j, 's, 'e> {
+    from: &'e Archive,
+    data: Data<'e>,
+    segments: &'j mut core::slice::Iter<'s, Segment>,
+    before: Vec<Small<'s>>,
+    /// What is handed out now: how far it is, and how long its pieces are.
+    now: Option<Handed<'s, 'e>>,
+    /// What came next and cannot be entered anywhere.
+    in_order: Option<(Of<'s>, View<'e>)>,
+}
+
+struct Handed<'s, 'e> {
+    of: Arc<Of<'s>>,
+    from: Handing<'e>,
+    at: u64,
+    end: u64,
+    piece: u64,
+}
+
+enum Handing<'e> {
+    View(Arc<View<'e>>),
+    Copy(Input<'e>),
+}
+
+impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
+    fn new(
+        from: &'e Archive,
+        data: Data<'e>,
+        segments: &'j mut core::slice::Iter<'s, Segment>,
+    ) -> Self {
+        Self {
+            from,
+            data,
+            segments,
+            before: Vec::new(),
+            now: None,
+            in_order: None,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Job<'s, 'e>>> {
+        /// Small segments that are written with the next piece, at most.
+        const TOGETHER: usize = 1024;
+        loop {
+            if let Some(now) = &mut self.now {
+                let piece = now.next();
+                if piece.is_last {
+                    self.now = None;
+                }
+                let before = core::mem::take(&mut self.before);
+                let piece = Some(piece);
+                return Ok(Some(Job { before, piece }));
             }
-            Segment::Copy { source, range } => writer.copy(*source, range.clone())?,
-            Segment::Late { len, .. } => {
-                let at = writer.executor.at;
-                writer.executor.late.push(at);
-                writer.fill(*len, 0)?;
+            if self.in_order.is_some() {
+                return Ok(None);
+            }
+            let Some(segment) = self.segments.next() else {
+                let before = core::mem::take(&mut self.before);
+                let piece = None;
+                return Ok((!before.is_empty()).then_some(Job { before, piece }));
+            };
+            self.begin(segment)?;
+            if self.before.len() >= TOGETHER {
+                let before = core::mem::take(&mut self.before);
+                let piece = None;
+                return Ok(Some(Job { before, piece }));
+            }
+        }
+    }
+
+    fn begin(&mut self, segment: &'s Segment) -> Result<()> {
+        match segment {
+            Segment::Bytes(bytes) => self.before.push(Small::Bytes(bytes)),
+            Segment::Align { to, fill } => self.before.push(Small::Align {
+                to: *to,
+                fill: *fill,
+            }),
+            Segment::Late { len, .. } => self.before.push(Small::Late(*len)),
+            Segment::Copy { source, range } => {
+                let source = *source;
+                let range = range.clone();
+                let input = self.data.input(&Payload::Raw { source, range })?;
+                let of = Of {
+                    tensor: None,
+                    raw_len: input.len(),
+                    change: Change::Keep,
+                    digest: None,
+                };
+                self.now = Some(Handed {
+                    of: Arc::new(of),
+                    at: 0,
+                    end: input.len(),
+                    piece: COPY,
+                    from: Handing::Copy(input),
+                });
             }
             Segment::Tensor {
                 index,
@@ -68,8 +282,7 @@ pub(super) fn write(
                 digest,
             } => {
                 let change = codec.map_or(Change::Keep, Change::Encode);
-                let sum = Digesting::new(*digest)?;
-                writer.tensor(*index, *part, want, change, sum)?;
+                self.tensor((*index, *part), want, change, *digest)?;
             }
             Segment::Chunks {
                 index,
@@ -77,28 +290,189 @@ pub(super) fn write(
                 sides,
                 filters,
             } => {
-                let info = writer.executor.tensor(*index)?;
-                let view = View::tiled(writer.executor.data(), info, *dtype, sides);
+                let info = tensor(self.from, *index)?;
+                let view = View::tiled(self.data, info, *dtype, sides);
                 let view = view.map_err(|error| error.in_tensor(&info.name))?;
-                let sum = Digesting::new(None)?;
-                writer.view((*index, 0), &view, Change::Filter(filters), sum)?;
+                self.view((*index, 0), view, Change::Filter(filters), None)?;
             }
             Segment::Text { index, form, spell } => {
-                let sum = Digesting::new(None)?;
-                writer.tensor(*index, 0, &Want::Dense(*form), Change::Spell(*spell), sum)?;
+                let change = Change::Spell(*spell);
+                self.tensor((*index, 0), &Want::Dense(*form), change, None)?;
             }
             Segment::Computed(_) => return Err(Error::argument("a computed segment in a run")),
         }
+        Ok(())
     }
-    Ok(())
+
+    fn tensor(
+        &mut self,
+        (index, part): (usize, usize),
+        want: &Want,
+        change: Change<'s>,
+        digest: Option<(DigestKind, Over)>,
+    ) -> Result<()> {
+        let info = tensor(self.from, index)?;
+        let view = View::new(self.data, info, part, want)?;
+        self.view((index, part), view, change, digest)
+    }
+
+    fn view(
+        &mut self,
+        tensor: (usize, usize),
+        view: View<'e>,
+        change: Change<'s>,
+        digest: Option<(DigestKind, Over)>,
+    ) -> Result<()> {
+        let of = Of {
+            tensor: Some(tensor),
+            raw_len: view.len(),
+            change,
+            digest,
+        };
+        let piece = of.wanted(&view);
+        if view.is_random() && piece % view.step() == 0 {
+            self.now = Some(Handed {
+                of: Arc::new(of),
+                at: 0,
+                end: view.len(),
+                piece,
+                from: Handing::View(Arc::new(view)),
+            });
+        } else {
+            self.in_order = Some((of, view));
+        }
+        Ok(())
+    }
+}
+
+impl<'s, 'e> Handed<'s, 'e> {
+    fn next(&mut self) -> Unmade<'s, 'e> {
+        let at = self.at;
+        let len = self.piece.min(self.end - at);
+        self.at += len;
+        let origin = match &self.from {
+            _ if len == 0 => Origin::Nowhere,
+            Handing::View(view) => Origin::View {
+                view: view.clone(),
+                at,
+                len,
+            },
+            Handing::Copy(input) => Origin::Copy {
+                input: input.clone(),
+                at,
+                len,
+            },
+        };
+        Unmade {
+            of: self.of.clone(),
+            origin,
+            is_last: self.at == self.end,
+        }
+    }
+}
+
+impl Of<'_> {
+    fn codec(&self) -> Option<Codec> {
+        match self.change {
+            Change::Encode(codec) => Some(codec),
+            Change::Keep | Change::Filter(_) | Change::Spell(_) => None,
+        }
+    }
+
+    /// How long pieces of a view are. Those of a codec are its frames, so that the bytes do not depend on where the data
+    /// comes from.
+    fn wanted(&self, view: &View<'_>) -> u64 {
+        match self.codec() {
+            Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
+            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
+            None if matches!(self.change, Change::Filter(_)) => view.step(),
+            None => view.piece(),
+        }
+    }
+
+    /// Whether nothing is something, too: a frame.
+    fn frames_nothing(&self) -> bool {
+        self.raw_len == 0 && matches!(self.codec(), Some(Codec::Zstd { .. }))
+    }
+}
+
+/// Prepares a piece.
+fn make<'s>(job: Job<'s, '_>, archive: &Archive) -> Result<Ready<'s>> {
+    let Job { before, piece } = job;
+    let Some(Unmade {
+        of,
+        origin,
+        is_last,
+    }) = piece
+    else {
+        let piece = None;
+        return Ok(Ready { before, piece });
+    };
+    let decoded = match origin {
+        Origin::Nowhere if of.frames_nothing() => Ok(Some(Vec::new())),
+        Origin::Nowhere => Ok(None),
+        Origin::Decoded(piece) => Ok(Some(piece)),
+        Origin::View { view, at, len } => {
+            let mut piece = Vec::new();
+            view.read(at, len, &mut piece).map(|()| Some(piece))
+        }
+        Origin::Copy { input, at, len } => as_size(len).and_then(|len| {
+            let mut piece = vec![0; len];
+            input.read_into(at, &mut piece).map(|()| Some(piece))
+        }),
+    };
+    let keep_decoded = matches!(of.digest, Some((_, Over::Decoded))) && of.codec().is_some();
+    let made = decoded.and_then(|decoded| {
+        let made = decoded.map(|decoded| of.change.apply(decoded, keep_decoded));
+        made.transpose()
+    });
+    match made {
+        Ok(piece) => Ok(Ready {
+            before,
+            piece: Some((of, piece, is_last)),
+        }),
+        Err(error) => Err(blame(error, archive, &of)),
+    }
 }
 
 struct Writer<'w, 'e, 's> {
     executor: &'w mut Executor<'e>,
     target: &'w mut Target<'s>,
+    /// The part that is being written.
+    part: Option<Part>,
+}
+
+/// What is known of a part while it is written.
+struct Part {
+    start: u64,
+    sum: Digesting,
+    frames: Frames,
 }
 
 impl Writer<'_, '_, '_> {
+    fn put_all(&mut self, ready: Ready<'_>) -> Result<()> {
+        for small in ready.before {
+            match small {
+                Small::Bytes(bytes) => self.put(bytes)?,
+                Small::Align { to, fill } => {
+                    let len = padding(self.executor.at, to);
+                    self.executor.options.control.expect(len);
+                    self.fill(len, fill)?;
+                }
+                Small::Late(len) => {
+                    let at = self.executor.at;
+                    self.executor.late.push(at);
+                    self.fill(len, 0)?;
+                }
+            }
+        }
+        let Some((of, piece, is_last)) = ready.piece else {
+            return Ok(());
+        };
+        let written = self.piece(&of, piece, is_last);
+        written.map_err(|error| blame(error, self.executor.from, &of))
+    }
+
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.write(bytes)?;
         self.executor.options.control.advance(bytes.len() as u64)
@@ -121,139 +495,56 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Writes bytes of one of the source's files.
-    fn copy(&mut self, source: SourceId, range: Range<u64>) -> Result<()> {
-        let payload = Payload::Raw { source, range };
-        let input = self.executor.data().input(&payload)?;
-        let mut piece = Vec::new();
-        let mut at = 0;
-        while at < input.len() {
-            piece.resize(as_size((input.len() - at).min(PIECE as u64 / 4))?, 0);
-            input.read_into(at, &mut piece)?;
-            self.put(&piece)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// Writes one tensor's part, and notes where.
-    fn tensor(
-        &mut self,
-        index: usize,
-        part: usize,
-        want: &Want,
-        change: Change<'_>,
-        sum: Digesting,
-    ) -> Result<()> {
-        let info = self.executor.tensor(index)?;
-        let view = View::new(self.executor.data(), info, part, want)?;
-        self.view((index, part), &view, change, sum)
-    }
-
-    /// Writes a view of a tensor's part, and notes where.
-    fn view(
-        &mut self,
-        (index, part): (usize, usize),
-        view: &View<'_>,
-        change: Change<'_>,
-        sum: Digesting,
-    ) -> Result<()> {
-        let info = self.executor.tensor(index)?;
-        let start = self.executor.at;
-        let (digest, frames) = self
-            .pieces(view, change, sum)
-            .map_err(|error| error.in_tensor(&info.name))?;
-        self.executor.written.push(Written {
-            index,
-            part,
-            range: start..self.executor.at,
-            raw_len: view.len(),
-            digest,
-            chunks: match change {
-                Change::Filter(_) => frames.into_iter().map(|(stored, _)| stored).collect(),
-                Change::Keep | Change::Encode(_) | Change::Spell(_) => Vec::new(),
+    /// Writes a piece, and behind the last one notes where the part is.
+    fn piece(&mut self, of: &Of<'_>, piece: Option<Piece>, is_last: bool) -> Result<()> {
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None => Part {
+                start: self.executor.at,
+                sum: Digesting::new(of.digest)?,
+                frames: Vec::new(),
             },
-        });
-        Ok(())
-    }
-
-    /// Writes a view piece by piece.
-    fn pieces(
-        &mut self,
-        view: &View<'_>,
-        change: Change<'_>,
-        mut sum: Digesting,
-    ) -> Result<(Option<Checksum>, Frames)> {
-        let codec = match change {
-            Change::Encode(codec) => Some(codec),
-            Change::Keep | Change::Filter(_) | Change::Spell(_) => None,
         };
-        let keep_decoded = sum.wants_decoded() && codec.is_some();
-        // The pieces of a codec are its frames, so that the bytes do not depend on where the data comes from.
-        let wanted = match codec {
-            Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
-            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
-            None if matches!(change, Change::Filter(_)) => view.step(),
-            None => view.piece(),
-        };
-        let options = self.executor.options;
-        let mut frames = Vec::new();
-        let work = |job: Job| {
-            // Asked here too: what waits in line behind a stop need not be done.
-            options.control.check()?;
-            let decoded = match job {
-                Job::Read { at, len } => {
-                    let mut piece = Vec::new();
-                    view.read(at, len, &mut piece)?;
-                    piece
-                }
-                Job::Decoded(piece) => piece,
-            };
-            change.apply(decoded, keep_decoded)
-        };
-        let consume = |piece: Piece| {
-            sum.update(piece.decoded.as_deref().unwrap_or(&piece.stored));
-            frames.push((
+        if let Some(piece) = piece {
+            (part.sum).update(piece.decoded.as_deref().unwrap_or(&piece.stored));
+            part.frames.push((
                 as_u32(piece.stored.len() as u64)?,
                 as_u32(piece.decoded_len)?,
             ));
             self.write(&piece.stored)?;
             // What goes in is known beforehand, what comes out is not.
-            options.control.advance(piece.decoded_len)
-        };
-        // Threads are not worth their while for a single piece.
-        let threads = if view.len() <= wanted {
-            1
-        } else {
-            options.threads
-        };
-        if view.len() == 0 && matches!(codec, Some(Codec::Zstd { .. })) {
-            // Nothing is a frame too.
-            let nothing = [Ok(Job::Decoded(Vec::new()))];
-            threads::in_order(threads, nothing.into_iter(), work, consume)?;
-        } else if view.is_random() && wanted % view.step() == 0 {
-            let places = (0..view.len()).step_by(as_size(wanted)?);
-            let jobs = places.map(|at| {
-                let len = wanted.min(view.len() - at);
-                Ok(Job::Read { at, len })
-            });
-            threads::in_order(threads, jobs, work, consume)?;
-        } else {
-            let mut cut = Recut::new(view, as_size(wanted)?)?;
-            let jobs = core::iter::from_fn(|| cut.next().transpose());
-            let jobs = jobs.map(|piece| piece.map(Job::Decoded));
-            threads::in_order(threads, jobs, work, consume)?;
+            self.executor.options.control.advance(piece.decoded_len)?;
         }
-        let end = match codec {
-            Some(Codec::ZstdSeekable { .. }) => seek_table(&frames),
+        if !is_last {
+            self.part = Some(part);
+            return Ok(());
+        }
+        let end = match of.codec() {
+            Some(Codec::ZstdSeekable { .. }) => seek_table(&part.frames),
             Some(Codec::Deflate { .. }) => DEFLATE_END.to_vec(),
             Some(Codec::Zstd { .. }) | None => Vec::new(),
         };
-        if !sum.wants_decoded() {
-            sum.update(&end);
+        if !part.sum.wants_decoded() {
+            part.sum.update(&end);
         }
         self.write(&end)?;
-        Ok((sum.finish(), frames))
+        let Some((index, number)) = of.tensor else {
+            return Ok(());
+        };
+        self.executor.written.push(Written {
+            index,
+            part: number,
+            range: part.start..self.executor.at,
+            raw_len: of.raw_len,
+            digest: part.sum.finish(),
+            chunks: match of.change {
+                Change::Filter(_) => (part.frames.into_iter())
+                    .map(|(stored, _)| stored)
+                    .collect(),
+                Change::Keep | Change::Encode(_) | Change::Spell(_) => Vec::new(),
+            },
+        });
+        Ok(())
     }
 }
 

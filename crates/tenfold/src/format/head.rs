@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::io::Cached;
 use crate::io::Source;
 use crate::prelude::*;
+use crate::threads;
 
 /// Bytes at the beginning that every format may look at, where a source fetches less at once.
 const LEAST: u64 = 320;
@@ -43,12 +44,25 @@ type Remembered<'a> = &'a dyn Source;
 impl<'a> Head<'a> {
     /// Reads the first bytes of a source; `name` is the file's name without its directory, where there is one.
     pub fn new(source: &'a dyn Source, name: Option<&'a str>) -> Result<Self> {
-        let wanted = source.window().clamp(LEAST, MOST);
-        let first = source.read(0..source.len().min(wanted))?;
-        Ok(Self::of(source, name, first))
+        Ok(Self::of(source, name, Self::first_of(source)?))
     }
 
-    fn of(source: &'a dyn Source, name: Option<&'a str>, first: Bytes) -> Self {
+    /// The first bytes of several sources; all are asked for at once where they answer late.
+    pub(crate) fn first_of_all(sources: &[Arc<dyn Source>]) -> Result<Vec<Bytes>> {
+        let waiting = sources.iter().filter_map(|source| source.concurrency());
+        let threads = waiting.max().unwrap_or(1);
+        threads::map(threads, sources, |source, (): &mut ()| {
+            Self::first_of(source)
+        })
+    }
+
+    fn first_of(source: &dyn Source) -> Result<Bytes> {
+        let wanted = source.window().clamp(LEAST, MOST);
+        source.read(0..source.len().min(wanted))
+    }
+
+    /// A source whose first bytes were read.
+    pub(crate) fn of(source: &'a dyn Source, name: Option<&'a str>, first: Bytes) -> Self {
         let window = if source.is_memory() {
             source.window()
         } else {

@@ -79,15 +79,19 @@ use crate::prelude::*;
 ///
 /// # What is asked, and in which order
 ///
-/// - Files are described by small reads, [`window`](Self::window) bytes at a time, at the beginning and, for formats that
-///   have an index there, at the end.
+/// - A file is described by its first 64 KiB, and by what follows in stretches that grow, twice as long each, or, for formats
+///   that have an index there, by its end. Headers that are spread over a file are asked for as [ranges](Self::read_ranges).
 /// - A tensor that is written, hashed or read whole is asked for in pieces of a few MiB at most, each once in a pass, which
 ///   hold whole elements (whole blocks of quantized types). Several threads work on a tensor, each going forward through
 ///   stretches of it that may be tens of MiB apart. A conversion makes a second pass only where it hashes or compares.
 /// - Small neighbours are fetched together with what lies between them: what is asked for may begin before a tensor and end
 ///   behind it, but never outside of the source.
 /// - Slices, and tensors whose rows and columns are exchanged, ask for many short stretches, in rising order for a batch of
-///   elements at a time; close ones are asked for together.
+///   elements at a time; those with less than a [`gap`](Self::gap) between them are asked for together.
+///
+/// A source that answers late, because each read waits for a network, says by [`concurrency`](Self::concurrency) how many
+/// reads it answers at once. Where nobody asks for another number, as many threads read it then, in pieces of 1 MiB, and
+/// stretches that are known beforehand are asked for by [`read_ranges`](Self::read_ranges).
 ///
 /// Places are aligned to nothing but that: where a device wants more, the source rounds. A source that
 /// [is in order](Self::is_in_order) is read from its first byte on, each piece behind the one before.
@@ -269,6 +273,22 @@ pub(crate) fn read_exactly(source: &dyn Source, range: Range<u64>) -> Result<Byt
     } else {
         Err(wrong_length(&bytes, range))
     }
+}
+
+/// The bytes of several ranges, as many as each has.
+pub(crate) fn read_ranges_exactly(
+    source: &dyn Source,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>> {
+    let read = source.read_ranges(ranges)?;
+    let mut answers = read.iter();
+    for range in ranges {
+        let bytes = answers.next().map_or(&[][..], |bytes| bytes);
+        if bytes.len() as u64 != range.end.saturating_sub(range.start) {
+            return Err(wrong_length(bytes, range.clone()));
+        }
+    }
+    Ok(read)
 }
 
 /// A source that gave another number of bytes than it was asked for.

@@ -87,7 +87,8 @@ pub(super) fn digest_watched(archive: &Archive, work: &Work) -> Result<Digests> 
     let archive = archive.with_threads(*threads).watched(control);
     let tensors: Vec<_> = archive.tensors().collect();
     let items = within_limit(&archive, &tensors);
-    let sums = in_pieces(&Hashing { control }, items, *threads)?;
+    let threads = archive.threads_for(*threads);
+    let sums = in_pieces(&Hashing { control }, items, threads)?;
     control.check()?;
     let content = content(&tensors, &sums);
     let names = tensors.iter().map(|tensor| tensor.name().to_owned());

@@ -24,8 +24,8 @@ pub(crate) fn map<I: Send, S: Default, T: Send, E: Send>(
 
 /// Gives what comes of jobs to `consume`, in the order of the jobs. 0 `threads` is one for every core.
 ///
-/// Jobs are made one at a time, when somebody is free to do them, and no more than two for each thread are under way or
-/// wait to be consumed. An error of any of the three ends the work.
+/// Jobs are made one at a time, when somebody is free to do them, and no more than two for each of a few threads, or one
+/// for each of many, are under way or wait to be consumed. An error of any of the three ends the work.
 pub(crate) fn in_order<J: Send, R: Send, E: Send>(
     threads: usize,
     jobs: impl Iterator<Item = Result<J, E>> + Send,
@@ -34,7 +34,8 @@ pub(crate) fn in_order<J: Send, R: Send, E: Send>(
 ) -> Result<(), E> {
     #[cfg(feature = "std")]
     let threads = super::thread_count(threads);
-    let ahead = threads.saturating_mul(2);
+    // Many threads mostly wait for answers, and results are held.
+    let ahead = threads.saturating_mul(2).min(threads.max(32));
     run(threads, ahead, jobs, |job, (): &mut ()| work(job), consume)
 }
 

@@ -153,7 +153,11 @@ impl Input<'_> {
                     let read = source.read_into(from, out);
                     read.map_err(|error| place(error, *id, range))
                 };
-                let Some(control) = control.filter(|_| !source.is_memory()) else {
+                let at_once = source.is_memory() || self.is_late();
+                let Some(control) = control.filter(|_| !at_once) else {
+                    if let Some(control) = control {
+                        control.check()?;
+                    }
                     return read(from, out);
                 };
                 let places = (from..).step_by(STEP);
@@ -183,6 +187,45 @@ impl Input<'_> {
                 read_exactly(*source, from..from.saturating_add(len))
                     .map_err(|error| place(error, *id, range))
             }
+        }
+    }
+
+    /// The bytes of several ranges, asked for at once.
+    pub(crate) fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        match self {
+            Input::Memory(bytes) => bytes.read_ranges(ranges),
+            Input::Source {
+                id,
+                source,
+                range,
+                control,
+            } => {
+                if let Some(control) = control {
+                    control.check()?;
+                }
+                let place_of = |at: u64| range.start.saturating_add(at);
+                let wanted = ranges.iter();
+                let wanted = wanted.map(|wanted| place_of(wanted.start)..place_of(wanted.end));
+                let wanted: Vec<Range<u64>> = wanted.collect();
+                let read = crate::io::read_ranges_exactly(*source, &wanted);
+                read.map_err(|error| place(error, *id, range))
+            }
+        }
+    }
+
+    /// How many bytes between two ranges cost less than another read.
+    pub(crate) fn gap(&self) -> u64 {
+        match self {
+            Input::Memory(_) => 0,
+            Input::Source { source, .. } => source.gap(),
+        }
+    }
+
+    /// Whether answers come late, so that it pays to ask for much at once.
+    pub(crate) fn is_late(&self) -> bool {
+        match self {
+            Input::Memory(_) => false,
+            Input::Source { source, .. } => source.concurrency().is_some(),
         }
     }
 

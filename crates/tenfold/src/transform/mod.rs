@@ -63,6 +63,8 @@ use view::Body;
 
 /// Bytes that are worked on at once: large enough for the kernel and the caches, small enough for many threads.
 pub(crate) const PIECE: usize = 4 << 20;
+/// The same where answers come late: many threads wait for one each.
+pub(crate) const LATE_PIECE: u64 = 1 << 20;
 
 /// Refuses a cast that is not known.
 pub(crate) fn check_cast(from: DType, to: DType) -> Result<()> {

@@ -41,7 +41,8 @@ pub(super) fn write(
     let job = Job { executor, file };
     let work = |task: Task<'_>, scratch: &mut Scratch| job.task(task, scratch);
     let tasks = divide(&job, &placed)?;
-    threads::map(executor.options.threads, tasks, work)?;
+    let threads = executor.from.threads_for(executor.options.threads);
+    threads::map(threads, tasks, work)?;
     for Placed {
         what,
         range,

@@ -3,7 +3,7 @@
 use super::{Job, Placed, SMALL, TensorPart, What};
 use crate::error::Result;
 use crate::prelude::*;
-use crate::transform::View;
+use crate::transform::{LATE_PIECE, View};
 
 /// Bytes that are put together and written at once.
 const TOGETHER: u64 = 1 << 20;
@@ -82,9 +82,14 @@ fn large<'p>(job: &Job<'_, '_>, of: &'p Placed<'p>, tasks: &mut Vec<Task<'p>>) -
         // Zeros come by themselves: the file is longer in the end.
         What::Bytes(_) | What::Align(_) | What::Late => return Ok(()),
     }
+    // Where answers come late, many are waited for.
+    let piece = match job.executor.from.waiting() {
+        Some(_) => LATE_PIECE,
+        None => PIECE,
+    };
     let mut from = 0;
     while from < of.len() {
-        let len = PIECE.min(of.len() - from);
+        let len = piece.min(of.len() - from);
         tasks.push(Task::Piece { of, from, len });
         from += len;
     }

@@ -2,7 +2,7 @@
 
 use super::codec::{File, describe_file};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Context, ShardName, diagnose};
+use crate::format::{Context, Head, ShardName, diagnose};
 use crate::model::{Manifest, Metadata, SourceId, Value};
 use crate::prelude::*;
 
@@ -111,8 +111,9 @@ fn open_part(cx: &mut Context<'_>, name: &str, part: u64, split: Split) -> Resul
     let source = cx
         .open(id)
         .ok_or_else(|| Error::argument(format!("{name:?} was not opened")))?;
-    let file = describe_file(cx, id, &*source).map_err(|error| {
-        let what = diagnose::instead(&*source);
+    let head = Head::new(&*source, Some(name))?;
+    let file = describe_file(cx, id, &head).map_err(|error| {
+        let what = diagnose::instead(&head);
         let error = what.map_or(error, |what| {
             Error::malformed("gguf.magic", what.message()).at(0..4)
         });

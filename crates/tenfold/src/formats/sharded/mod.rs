@@ -58,8 +58,15 @@ pub(super) fn describe(cx: &mut Context<'_>, family: &Family) -> Result<Manifest
     order.sort();
     let names: Vec<&str> = order.iter().map(|(name, _)| name.as_str()).collect();
     cx.expect_siblings(&names);
-    for (name, at) in order {
-        let (id, file) = open(cx, family, name, *at)?;
+    let mut opened = Vec::new();
+    for (name, at) in &order {
+        opened.push(open(cx, name, *at)?);
+    }
+    let sources: Vec<_> = opened.iter().map(|(_, source)| source.clone()).collect();
+    let firsts = Head::first_of_all(&sources)?;
+    for (((name, _), (id, source)), first) in order.into_iter().zip(opened).zip(firsts) {
+        let head = Head::of(&*source, Some(name), first);
+        let file = describe_shard(cx, family, id, &head)?;
         if let Some((key, count)) = metadata.add(&file.metadata) {
             let message = format!(
                 "{name} disagrees with the files before it about metadata {key:?}{}",
@@ -114,8 +121,8 @@ fn and_more(count: usize) -> String {
     }
 }
 
-/// Opens a shard and describes it.
-fn open(cx: &mut Context<'_>, family: &Family, name: &str, at: u64) -> Result<(SourceId, Shard)> {
+/// Opens a shard.
+fn open(cx: &mut Context<'_>, name: &str, at: u64) -> Result<(SourceId, Arc<dyn Source>)> {
     let id = cx.sibling(name).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => {
             let message = format!("the index names {name:?}, which is missing");
@@ -130,17 +137,26 @@ fn open(cx: &mut Context<'_>, family: &Family, name: &str, at: u64) -> Result<(S
         let message = "the index names itself as a file of tensors";
         Error::malformed("shard-name", message).at(at..at + 1)
     })?;
-    let head = Head::new(&*source, Some(name))?;
-    if index::is_text(&head)? {
+    Ok((id, source))
+}
+
+fn describe_shard(
+    cx: &mut Context<'_>,
+    family: &Family,
+    id: SourceId,
+    head: &Head<'_>,
+) -> Result<Shard> {
+    let name = head.name().unwrap_or_default();
+    if index::is_text(head)? {
         let message = format!("JSON text, not a {} file", family.name);
-        let error = Error::malformed("header", message).at(0..source.len().min(8));
+        let error = Error::malformed("header", message).at(0..head.len().min(8));
         return Err(error.in_file(id, name));
     }
-    match (family.describe)(cx, id, &head) {
-        Ok(file) => Ok((id, file)),
+    match (family.describe)(cx, id, head) {
+        Ok(file) => Ok(file),
         Err(error) => {
             // Often a pointer of Git or a server's answer, of which the first bytes are no length.
-            let what = diagnose::instead(&head);
+            let what = diagnose::instead(head);
             let error = what.map_or(error, |what| {
                 Error::malformed("header", what.message()).at(0..index::HEAD)
             });

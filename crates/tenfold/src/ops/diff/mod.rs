@@ -306,7 +306,8 @@ impl DiffSteps {
         if !self.options.ignore_metadata {
             metadata::compare(a, b, &matched.pairs, &mut diff.metadata)?;
         }
-        let threads = self.options.work.threads;
+        let asked = self.options.work.threads;
+        let threads = a.threads_for(asked).max(b.threads_for(asked));
         while !matches!(self.pass, Pass::Finished) {
             self.go_on(&Pace::All { threads })?;
         }

@@ -76,7 +76,8 @@ fn parallel_tensors<T: Send>(
     work: impl Fn(&Archive, &TensorInfo) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let tensors = &archive.manifest().tensors;
-    threads::map(options.threads, tensors, |tensor, (): &mut ()| {
+    let threads = archive.threads_for(options.threads);
+    threads::map(threads, tensors, |tensor, (): &mut ()| {
         options.control.check()?;
         work(archive, tensor).map_err(|error| error.in_tensor(&tensor.name))
     })
@@ -118,7 +119,8 @@ fn hash_parts(archive: &Archive, kind: DigestKind, options: &Execution<'_>) -> R
     let mut manifest = archive.manifest().clone();
     let tensors = archive.manifest().tensors.iter();
     let parts = tensors.flat_map(|tensor| tensor.parts.iter().map(move |part| (tensor, part)));
-    let sums = threads::map(options.threads, parts, |(tensor, part), (): &mut ()| {
+    let threads = archive.threads_for(options.threads);
+    let sums = threads::map(threads, parts, |(tensor, part), (): &mut ()| {
         hash_part(archive, tensor, part, kind, options.control)
             .map_err(|error| error.in_tensor(&tensor.name))
     })?;

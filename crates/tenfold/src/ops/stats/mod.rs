@@ -165,7 +165,7 @@ impl StatsSteps {
 
     /// The figures. What is left is done first.
     pub fn finish(mut self) -> Result<ArchiveStats> {
-        let threads = self.options.work.threads;
+        let threads = self.archive.threads_for(self.options.work.threads);
         while !self.is_finished() {
             self.go_on(&Pace::All { threads })?;
         }

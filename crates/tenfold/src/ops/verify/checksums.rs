@@ -47,7 +47,8 @@ pub(in crate::ops) fn compare_checksums_watched(archive: &Archive, options: &Wor
         let Range { start, end } = sealed.range;
         options.control.expect(end.saturating_sub(start));
     }
-    let compared = threads::map(options.threads, &seals.sealed, |sealed, (): &mut ()| {
+    let threads = archive.threads_for(options.threads);
+    let compared = threads::map(threads, &seals.sealed, |sealed, (): &mut ()| {
         compare_seal(archive, sealed, &options.control).map_err(|error| error.in_format(id))
     });
     match compared {
@@ -69,7 +70,8 @@ fn compare_tensors(archive: &Archive, options: &Work, seals: &Seals<'_>) -> Resu
     for part in (tensors.iter()).flat_map(|tensor| tensor.info().parts.iter().filter(is_open)) {
         options.control.expect(hashed_len(part));
     }
-    threads::map(options.threads, &tensors, |tensor, (): &mut ()| {
+    let threads = archive.threads_for(options.threads);
+    threads::map(threads, &tensors, |tensor, (): &mut ()| {
         let mut parts = tensor.info().parts.iter().filter(is_open);
         let compared = parts.try_for_each(|part| match &part.checksum {
             Some(checksum) => compare_checksum(archive, &part.payload, checksum, &options.control),

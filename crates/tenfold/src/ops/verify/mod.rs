@@ -174,7 +174,7 @@ impl VerifySteps {
 
     /// What verification came to. What is left is done first.
     pub fn finish(mut self) -> Result<Verified> {
-        let threads = self.work.threads;
+        let threads = self.archive.threads_for(self.work.threads);
         while !self.is_finished() {
             self.go_on(&Pace::All { threads })?;
         }
@@ -209,7 +209,7 @@ impl VerifySteps {
                 look.go_on(archive, tensor, control, pace)?;
                 Ok::<_, Error>(look)
             };
-            let looks = threads::map(*threads, &tensors, look)?;
+            let looks = threads::map(archive.threads_for(*threads), &tensors, look)?;
             self.looks.extend(looks);
         } else {
             for tensor in tensors {

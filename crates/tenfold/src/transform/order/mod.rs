@@ -20,6 +20,8 @@ use turn::{Shape, turn};
 
 /// Bytes of the buffer that is turned at once: it stays in the cache.
 const BUFFER: usize = 64 << 10;
+/// The same where answers come late.
+const LATE_BUFFER: usize = 1 << 20;
 /// Columns in it, at most and where they are long at least.
 const MOST_COLUMNS: usize = 256;
 const LEAST_COLUMNS: usize = 16;
@@ -206,6 +208,9 @@ impl<'a> Reorder<'a> {
         let mut buffer = vec![0; at_once * pitch];
         let mut window = Window::default();
         let mut order = Columns::new(&self.others, columns.start);
+        if self.input.is_late() {
+            return self.fill_band_at_once(rows, order, row, out);
+        }
         let near = order
             .distance()
             .saturating_mul(self.rows * self.width as u64)
@@ -228,6 +233,41 @@ impl<'a> Reorder<'a> {
             let shape = Shape {
                 rows: count,
                 pitch,
+                columns,
+                row,
+            };
+            self.turn(&buffer, &shape, out)?;
+        }
+        Ok(())
+    }
+
+    /// The same from an input whose answers come late: many columns are asked for at once.
+    fn fill_band_at_once(
+        &self,
+        rows: &Range<u64>,
+        mut order: Columns,
+        row: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let count = as_size(rows.end - rows.start)?;
+        let run = count * self.width;
+        let at_once = (LATE_BUFFER / run).max(1).min(row);
+        let mut buffer = Vec::new();
+        for first in (0..row).step_by(at_once) {
+            let columns = first..row.min(first + at_once);
+            let mut ranges = Vec::new();
+            for _ in columns.clone() {
+                let at = (order.place() * self.rows + rows.start) * self.width as u64;
+                order.step();
+                ranges.push(at..at + run as u64);
+            }
+            buffer.clear();
+            for column in self.input.read_ranges(&ranges)? {
+                buffer.extend_from_slice(&column);
+            }
+            let shape = Shape {
+                rows: count,
+                pitch: run,
                 columns,
                 row,
             };

@@ -5,10 +5,10 @@ use crate::model::{DType, Endian, Part, Payload};
 use crate::prelude::*;
 use crate::transform::{Body, Data, Input, Pieces, View, as_size};
 
-/// Bytes between two wanted ones that cost less to read than another read does.
-const GAP: u64 = 1 << 10;
 /// Bytes that are read together, at most, unless they are wanted together.
 const SPAN: u64 = 1 << 20;
+/// Bytes that are asked for at once where answers come late.
+const AT_ONCE: u64 = 8 << 20;
 
 /// Runs of neighbouring stored units, and where they go in a batch.
 #[derive(Debug, Default)]
@@ -193,6 +193,11 @@ impl<'w, 'a> Gather<'w, 'a> {
     pub(super) fn fill_into(&mut self, runs: &mut Runs, out: &mut [u8]) -> Result<()> {
         runs.0.sort_unstable_by_key(|run| run.place);
         let mut rest = runs.0.as_slice();
+        if let Kind::Direct(input) = &self.stored.kind
+            && input.is_late()
+        {
+            return self.fill_at_once(input, rest, out);
+        }
         while !rest.is_empty() {
             let (count, bytes) = self.together(rest);
             let (now, later) = rest.split_at(count);
@@ -202,10 +207,39 @@ impl<'w, 'a> Gather<'w, 'a> {
         Ok(())
     }
 
+    /// The same from an input whose answers come late: many are asked for at once.
+    fn fill_at_once(&self, input: &Input<'_>, mut rest: &[Run], out: &mut [u8]) -> Result<()> {
+        while !rest.is_empty() {
+            let (mut asked, mut groups, mut ranges) = (0, Vec::new(), Vec::new());
+            while !rest.is_empty() && asked < AT_ONCE {
+                let (count, bytes) = self.together(rest);
+                self.check(&bytes)?;
+                asked += bytes.end - bytes.start;
+                let (now, later) = rest.split_at(count);
+                groups.push(now);
+                ranges.push(bytes);
+                rest = later;
+            }
+            let read = input.read_ranges(&ranges)?;
+            for ((runs, range), bytes) in groups.into_iter().zip(ranges).zip(read) {
+                self.copy(runs, &bytes, range.start, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, bytes: &Range<u64>) -> Result<()> {
+        if bytes.end > self.stored.len() {
+            let message = format!("{} bytes, {} are needed", self.stored.len(), bytes.end);
+            return Err(Error::malformed("size", message));
+        }
+        Ok(())
+    }
+
     /// How many runs are read together, and the bytes that they are in.
     fn together(&self, runs: &[Run]) -> (usize, Range<u64>) {
         let gap = match &self.stored.kind {
-            Kind::Direct(_) => GAP,
+            Kind::Direct(input) => input.gap(),
             Kind::Steps(view) => view.step(),
             Kind::Stream(_) => SPAN,
         };
@@ -229,10 +263,7 @@ impl<'w, 'a> Gather<'w, 'a> {
 
     fn fetch(&mut self, runs: &[Run], bytes: Range<u64>, out: &mut [u8]) -> Result<()> {
         let stored = self.stored;
-        if bytes.end > stored.len() {
-            let message = format!("{} bytes, {} are needed", stored.len(), bytes.end);
-            return Err(Error::malformed("size", message));
-        }
+        self.check(&bytes)?;
         let held = bytes.start >= self.at && bytes.end <= self.at + self.span.len() as u64;
         match (&stored.kind, runs) {
             (Kind::Direct(input), [run]) if stored.bits.is_multiple_of(8) => {

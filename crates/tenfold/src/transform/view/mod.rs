@@ -19,7 +19,7 @@ use super::order::Reorder;
 use super::select::Selected;
 use super::symmetric::{Pack, Unpack};
 use super::tiled::Tiled;
-use super::{PIECE, as_size};
+use super::{LATE_PIECE, PIECE, as_size};
 use crate::error::{Error, Result};
 use crate::model::Codec;
 use crate::prelude::*;
@@ -123,7 +123,8 @@ impl<'a> View<'a> {
 
     /// How many bytes a piece should have: a multiple of the step, or rows that go together.
     pub(crate) fn piece(&self) -> u64 {
-        let usual = PIECE as u64;
+        let is_late = matches!(&self.body, Body::Direct(input) if input.is_late());
+        let usual = if is_late { LATE_PIECE } else { PIECE as u64 };
         let wanted = match &self.body {
             Body::Reorder(reorder) => return self.map.scale(reorder.piece_len(usual)),
             Body::Unpack(unpack) => unpack.piece_len(usual),
@@ -186,6 +187,8 @@ impl<'a> View<'a> {
     /// Stored bytes in steps of which the elements can be read one after the other at no greater cost.
     fn fine_step(&self) -> Option<u64> {
         let step = match &self.body {
+            // Asked for at once.
+            Body::Direct(input) if input.is_late() => return None,
             Body::Direct(_) | Body::InOrder(_) => 1,
             Body::Decoded(decoded) => decoded.step_len(),
             _ => return None,

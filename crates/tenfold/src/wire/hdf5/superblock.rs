@@ -2,7 +2,7 @@
 
 use super::block::{Block, Fetch as _, File};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::Source;
+use crate::io::{Source, read_ranges_exactly};
 use crate::prelude::*;
 
 /// How every file begins, behind what may be in front of it.
@@ -29,7 +29,7 @@ pub(crate) fn find(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64
     if source.read(first)? == SIGNATURE[..] {
         return Ok(Some(range.start));
     }
-    let found = source.read_ranges(&places)?;
+    let found = read_ranges_exactly(source, &places)?;
     let mut found = places.iter().zip(found);
     let found = found.find(|(_, bytes)| *bytes == SIGNATURE[..]);
     Ok(found.map(|(place, _)| place.start))

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{DESCRIPTOR_FOLLOWS, Entry, LOCAL_LEN, Member};
 use crate::error::Result;
-use crate::io::{Reader, Source, as_size};
+use crate::io::{Reader, Source, as_size, read_ranges_exactly};
 use crate::prelude::*;
 
 /// Bytes for extra fields, whose length only the header says: most have less.
@@ -49,12 +49,12 @@ impl<'a> Headers<'a> {
             // What is behind the member before this one is read with it.
             let start = at.saturating_sub(before);
             wanted.push(start..at.saturating_add(len).min(limit.clamp(at, end)));
-            before = behind(entry);
+            before = behind(entry).min(spare);
         }
         let last = end.saturating_sub(before)..end;
         wanted.push(last);
         let mut known = Vec::new();
-        let fetched = source.read_ranges(&wanted)?;
+        let fetched = read_ranges_exactly(source, &wanted)?;
         for (range, bytes) in wanted.iter().zip(fetched) {
             let at = range.start;
             known.push(Known { at, bytes });
@@ -78,7 +78,7 @@ impl<'a> Headers<'a> {
             }
         }
         let ranges: Vec<_> = longer.iter().map(|(_, range)| range.clone()).collect();
-        let fetched = self.source.read_ranges(&ranges)?;
+        let fetched = read_ranges_exactly(self.source, &ranges)?;
         for ((number, _), bytes) in longer.into_iter().zip(fetched) {
             if let Some(known) = self.known.get_mut(number) {
                 known.bytes = bytes;
