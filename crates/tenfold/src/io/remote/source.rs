@@ -7,7 +7,7 @@ use super::object::{Identity, Object};
 use super::runtime::wait;
 use super::{Failure, Remote};
 use crate::error::Result;
-use crate::io::{Source, check_range};
+use crate::io::{Merged, Source, check_range};
 use crate::prelude::*;
 
 /// What the first request brings.
@@ -58,20 +58,16 @@ impl RemoteSource {
         self.identity.strong().is_some()
     }
 
-    /// What the first request brought.
+    /// What the first request brought, to be remembered above.
     pub(super) fn head(&self) -> Bytes {
         self.head.clone()
     }
 
-    /// What the first request brought, where that is all of the range.
-    fn from_head(&self, range: &Range<u64>) -> Option<Bytes> {
-        let place = |at: u64| usize::try_from(at).ok();
-        let (start, end) = (place(range.start)?, place(range.end)?);
-        (end <= self.head.len()).then(|| self.head.slice(start..end))
-    }
-
     /// Fetches ranges, each of at most a piece.
     fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
         let (object, identity) = (self.object.clone(), self.identity.clone());
         let fetched = wait(self.remote.control(), async move {
             let requests = ranges.into_iter().map(|range| {
@@ -122,28 +118,16 @@ impl Source for RemoteSource {
         for range in ranges {
             check_range(self.identity.len, range)?;
         }
-        let spans = spans(
-            ranges
-                .iter()
-                .filter(|range| self.from_head(range).is_none()),
-        );
-        let pieces = spans.iter().map(pieces).collect::<Vec<_>>();
-        let mut fetched = if spans.is_empty() {
-            Vec::new().into_iter()
-        } else {
-            self.fetch(pieces.iter().flatten().cloned().collect())?
-                .into_iter()
-        };
-        let mut spanned = Vec::new();
-        for (span, pieces) in spans.into_iter().zip(pieces) {
-            spanned.push((span, joined(fetched.by_ref().take(pieces.len()))));
-        }
-        let found = ranges.iter().map(|range| {
-            let head = self.from_head(range);
-            head.or_else(|| part_of(&spanned, range))
-                .unwrap_or_default()
-        });
-        Ok(found.collect())
+        let merged = Merged::new(ranges, GAP);
+        let pieces: Vec<_> = merged.ranges().iter().map(pieces).collect();
+        let mut fetched = self
+            .fetch(pieces.iter().flatten().cloned().collect())?
+            .into_iter();
+        let read: Vec<_> = pieces
+            .iter()
+            .map(|pieces| joined(fetched.by_ref().take(pieces.len())))
+            .collect();
+        merged.split(&read)
     }
 
     fn gap(&self) -> u64 {
@@ -153,22 +137,6 @@ impl Source for RemoteSource {
     fn concurrency(&self) -> Option<usize> {
         Some(READS)
     }
-}
-
-/// What is fetched for these ranges: those with little between them together.
-fn spans<'r>(ranges: impl Iterator<Item = &'r Range<u64>>) -> Vec<Range<u64>> {
-    let mut sorted: Vec<_> = ranges.cloned().collect();
-    sorted.sort_by_key(|range| (range.start, range.end));
-    let mut spans: Vec<Range<u64>> = Vec::new();
-    for range in sorted {
-        match spans.last_mut() {
-            Some(last) if range.start.saturating_sub(last.end) < GAP => {
-                last.end = last.end.max(range.end)
-            }
-            _ => spans.push(range),
-        }
-    }
-    spans
 }
 
 /// The requests for one of them.
@@ -193,26 +161,9 @@ fn joined(mut pieces: impl ExactSizeIterator<Item = Bytes>) -> Bytes {
     bytes.freeze()
 }
 
-fn part_of(spans: &[(Range<u64>, Bytes)], range: &Range<u64>) -> Option<Bytes> {
-    let after = spans.partition_point(|(span, _)| span.start <= range.start);
-    let (span, bytes) = spans.get(after.checked_sub(1)?)?;
-    let start = usize::try_from(range.start.checked_sub(span.start)?).ok()?;
-    let end = usize::try_from(range.end.checked_sub(span.start)?).ok()?;
-    (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn near_ranges_are_one_request_and_far_ones_are_not() {
-        let ranges = [300_000..300_010, 0..10, 70_000..70_001, 5..20];
-        let expected = [0..20, 70_000..70_001, 300_000..300_010];
-        assert_eq!(spans(ranges.iter()), expected);
-        let close = [0..10, 10 + GAP - 1..20 + GAP];
-        assert_eq!(spans(close.iter()), [0..20 + GAP]);
-    }
 
     #[test]
     fn long_ranges_are_several_requests() {

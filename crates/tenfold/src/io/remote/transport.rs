@@ -281,7 +281,10 @@ fn classify(error: &HttpError, host: &str) -> Failure {
 /// The error of TLS that this one is, or wraps: one of the system's passes over what it wraps when it is asked for its cause.
 fn as_tls<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
     let mut error = error;
-    while let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+    while let Some(inner) = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+    {
         error = inner;
     }
     error.downcast_ref()
