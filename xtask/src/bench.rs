@@ -12,6 +12,7 @@ mod onnx;
 mod order;
 mod pytorch;
 mod race;
+pub(crate) mod remote;
 mod safetensors;
 
 use crate::Result;
@@ -34,13 +35,16 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if names == ["python"] {
         return crate::python::bench(quick);
     }
+    if names == ["remote"] {
+        return remote::run(quick);
+    }
     if let Some(unknown) = names
         .iter()
         .find(|name| !BENCHES.iter().any(|(known, _)| known == *name))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "no benchmark {unknown:?}; there are {} and, alone, python",
+            "no benchmark {unknown:?}; there are {} and, alone, python and remote",
             known.join(", ")
         )
         .into());

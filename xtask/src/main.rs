@@ -23,6 +23,7 @@ mod miri;
 mod portable;
 mod project;
 mod python;
+mod remote;
 mod rooms;
 mod unsafe_count;
 mod web;
@@ -112,6 +113,12 @@ const TASKS: &[Task] = &[
         args: "[--quick]",
         what: "builds the Python package and runs its tests; the quick part is a step of CI",
         run: python::run,
+    },
+    Task {
+        name: "remote",
+        args: "[SERVER…]",
+        what: "reads and writes URLs of real servers on this machine: s3s-fs, moto, azurite, nginx",
+        run: remote::run,
     },
     Task {
         name: "rooms",

@@ -61,6 +61,8 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 /// What this command can do of it, if anything.
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
+        Hint::AllowHttp => "--allow-http does it all the same".into(),
+        Hint::Anonymous => "--anonymous asks without credentials, as public files need none".into(),
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
         Hint::Assume(None) => "if they are numbers, name their type with --assume DTYPE".into(),
         Hint::Assume(Some(dtype)) => {
@@ -107,6 +109,10 @@ mod tests {
     fn all() -> Vec<Hint> {
         vec![
             Hint::Allow(Effect::Dropped),
+            #[cfg(feature = "remote")]
+            Hint::AllowHttp,
+            #[cfg(feature = "remote")]
+            Hint::Anonymous,
             Hint::Assume(None),
             Hint::Assume(Some(DType::BF16)),
             Hint::Cast(None),

@@ -12,6 +12,7 @@ mod metadata;
 mod near;
 mod output;
 mod progress;
+mod urls;
 mod values;
 
 use std::env;
@@ -27,6 +28,7 @@ use args::{Cli, Color, Command};
 use commands::Session;
 use failure::{Exit, Failure, Problem, Result};
 use output::{Out, Screen, say};
+use urls::{Addresses, Urls};
 
 /// The number that the signal of Ctrl-C has.
 pub const INTERRUPT: u8 = 2;
@@ -59,7 +61,8 @@ impl Interrupts for () {
 /// assert_eq!(tenfold_cli::run(["tenfold", "inspect", "nowhere.zt"], &()), 2);
 /// ```
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString>>, interrupts: &dyn Interrupts) -> u8 {
-    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let args = args.into_iter().map(Into::into).collect();
+    let (args, addresses) = urls::hide_secrets(args);
     let mut command = args::command();
     if is_color_forced() {
         command = command.color(clap::ColorChoice::Always);
@@ -69,7 +72,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString>>, interrupts: &dyn
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|error| error.format(&mut command));
     match parsed {
-        Ok(cli) => execute(&cli, interrupts).code(),
+        Ok(cli) => execute(&cli, addresses, interrupts).code(),
         Err(usage) => {
             // Help goes to standard output, which may be closed already: that is not worth a message.
             let _ = usage.print();
@@ -135,7 +138,7 @@ fn summary(usage: &clap::Error) -> String {
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
-fn execute(cli: &Cli, interrupts: &dyn Interrupts) -> Exit {
+fn execute(cli: &Cli, addresses: Addresses, interrupts: &dyn Interrupts) -> Exit {
     let color = match cli.color {
         Color::Auto if is_color_forced() => true,
         Color::Auto => anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
@@ -148,7 +151,7 @@ fn execute(cli: &Cli, interrupts: &dyn Interrupts) -> Exit {
         columns: columns.0.into(),
         lines: lines.0.into(),
     });
-    let result = dispatch(cli, interrupts, &mut out);
+    let result = dispatch(cli, addresses, interrupts, &mut out);
     let is_json = cli.command.is_json() && out.is_empty();
     // What was printed before belongs before a message about what went wrong.
     let flushed = stdout.flush();
@@ -164,8 +167,15 @@ fn execute(cli: &Cli, interrupts: &dyn Interrupts) -> Exit {
     )
 }
 
-fn dispatch(cli: &Cli, interrupts: &dyn Interrupts, out: &mut Out<'_>) -> Result<Exit> {
-    let session = &Session::new(&cli.limit, interrupts)?;
+fn dispatch(
+    cli: &Cli,
+    addresses: Addresses,
+    interrupts: &dyn Interrupts,
+    out: &mut Out<'_>,
+) -> Result<Exit> {
+    let urls = Urls::new(cli, addresses);
+    let _log = urls.log();
+    let session = &Session::new(&cli.limit, urls, interrupts)?;
     match &cli.command {
         Command::Inspect(args) => commands::inspect::run(args, session, out),
         Command::Verify(args) => commands::verify::run(args, session, out),

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use tenfold::Control;
 
+use crate::urls::Urls;
+
 /// Work that is over sooner needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_millis(100);
-const LOOK: &str = "{percent:>3}% [{bar:30}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+const LOOK: &str = "{percent:>3}% [{bar:30}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left{msg}";
 
 /// Watches work from a thread of its own until it is dropped.
 pub(crate) struct Progress {
@@ -22,12 +24,12 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Watches `control`; does nothing where standard error is no terminal.
-    pub(crate) fn watch(control: Arc<Control>) -> Self {
+    pub(crate) fn watch(control: Arc<Control>, urls: &Urls) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let seen = over.clone();
+        let (seen, urls) = (over.clone(), urls.clone());
         let watcher = io::stderr()
             .is_terminal()
-            .then(|| thread::spawn(move || show(&control, &seen)));
+            .then(|| thread::spawn(move || show(&control, &urls, &seen)));
         Self { over, watcher }
     }
 }
@@ -43,7 +45,7 @@ impl Drop for Progress {
     }
 }
 
-fn show(control: &Control, over: &AtomicBool) {
+fn show(control: &Control, urls: &Urls, over: &AtomicBool) {
     let started = Instant::now();
     let mut bar = None;
     while !over.load(Ordering::Relaxed) {
@@ -58,6 +60,9 @@ fn show(control: &Control, over: &AtomicBool) {
         // What a codec leaves is known only when it is done.
         bar.set_length(control.total().max(control.done()));
         bar.set_position(control.done());
+        if let Some(traffic) = urls.traffic_in_words() {
+            bar.set_message(traffic);
+        }
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();

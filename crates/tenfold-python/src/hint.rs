@@ -19,6 +19,10 @@ pub(crate) fn list(hints: &[Hint]) -> Vec<String> {
 
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
+        Hint::AllowHttp => "storage_options={\"allow_http\": True} does it all the same".into(),
+        Hint::Anonymous => {
+            "storage_options={\"anonymous\": True} asks without credentials, as public files need none".into()
+        }
         Hint::Allow(effect) => format!("allow=\"{effect}\" accepts it"),
         Hint::Assume(None) => "assume_dtype= says what the bytes are".into(),
         Hint::Assume(Some(dtype)) => {

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tenfold::format::Registry;
-use tenfold::io::Limits;
+use tenfold::io::{Limits, Location, Remote};
 use tenfold::{Error, ErrorKind, OpenOptions};
 
 use crate::archive::Archive;
@@ -29,12 +29,24 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
             "threads" => options.threads(value.extract()?),
             "assume_dtype" if value.is_none() => options,
             "assume_dtype" => options.assume_dtype(Some(dtype::parse(&value)?)),
+            "storage_options" => options.remote(&remote(value.extract()?)),
             "limits" if value.is_none() => options,
             "limits" => options.limits(limits(&value)?),
             _ => return Err(PyTypeError::new_err(format!("there is no option {key}"))),
         };
     }
     Ok(options)
+}
+
+/// How URLs are reached, by what a store calls its options; two are not the stores'.
+pub(crate) fn remote(given: Vec<(String, String)>) -> Remote {
+    given
+        .into_iter()
+        .fold(Remote::new(), |remote, (key, value)| match key.as_str() {
+            "allow_http" => remote.allow_http(value == "true"),
+            "hub_cache" => remote.hub_cache(value == "true"),
+            _ => remote.option(key, value),
+        })
 }
 
 /// How much a file may ask for, of `tenfold.Limits`.
@@ -47,7 +59,7 @@ pub(crate) fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
         .dense_bytes(given.getattr("dense_bytes")?.extract()?))
 }
 
-/// Opens a file, or all files of a directory.
+/// Opens a file, or all files of a directory, on this machine or behind a URL.
 #[pyfunction]
 #[pyo3(signature = (path, mmap, options, origin))]
 #[allow(unsafe_code)]
@@ -59,6 +71,14 @@ pub(crate) fn open_file(
     origin: Option<Py<PyAny>>,
 ) -> PyResult<Archive> {
     let options = self::options(options)?;
+    let location = Location::of(&path).map_err(raised)?;
+    if let Location::Url(url) = &location {
+        // Without what may be secret.
+        let shown = PathBuf::from(url.to_string());
+        let opened = py.detach(|| options.open_remote(url));
+        let archive = opened.map_err(|error| raised_about(Some(&shown), &error))?;
+        return Ok(Archive::new(archive, origin));
+    }
     let opened = py.detach(|| {
         if mmap {
             // SAFETY: mapping is what users of this package ask for by default, and `mmap=False` is there for those who do not:

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use tenfold::io::{FileSource, Output, Sink, Source};
+use tenfold::io::{FileSource, Location, Output, Remote, Sink, Source};
 use tenfold::{Bytes, Error, Result};
 
-use crate::error::raised_about;
+use crate::error::{raised, raised_about};
 use crate::memory::{Memory, held};
 use crate::object;
 
@@ -18,13 +18,23 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// A path, a file object or a buffer.
+    /// A path, a URL, a file object or a buffer.
     pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(path) = given.extract::<PathBuf>() {
-            let opened = given.py().detach(|| FileSource::open(&path));
+            let (path, opened) = match Location::of(&path).map_err(raised)? {
+                Location::Path(path) => {
+                    let opened = given.py().detach(|| FileSource::open(&path));
+                    (path, opened.map(|file| Arc::new(file) as Arc<dyn Source>))
+                }
+                // Without what may be secret.
+                Location::Url(url) => (
+                    PathBuf::from(url.to_string()),
+                    given.py().detach(|| Remote::new().source(&url)),
+                ),
+            };
             let source = opened.map_err(|error| raised_about(Some(&path), &error))?;
             return Ok(Self {
-                source: Arc::new(source),
+                source,
                 path: Some(path),
             });
         }

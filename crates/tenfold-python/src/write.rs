@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Checksums, Compression, Effect, Entry, Loss, Registry};
-use tenfold::io::{AtomicOutput, MemoryOutput};
+use tenfold::io::{AtomicOutput, Location, MemoryOutput, Output, Remote, RemoteOutput};
 use tenfold::model::DigestKind;
 use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, Sparse};
 use tenfold::{Error, ErrorKind, Hint};
@@ -36,6 +36,8 @@ struct Request {
     dry_run: bool,
     /// The name of the files in a directory.
     name: String,
+    /// How URLs are reached.
+    remote: Remote,
 }
 
 impl Request {
@@ -53,6 +55,7 @@ impl Request {
             sync: true,
             dry_run: false,
             name: "model".into(),
+            remote: Remote::new(),
         };
         for (key, value) in given.iter() {
             let key: String = key.extract()?;
@@ -68,6 +71,11 @@ impl Request {
                 "rewrite" => set(&mut request.is_rewrite, &value, options)?,
                 "directory" => set(&mut request.is_directory, &value, options)?,
                 "name" => set(&mut request.name, &value, options)?,
+                "storage_options" if value.is_none() => options,
+                "storage_options" => {
+                    request.remote = crate::open::remote(value.extract()?);
+                    options
+                }
                 "force" => set(&mut request.force, &value, options)?,
                 "sync" => set(&mut request.sync, &value, options)?,
                 "dry_run" => set(&mut request.dry_run, &value, options)?,
@@ -366,6 +374,14 @@ fn finish(
     } else {
         let blamed = losses.clone();
         let written = match place {
+            Place::File(path) if matches!(Location::of(&path)?, Location::Url(_)) => {
+                let Location::Url(url) = Location::of(&path)? else {
+                    return Err(Error::argument("no URL").into());
+                };
+                let mut out = RemoteOutput::new(&request.remote, &url)?.force(request.force);
+                let name = out.name().unwrap_or(&in_directory).to_owned();
+                conversion.write_to(&name, &mut out)
+            }
             Place::File(path) if request.is_directory => {
                 let mut out = AtomicOutput::directory(path)?.sync(request.sync);
                 conversion.write_to(&in_directory, &mut out)

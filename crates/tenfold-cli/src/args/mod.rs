@@ -16,6 +16,8 @@ mod writing;
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "remote")]
+use clap::Args;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, NamesArgs, Shell};
@@ -65,6 +67,28 @@ pub(crate) struct Cli {
     /// Raise a limit on what a file may ask for: header_bytes, rank, depth, tensor_memory or dense_bytes; repeatable
     #[arg(long, global = true, value_name = "NAME=N", value_parser = parse::limit)]
     pub(crate) limit: Vec<(String, u64)>,
+    #[cfg(feature = "remote")]
+    #[command(flatten)]
+    pub(crate) network: Network,
+}
+
+/// How URLs are read and written.
+#[cfg(feature = "remote")]
+#[derive(Args, Debug)]
+#[command(next_help_heading = "URLs")]
+pub(crate) struct Network {
+    /// Ask for URLs without credentials, as public files need none
+    #[arg(long, global = true)]
+    pub(crate) anonymous: bool,
+    /// Ask other machines over plain http://, where everybody on the way can read along
+    #[arg(long, global = true)]
+    pub(crate) allow_http: bool,
+    /// Do not read hf:// files from the Hub's cache on this machine
+    #[arg(long, global = true)]
+    pub(crate) no_cache: bool,
+    /// Print the requests that were made, and how many bytes they brought
+    #[arg(long, global = true)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,6 +12,7 @@ use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::Out;
+use crate::urls::is_model_directory;
 
 pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let (inputs, output) = args.places()?;
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
 fn is_model(input: &Path, registry: &Registry) -> bool {
     let name = input.file_name().unwrap_or_default().to_string_lossy();
     let mut entries = registry.entries().iter();
-    input.is_dir()
+    is_model_directory(input)
         || ShardName::parse(&name).is_some()
         || entries.any(|entry| entry.is_index(&name))
 }

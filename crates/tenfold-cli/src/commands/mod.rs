@@ -35,9 +35,7 @@ use crate::failure::{Exit, Failure, Result};
 use crate::near::did_you_mean;
 use crate::output::{Out, count, say, show_path};
 
-pub(crate) use open::{
-    Session, is_stream, open_with, refuse_no_file, say_passed_over, say_warnings,
-};
+pub(crate) use open::{Session, is_stream, say_passed_over, say_warnings};
 
 /// The tensor of this name, or an error with those that could have been meant.
 pub(crate) fn tensor_named<'a>(
@@ -154,6 +152,7 @@ pub(crate) fn json_for_each_file(
 pub(crate) fn write_file(
     path: &Path,
     force: bool,
+    session: &Session<'_>,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
     /// A file of an output.
@@ -170,8 +169,11 @@ pub(crate) fn write_file(
         }
     }
 
-    let mut output = AtomicOutput::file(path)?.force(force);
-    let name = output.main_name().to_owned();
+    let mut output: Box<dyn Output> = match session.urls.output(path, force)? {
+        Some(output) => output,
+        None => Box::new(AtomicOutput::file(path)?.force(force)),
+    };
+    let name = output.name().unwrap_or_default().to_owned();
     {
         let mut file = BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
         let written = write(&mut file);

@@ -15,12 +15,15 @@ use crate::args::{Opening, Reading};
 use crate::failure::Result;
 use crate::hints;
 use crate::output::{Clean, say, show_path};
+use crate::urls::Urls;
 
 /// What counts for everything that one run of the command does.
 pub(crate) struct Session<'a> {
     /// How much a file may ask for, by `--limit`.
     pub(crate) limits: Limits,
     pub(crate) interrupts: &'a dyn Interrupts,
+    /// What is behind URLs.
+    pub(crate) urls: Urls,
 }
 
 /// The limits with another one of this name.
@@ -42,12 +45,20 @@ fn limited(limits: Limits, name: &str, value: u64) -> Result<Limits> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(given: &[(String, u64)], interrupts: &'a dyn Interrupts) -> Result<Self> {
+    pub(crate) fn new(
+        given: &[(String, u64)],
+        urls: Urls,
+        interrupts: &'a dyn Interrupts,
+    ) -> Result<Self> {
         let mut limits = Limits::default();
         for (name, value) in given {
             limits = limited(limits, name, *value)?;
         }
-        Ok(Self { limits, interrupts })
+        Ok(Self {
+            limits,
+            interrupts,
+            urls,
+        })
     }
 
     /// Opens a file as its options say. Without verification, what is wrong with it is said.
@@ -62,17 +73,17 @@ impl<'a> Session<'a> {
 
     /// Opens a file as its options say.
     pub(crate) fn open_silently(&self, path: &Path, opening: &Opening) -> tenfold::Result<Archive> {
-        open_with(path, &self.options(opening))
+        self.open_with(path, &self.options(opening))
     }
 
     /// Opens a file without any option.
     pub(crate) fn open_plainly(&self, path: &Path) -> tenfold::Result<Archive> {
-        open_with(path, &OpenOptions::new().limits(self.limits))
+        self.open_with(path, &OpenOptions::new().limits(self.limits))
     }
 
     /// Opens a file whose checksums count.
     pub(crate) fn open_verified(&self, path: &Path, reading: &Reading) -> tenfold::Result<Archive> {
-        let archive = open_with(path, &self.reading(reading))?;
+        let archive = self.open_with(path, &self.reading(reading))?;
         say_passed_over(path, &archive);
         Ok(archive)
     }
@@ -94,6 +105,18 @@ impl<'a> Session<'a> {
         self.plain(reading).options(reading.options.clone())
     }
 
+    /// Opens what a path or a URL stands for.
+    pub(crate) fn open_with(&self, path: &Path, options: &OpenOptions) -> tenfold::Result<Archive> {
+        if is_stream(path) {
+            return open_stdin(options);
+        }
+        if let Some(archive) = self.urls.open(path, options)? {
+            return Ok(archive);
+        }
+        refuse_pattern(path)?;
+        options.open(path)
+    }
+
     fn plain(&self, reading: &Reading) -> OpenOptions {
         OpenOptions::new()
             .limits(self.limits)
@@ -101,16 +124,6 @@ impl<'a> Session<'a> {
             .assume_dtype(reading.assume)
             .opaque(reading.opaque)
     }
-}
-
-/// Opens a file.
-pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> tenfold::Result<Archive> {
-    if is_stream(path) {
-        return open_stdin(options);
-    }
-    refuse_no_file(path)?;
-    refuse_pattern(path)?;
-    options.open(path)
 }
 
 /// Whether it is standard input or output; a file of that name is `./-`.
@@ -180,24 +193,6 @@ pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
             say(format_args!("{path}: warning: {}", hints::finding(finding)));
         }
     }
-}
-
-/// Says of addresses that they are no files.
-pub(crate) fn refuse_no_file(path: &Path) -> tenfold::Result<()> {
-    if path.symlink_metadata().is_ok() {
-        return Ok(());
-    }
-    let shown = path.to_string_lossy();
-    let is_scheme =
-        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric());
-    if shown
-        .split_once("://")
-        .is_some_and(|(scheme, _)| is_scheme(scheme))
-    {
-        let message = format!("{shown} is a URL, and tenfold reads only files; download it first");
-        return Err(Error::argument(message));
-    }
-    Ok(())
 }
 
 /// Says of a pattern that it is none of ours, where no file is called so.

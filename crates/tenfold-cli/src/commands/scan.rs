@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use tenfold::documents::ScanDocument;
 use tenfold::io::FileSource;
 use tenfold::ops::{self, Scan, ScanOptions, ScannedImport, Verdict};
 
 use crate::args::ScanArgs;
-use crate::commands::{Session, for_each_file, json_for_each_file, refuse_no_file};
+use crate::commands::{Session, for_each_file, json_for_each_file};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::json;
@@ -35,8 +36,10 @@ pub(crate) fn run(args: &ScanArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
 
 fn scan(path: &Path, session: &Session<'_>) -> Result<Scan> {
     let about = |error| Failure::about(path, &error);
-    refuse_no_file(path).map_err(about)?;
-    let source = FileSource::open(path).map_err(about)?;
+    let source = match session.urls.source(path).map_err(about)? {
+        Some(source) => source,
+        None => Arc::new(FileSource::open(path).map_err(about)?),
+    };
     let name = path.file_name().map(|name| name.to_string_lossy());
     let options = ScanOptions::new().limits(session.limits);
     ops::scan(&source, name.as_deref(), &options).map_err(about)

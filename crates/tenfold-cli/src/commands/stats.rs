@@ -40,7 +40,7 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         let options = StatsOptions::new()
             .bins(args.hist)
             .work(work.control(control.clone()));
-        let bar = (!args.no_progress).then(|| Progress::watch(control));
+        let bar = (!args.no_progress).then(|| Progress::watch(control, &session.urls));
         let stats = ops::stats(&archive, &options);
         drop(bar);
         let stats = stats.map_err(|error| Failure::about(path, &error))?;

@@ -31,13 +31,15 @@ def open(
     options: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     threads: int = 0,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Archive:
     """Opens a file, or all files of a directory, as a mapping from names to tensors. No tensor is read yet.
 
     Parameters
     ----------
-    source : path, bytes or other buffer, file object, or several of them
-        A path may be a directory, the index of a sharded model, or any of its shards. A buffer is kept and not copied.
+    source : path, URL, bytes or other buffer, file object, or several of them
+        A path may be a directory, the index of a sharded model, or any of its shards. A buffer is kept and not copied. A URL
+        (``s3://``, ``gs://``, ``az://``, ``https://``, ``hf://org/model/file``) is read by ranges, and nothing is downloaded.
     format : str, optional
         The format's id, instead of detecting it.
     mmap : bool
@@ -59,6 +61,9 @@ def open(
         How much a file may ask for.
     threads : int
         How many threads make one large tensor; 0 is one for every core.
+    storage_options : mapping, optional
+        How a URL is reached, where the environment does not say it: ``endpoint``, ``region``, ``access_key_id``,
+        ``secret_access_key``, ``anonymous``, ``account_name``, ``token``, ``allow_http``.
 
     Examples
     --------
@@ -77,6 +82,7 @@ def open(
         "options": list(options.items()) if options else None,
         "limits": limits,
         "threads": threads,
+        "storage_options": pairs(storage_options),
     }
     asked = {key: value for key, value in asked.items() if value is not None}
     if isinstance(source, (list, tuple)):
@@ -99,7 +105,8 @@ def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
         path = os.fspath(source)
         if isinstance(path, bytes):
             path = os.fsdecode(path)
-        refuse_url(path)
+        if is_url(path):
+            return _tenfold.open_file(path, False, options, ("url", path, options))
         origin = ("path", os.path.abspath(path), mmap, options, _stamp(path))
         return _tenfold.open_file(path, mmap, options, origin)
     found, name = in_memory(source, mmap)
@@ -142,14 +149,20 @@ def in_memory(source: Any, mmap: bool = False) -> tuple[Any, str | None]:
     return source, name
 
 
-def refuse_url(path: str) -> None:
+def is_url(path: Any) -> bool:
+    """Whether a path is a URL: it has a scheme, and no file is called so."""
+    if not isinstance(path, str):
+        return False
     scheme, found, _ = path.partition("://")
-    if found and scheme.isalnum() and not os.path.exists(path):
-        from ._errors import ArgumentError
+    return bool(found) and scheme.isalnum() and not os.path.exists(path)
 
-        raise ArgumentError(
-            f"{path}: addresses are not opened here; `with fsspec.open({path!r}) as file: tenfold.open(file)` does"
-        )
+
+def pairs(options: Mapping[str, Any] | None) -> list[tuple[str, str]] | None:
+    """Options of a store as texts; those without a value are left out."""
+    if options is None:
+        return None
+    said = ((key, str(value).lower() if isinstance(value, bool) else value) for key, value in options.items())
+    return [(str(key), str(value)) for key, value in said if value is not None]
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
@@ -174,6 +187,9 @@ def reopen(origin: tuple[Any, ...], names: list[str] | None) -> Archive:
                 message="the file has changed since it was pickled",
             )
         archive = _tenfold.open_file(path, mmap, options, origin)
+    elif origin[0] == "url":
+        _, url, options = origin
+        archive = _tenfold.open_file(url, False, options, origin)
     else:
         _, data, options = origin
         archive = _tenfold.open_source(data, None, options, origin)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _tenfold
 from ._errors import ArgumentError, Error
 from ._load import select
-from ._open import in_memory, refuse_url
+from ._open import in_memory, pairs
 from ._open import open as open_
 from ._progress import watched
 from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Report, Scan, Verification
@@ -179,7 +179,6 @@ def scan(source: Source, *, limits: Limits | None = None, progress: Progress = N
     posix.system, which runs commands
     """
     if isinstance(source, (str, os.PathLike)):
-        refuse_url(os.fsdecode(source))
         found, name = os.fsdecode(source), None
     else:
         found, name = in_memory(source)
@@ -253,6 +252,7 @@ def convert(
     options: Mapping[str, str] | None = None,
     progress: Progress = None,
     threads: int = 0,
+    storage_options: Mapping[str, Any] | None = None,
     **open_options: Any,
 ) -> Report:
     """Writes the same tensors to another file, in the format that its ending names or `to` says.
@@ -270,6 +270,8 @@ def convert(
         Compare the digests of all tensors before the output gets its name.
     dry_run : bool
         Say what would be written and lost, and write nothing.
+    storage_options : mapping, optional
+        How URLs are reached, as in `open`: those that are read, and the one that is written.
 
     Examples
     --------
@@ -279,6 +281,8 @@ def convert(
     >>> report.format
     'ztensor'
     """
+    if storage_options is not None:
+        open_options["storage_options"] = storage_options
     archive = select(_opened(source, open_options), include, exclude)
     if rename is not None:
         archive = _tenfold.rename(archive, _new_names(archive, rename))
@@ -306,6 +310,7 @@ def convert(
         sync=sync,
         dry_run=dry_run,
         options=options,
+        storage_options=pairs(storage_options),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _tenfold
 from ._errors import ArgumentError
 from ._inputs import build
+from ._open import is_url, pairs
 from ._progress import watched
 from ._results import Report
 from ._tenfold import Archive
@@ -109,6 +110,7 @@ def save(
     options: Mapping[str, str] | None = None,
     progress: Progress = None,
     threads: int = 0,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Writes tensors to a file, in the format that its ending names. It appears whole or not at all.
 
@@ -118,7 +120,7 @@ def save(
 
     Parameters
     ----------
-    path : path or file object
+    path : path, URL of a bucket, or file object
         Replaced where it exists, unless `force=False`.
     metadata, tensor_metadata : mapping, optional
         What the file says about itself, and about its tensors by their names. Numbers of NumPy keep their width.
@@ -135,6 +137,8 @@ def save(
         Sparse tensors stay sparse in a version of the format that can; only in the usual version; or all tensors become so.
     allow : {"rearranged", "changed", "dropped"}
         The worst that may happen to metadata.
+    storage_options : mapping, optional
+        How a URL is reached, as in `open`.
 
     Examples
     --------
@@ -159,6 +163,7 @@ def save(
         force=force,
         sync=sync,
         dry_run=dry_run,
+        storage_options=pairs(storage_options),
     )
     with watched(progress) as told:
         text = _tenfold.write(archive, path, asked, told, threads)
@@ -169,6 +174,8 @@ def report(text: str, path: Any, shared: tuple[tuple[str, ...], ...] = (), **mor
     """What Rust says that it wrote."""
     if hasattr(path, "write"):
         return Report._of(text, None, str(getattr(path, "name", "")), shared, **more)
+    if is_url(path):
+        return Report._of(text, None, path.partition("?")[0], shared, **more)
     return Report._of(text, Path(path), os.fspath(path), shared, **more)
 
 

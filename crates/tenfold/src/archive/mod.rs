@@ -106,6 +106,12 @@ impl Archive {
         OpenOptions::new().open(path)
     }
 
+    /// Opens what is behind a URL with the default [`OpenOptions`]; see [`OpenOptions::open_url`].
+    #[cfg(feature = "remote")]
+    pub fn open_url(url: &str) -> Result<Self> {
+        OpenOptions::new().open_url(url)
+    }
+
     /// Describes a file that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
         OpenOptions::new().read(Arc::new(bytes.into()), None)

@@ -27,6 +27,8 @@ pub struct OpenOptions {
     limits: Limits,
     #[cfg(feature = "std")]
     pub(super) access: crate::io::Access,
+    #[cfg(feature = "remote")]
+    remote: crate::io::Remote,
     pub(super) strict: bool,
     no_checksums: bool,
     salvage: bool,
@@ -154,6 +156,40 @@ impl OpenOptions {
         let name = path.file_name().map(|name| name.to_string_lossy());
         let archive = self.describe(source, name.as_deref(), Some(&siblings))?;
         Ok(archive.opened_by(path))
+    }
+
+    /// How files behind URLs are reached. Archives that are opened with a copy of these options share its connections.
+    #[cfg(feature = "remote")]
+    #[must_use]
+    pub fn remote(mut self, remote: &crate::io::Remote) -> Self {
+        self.remote = remote.clone();
+        self
+    }
+
+    /// Opens the file behind a URL, or the files under a prefix that belong together, as [`open`](Self::open) opens a file or
+    /// a directory: `s3://`, `gs://`, `az://`, `abfss://`, `https://`, `http://`, `hf://org/model[@revision]/path`.
+    ///
+    /// Nothing is downloaded: headers come by a few requests, tensors by requests for their bytes when they are read. If the
+    /// file changes meanwhile, that is an error with the rule `changed`.
+    ///
+    /// ```no_run
+    /// let archive = tenfold::OpenOptions::new().open_url("hf://org/model/model.safetensors")?;
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    #[cfg(feature = "remote")]
+    pub fn open_url(&self, url: &str) -> Result<Archive> {
+        self.open_remote(&crate::io::RemoteUrl::parse(url)?)
+    }
+
+    /// The same for a URL that is known to be one.
+    #[cfg(feature = "remote")]
+    pub fn open_remote(&self, url: &crate::io::RemoteUrl) -> Result<Archive> {
+        match self.remote.open(url)? {
+            crate::io::Opened::File { source, siblings } => {
+                self.describe(source, url.file_name().as_deref(), Some(&siblings))
+            }
+            crate::io::Opened::Prefix(siblings) => self.read_directory(&siblings),
+        }
     }
 
     /// Opens the files of a directory that belong together, as [`open`](Self::open) does: of one that is on no file system

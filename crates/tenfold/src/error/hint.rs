@@ -10,6 +10,10 @@ use crate::prelude::*;
 pub enum Hint {
     /// Accept losses up to this effect: `ConvertOptions::allow`.
     Allow(Effect),
+    /// Ask servers over plain HTTP: `io::Remote::allow_http`.
+    AllowHttp,
+    /// Ask without credentials, as for public files: `io::Remote::anonymous`.
+    Anonymous,
     /// Say what bytes without a type are, perhaps this: `OpenOptions::assume_dtype`.
     Assume(Option<DType>),
     /// Write numbers of another type, such as this one: `ops::cast`.

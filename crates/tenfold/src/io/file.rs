@@ -289,7 +289,7 @@ impl Siblings for DirectorySiblings {
 }
 
 /// Refuses what is not the name of one file or directory.
-fn check_plain(name: &str) -> Result<()> {
+pub(crate) fn check_plain(name: &str) -> Result<()> {
     let mut components = Path::new(name).components();
     let plain = matches!(components.next(), Some(std::path::Component::Normal(_)))
         && components.next().is_none()

@@ -20,6 +20,8 @@ mod pages;
 mod patched;
 mod produced;
 mod reader;
+#[cfg(feature = "remote")]
+mod remote;
 mod spool;
 #[cfg(feature = "std")]
 mod stream;
@@ -39,7 +41,7 @@ pub(crate) use file::Access;
 #[cfg(feature = "std")]
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
-pub(crate) use file::{open_source, write_all_at};
+pub(crate) use file::{check_plain, open_source, write_all_at};
 #[cfg(feature = "std")]
 pub(crate) use in_place::InPlace;
 pub use limits::Limits;
@@ -56,6 +58,12 @@ pub use patched::Patch;
 pub(crate) use patched::Patched;
 pub(crate) use produced::Produced;
 pub use reader::Reader;
+#[cfg(feature = "remote")]
+pub(crate) use remote::Opened;
+#[cfg(feature = "remote")]
+pub use remote::{
+    Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
+};
 pub(crate) use spool::Spool;
 #[cfg(feature = "std")]
 pub use stream::StreamOutput;

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         let message = "the filters leave no tensor to compare in either file";
         return Err(Failure::Message(message.into()));
     }
-    let diff = compare(&a, &b, args)?;
+    let diff = compare(&a, &b, args, session)?;
     for change in &diff.changes {
         if let ChangeKind::Unreadable { of, error } = &change.kind {
             let file = match of {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
     Ok(exit(&diff))
 }
 
-fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
+fn compare(a: &Archive, b: &Archive, args: &DiffArgs, session: &Session<'_>) -> Result<Diff> {
     let tolerance = match (args.rtol, args.atol, args.ulp) {
         (None, None, None) => None,
         (rtol, atol, ulp) => Some(Tolerance::new(
@@ -76,7 +76,7 @@ fn compare(a: &Archive, b: &Archive, args: &DiffArgs) -> Result<Diff> {
         .ignore_metadata(args.ignore_metadata)
         .names_only(args.names_only)
         .work(work.control(control.clone()));
-    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control));
+    let bar = (!args.no_progress && !args.quiet).then(|| Progress::watch(control, &session.urls));
     let diff = ops::diff(a, b, &options);
     drop(bar);
     diff.map_err(|error| match error.kind() {

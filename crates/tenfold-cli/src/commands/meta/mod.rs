@@ -151,7 +151,7 @@ fn export(args: &MetaExport, session: &Session<'_>, out: &mut Out<'_>) -> Result
         let message = format!("{} is the input; write to another name", path.display());
         return Err(Failure::Message(message));
     }
-    write_file(path, args.force, |file| {
+    write_file(path, args.force, session, |file| {
         Ok(write_metadata(&metadata, file)?)
     })?;
     Ok(Exit::Done)

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         format,
     };
     match &args.output {
-        Some(path) => shown.write_file(path)?,
+        Some(path) => shown.write_file(path, session)?,
         None if format == ShowFormat::Npy && io::stdout().is_terminal() => {
             let message = "npy is not for terminals; name a file with -o, or redirect the output";
             return Err(Failure::Message(message.into()));
@@ -63,12 +63,12 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn write_file(&self, path: &Path) -> Result<()> {
+    fn write_file(&self, path: &Path, session: &Session<'_>) -> Result<()> {
         if same_file::is_same_file(path, &self.args.file).unwrap_or(false) {
             let message = format!("{} is the input", show_path(path));
             return Err(Failure::Message(message));
         }
-        write_file(path, self.args.force, |file| {
+        write_file(path, self.args.force, session, |file| {
             self.write(&mut Out::new(file, false))
         })
     }

@@ -9,7 +9,6 @@ use tenfold_view::View;
 
 use crate::args::ViewArgs;
 use crate::commands::Session;
-use crate::commands::open::open_with;
 use crate::failure::{Failure, Result};
 use crate::hints;
 use crate::output::{say, show_path};
@@ -34,7 +33,7 @@ pub(super) fn add(view: &View, args: &ViewArgs, session: &Session<'_>) -> Result
                 for file in files {
                     let options = options.clone();
                     let name = file.to_string_lossy().into_owned();
-                    view.add(&name, move || open_with(&file, &options));
+                    view.add(&name, move || options.open(&file));
                 }
             }
         }
@@ -55,7 +54,7 @@ fn add_open(view: &View, path: &Path, archive: Archive, options: &OpenOptions) {
     {
         let options = options.clone();
         let name = other.to_string_lossy().into_owned();
-        view.add(&name, move || open_with(&other, &options));
+        view.add(&name, move || options.open(&other));
     }
 }
 

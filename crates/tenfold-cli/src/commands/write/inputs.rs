@@ -8,10 +8,11 @@ use tenfold::ops::{self, Conflicts};
 use tenfold::{Archive, ErrorKind};
 
 use super::{Request, output};
-use crate::commands::{directory_of, open_with, say_passed_over, say_warnings};
+use crate::commands::{directory_of, say_passed_over, say_warnings};
 use crate::failure::{Failure, Result};
 use crate::hints;
 use crate::output::{Clean, say, show_path};
+use crate::urls::is_model_directory;
 
 /// What was opened.
 #[derive(Default)]
@@ -125,7 +126,7 @@ impl Inputs {
 
     /// Whether it is one model of a directory, or of several files.
     pub(crate) fn is_model(&self) -> bool {
-        let is_directory = matches!(self.opened.as_slice(), [only] if only.is_dir());
+        let is_directory = matches!(self.opened.as_slice(), [only] if is_model_directory(only));
         is_directory || self.shard_stem().is_some()
     }
 
@@ -159,7 +160,8 @@ fn open_one(request: &Request<'_>, input: &Path) -> tenfold::Result<Archive> {
     if let Some(bytes) = request.max_dense {
         options = options.limits(request.session.limits.dense_bytes(bytes));
     }
-    let archive = open_with(input, &options.salvage(request.salvage))?;
+    let options = options.salvage(request.salvage);
+    let archive = request.session.open_with(input, &options)?;
     if request.writing.quiet {
         return Ok(archive);
     }

@@ -27,6 +27,7 @@ use crate::hints;
 use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
+use crate::urls::is_url;
 
 pub(crate) use inputs::Inputs;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
@@ -105,7 +106,8 @@ impl<'a> Request<'a> {
             keeps_content: false,
             is_last: false,
             started: Instant::now(),
-            control: Arc::new(Control::new()),
+            // What waits for a server is stopped by it too.
+            control: session.urls.control(),
         }
     }
 
@@ -142,7 +144,7 @@ impl<'a> Request<'a> {
 
     /// Whether contents are compared: what went into a stream cannot be.
     fn is_checked(&self) -> bool {
-        self.check && !is_stream(self.output)
+        self.check && !is_stream(self.output) && !is_url(self.output)
     }
 
     /// A failure that says which input it is about.
@@ -356,6 +358,18 @@ impl<'a> Request<'a> {
             let written = conversion.write_to(&self.name_in_directory(target), &mut output);
             return written.map_err(|error| self.about(&error));
         }
+        let shown = !self.writing.no_progress && !self.writing.quiet;
+        let watch = || Progress::watch(self.control.clone(), &self.session.urls);
+        if let Some(mut output) = self.session.urls.output(self.output, self.writing.force)? {
+            let name = match output.name() {
+                Some(name) => name.to_owned(),
+                None => self.name_in_directory(target),
+            };
+            let bar = shown.then(watch);
+            let result = conversion.write_to(&name, &mut *output);
+            drop(bar);
+            return result.map_err(|error| self.about(&error));
+        }
         let output = if is_directory(self.output) {
             AtomicOutput::directory(self.output)?
         } else {
@@ -366,8 +380,7 @@ impl<'a> Request<'a> {
             "" => self.name_in_directory(target),
             name => name.to_owned(),
         };
-        let shown = !self.writing.no_progress && !self.writing.quiet;
-        let bar = shown.then(|| Progress::watch(self.control.clone()));
+        let bar = shown.then(watch);
         let result = conversion.write_to(&name, &mut output);
         drop(bar);
         result.map_err(|error| self.about(&error))

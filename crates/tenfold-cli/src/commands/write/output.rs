@@ -10,8 +10,9 @@ use tenfold::ops::Conversion;
 use tenfold::{Archive, OpenOptions};
 
 use super::Request;
-use crate::commands::{is_stream, refuse_no_file};
+use crate::commands::is_stream;
 use crate::failure::{Failure, Result};
+use crate::urls::{is_model_directory, is_url};
 
 /// The format to write: what was asked for, else that of the output's name, else that of the input.
 pub(crate) fn target<'r>(
@@ -66,7 +67,7 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 /// Where the result goes: a model of a directory goes into a directory, unless the name has the ending of a format or a
 /// file has it.
 pub(crate) fn as_directory(inputs: &[PathBuf], output: &Path) -> PathBuf {
-    let is_model = matches!(inputs, [only] if only.is_dir());
+    let is_model = matches!(inputs, [only] if is_model_directory(only));
     let name = output.to_string_lossy();
     let has_ending = Registry::standard().by_extension(&name).is_some();
     let is_taken = output.exists() && !(output.is_dir() && is_empty(output));
@@ -86,7 +87,9 @@ impl Request<'_> {
     /// Says so before any work is done; the output itself looks again before it takes the name.
     pub(crate) fn check_output(&self) -> Result<()> {
         let output = self.output;
-        refuse_no_file(output)?;
+        if is_url(output) {
+            return self.check_url();
+        }
         if self.in_place {
             if is_stream(output) {
                 return Err(Failure::Message(
@@ -134,6 +137,19 @@ impl Request<'_> {
         Err(Failure::Message(problem))
     }
 
+    /// Says what does not go to a server; what is there already is for the server to say.
+    fn check_url(&self) -> Result<()> {
+        let output = self.output;
+        let shown = output.display();
+        if self.in_place || self.inputs.iter().any(|input| input == output) {
+            return Err(Failure::Message(format!(
+                "{shown} is behind a URL, where files are written whole or not at all; name another output with -o"
+            )));
+        }
+        self.session.urls.refuse_output(output)?;
+        Ok(())
+    }
+
     /// Says what does not go into a stream, and that a screen is none.
     fn check_stream(&self) -> Result<()> {
         let problem = if self.shards.is_some() {
@@ -170,6 +186,9 @@ impl Request<'_> {
             return Ok(Vec::new());
         }
         let paths = self.paths(target, conversion)?;
+        if is_url(self.output) {
+            return Ok(paths);
+        }
         for path in &paths {
             for input in inputs {
                 self.refuse_input(input, path)?;
@@ -192,6 +211,12 @@ impl Request<'_> {
         if is_directory(self.output) {
             let names = conversion.file_names(&self.name_in_directory(target))?;
             return Ok(names.iter().map(|name| self.output.join(name)).collect());
+        }
+        if is_url(self.output) {
+            let main = self.output.file_name().unwrap_or_default();
+            let names = conversion.file_names(&main.to_string_lossy())?;
+            let beside = names.iter().map(|name| self.output.with_file_name(name));
+            return Ok(beside.collect());
         }
         // Asked of what will write them: a link leads to another name, and maybe to another directory.
         let output = AtomicOutput::file(self.output)?;

@@ -266,7 +266,7 @@ fn block_of(scheme: &str, attributes: &Metadata) -> Option<&'static BlockSpec> {
         attributes
             .get(key)
             .and_then(Value::as_u64)
-            .is_none_or(|found| found == expected.into())
+            .is_none_or(|found| found == u64::from(expected))
     };
     (is(ELEMS_PER_BLOCK, block.elements) && is(BLOCK_BYTES, block.bytes)).then_some(block)
 }

@@ -1,0 +1,242 @@
+//! A build with the network.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Source, Traffic};
+use tenfold::{Archive, Control, OpenOptions, Result};
+
+use crate::args::Cli;
+use crate::output::{count, say, show_path, size};
+
+/// Addresses as they are shown, and as they were given.
+#[derive(Clone, Default)]
+pub(crate) struct Addresses(Vec<(String, String)>);
+
+/// Takes what may be secret out of addresses on the command line: everything that prints, in whatever place, prints what is
+/// left.
+pub(crate) fn hide_secrets(args: Vec<OsString>) -> (Vec<OsString>, Addresses) {
+    let mut addresses = Addresses::default();
+    let args =
+        args.into_iter().map(
+            |arg| match arg.to_str().and_then(|text| addresses.hide(text)) {
+                Some(shown) => shown.into(),
+                None => arg,
+            },
+        );
+    let args = args.collect();
+    (args, addresses)
+}
+
+impl Addresses {
+    /// The same text with an address that has nothing to hide.
+    fn hide(&mut self, text: &str) -> Option<String> {
+        let (option, text) = match text.split_once('=') {
+            Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
+            _ => (String::new(), text),
+        };
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        if !is_web || !text.contains('?') || Path::new(text).exists() {
+            return None;
+        }
+        let mut shown = RemoteUrl::parse(text).ok()?.to_string();
+        let plain = shown.clone();
+        let mut n = 1;
+        // Two that differ only in what is hidden are still two.
+        while self
+            .0
+            .iter()
+            .any(|(known, given)| *known == shown && given != text)
+        {
+            n += 1;
+            shown = format!("{plain}#{n}");
+        }
+        self.0.push((shown.clone(), text.to_owned()));
+        Some(option + &shown)
+    }
+
+    fn given<'a>(&'a self, shown: &'a str) -> &'a str {
+        let known = self.0.iter().find(|(known, _)| known == shown);
+        known.map_or(shown, |(_, given)| given)
+    }
+}
+
+/// What is opened and written behind URLs.
+#[derive(Clone)]
+pub(crate) struct Urls {
+    addresses: Addresses,
+    remote: Remote,
+    control: Arc<Control>,
+    is_verbose: bool,
+}
+
+impl Urls {
+    pub(crate) fn new(cli: &Cli, addresses: Addresses) -> Self {
+        let control = Arc::new(Control::new());
+        let remote = Remote::new()
+            .anonymous(cli.network.anonymous)
+            .allow_http(cli.network.allow_http)
+            .hub_cache(!cli.network.no_cache)
+            .stopped_by(control.clone());
+        remote.traffic().keep(cli.network.verbose);
+        Self {
+            addresses,
+            remote,
+            control,
+            is_verbose: cli.network.verbose,
+        }
+    }
+
+    /// Prints requests, if that was asked for, until it is dropped.
+    pub(crate) fn log(&self) -> Option<Log> {
+        self.is_verbose
+            .then(|| Log::start(self.remote.traffic().clone()))
+    }
+
+    /// What stops the command while it waits for a server.
+    pub(crate) fn control(&self) -> Arc<Control> {
+        self.control.clone()
+    }
+
+    fn url(&self, path: &Path) -> Result<Option<RemoteUrl>> {
+        let text = path.to_str().filter(|text| RemoteUrl::looks_like(text));
+        match text {
+            Some(_) if !super::is_url(path) => {
+                say(format_args!(
+                    "{}: a file of this name is read, and no URL",
+                    show_path(path)
+                ));
+                Ok(None)
+            }
+            Some(text) => RemoteUrl::parse(self.addresses.given(text)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens what is behind a URL, if it is one.
+    pub(crate) fn open(&self, path: &Path, options: &OpenOptions) -> Result<Option<Archive>> {
+        let Some(url) = self.url(path)? else {
+            return Ok(None);
+        };
+        if let Some(cached) = self.remote.in_hub_cache(&url) {
+            say(format_args!(
+                "{url}: read from the Hub's cache, {}",
+                show_path(&cached)
+            ));
+        }
+        let options = options.clone().remote(&self.remote);
+        options.open_remote(&url).map(Some)
+    }
+
+    /// The bytes behind a URL, if it is one.
+    pub(crate) fn source(&self, path: &Path) -> Result<Option<Arc<dyn Source>>> {
+        let url = self.url(path)?;
+        url.map(|url| self.remote.source(&url)).transpose()
+    }
+
+    /// What writes to a URL, if it is one.
+    pub(crate) fn output(&self, path: &Path, force: bool) -> Result<Option<Box<dyn Output>>> {
+        let Some(url) = self.url(path)? else {
+            return Ok(None);
+        };
+        let output = RemoteOutput::new(&self.remote, &url)?.force(force);
+        Ok(Some(Box::new(output)))
+    }
+
+    /// Says early what cannot be written to at all.
+    pub(crate) fn refuse_output(&self, path: &Path) -> Result<()> {
+        let url = self.url(path)?;
+        url.map_or(Ok(()), |url| RemoteOutput::refuse(&url))
+    }
+
+    /// What has gone over the network, for a progress bar.
+    pub(crate) fn traffic_in_words(&self) -> Option<String> {
+        let traffic = self.remote.traffic();
+        let words = match (traffic.received(), traffic.sent()) {
+            (0, 0) => return None,
+            (received, 0) => format!("; {} received", size(received)),
+            (0, sent) => format!("; {} sent", size(sent)),
+            (received, sent) => format!("; {} received, {} sent", size(received), size(sent)),
+        };
+        Some(words)
+    }
+}
+
+/// Prints requests while they end, and how many there were.
+pub(crate) struct Log {
+    over: Arc<AtomicBool>,
+    printer: Option<JoinHandle<()>>,
+    traffic: Arc<Traffic>,
+}
+
+impl Log {
+    fn start(traffic: Arc<Traffic>) -> Self {
+        const INTERVAL: Duration = Duration::from_millis(100);
+        let over = Arc::new(AtomicBool::new(false));
+        let (seen, shown) = (over.clone(), traffic.clone());
+        let printer = thread::spawn(move || {
+            while !seen.load(Ordering::Relaxed) {
+                thread::park_timeout(INTERVAL);
+                shown.take().iter().for_each(say);
+            }
+        });
+        Self {
+            over,
+            printer: Some(printer),
+            traffic,
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(printer) = self.printer.take() {
+            printer.thread().unpark();
+            // Only lines of a log are lost if printing them failed.
+            let _ = printer.join();
+        }
+        let traffic = &self.traffic;
+        traffic.take().iter().for_each(say);
+        let requests = count(
+            usize::try_from(traffic.requests()).unwrap_or(usize::MAX),
+            "request",
+        );
+        let (received, sent) = (size(traffic.received()), size(traffic.sent()));
+        say(format_args!("{requests}, {received} received, {sent} sent"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_taken_out_and_found_again() {
+        let args = [
+            "tenfold",
+            "diff",
+            "https://h/x.npy?sig=1",
+            "https://h/x.npy?sig=2",
+            "--output=https://h/y?z",
+        ];
+        let (shown, addresses) = hide_secrets(args.map(OsString::from).to_vec());
+        let expected = [
+            "tenfold",
+            "diff",
+            "https://h/x.npy",
+            "https://h/x.npy#2",
+            "--output=https://h/y",
+        ];
+        assert_eq!(shown, expected.map(OsString::from));
+        assert_eq!(
+            addresses.given("https://h/x.npy#2"),
+            "https://h/x.npy?sig=2"
+        );
+        assert_eq!(addresses.given("s3://b/k?x"), "s3://b/k?x");
+    }
+}

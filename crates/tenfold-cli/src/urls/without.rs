@@ -1,0 +1,65 @@
+//! A build without the network says so.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use tenfold::io::{Output, Source};
+use tenfold::{Archive, Control, Error, OpenOptions, Result};
+
+use crate::args::Cli;
+
+/// There are none.
+pub(crate) struct Addresses;
+
+/// Leaves everything as it is.
+pub(crate) fn hide_secrets(args: Vec<OsString>) -> (Vec<OsString>, Addresses) {
+    (args, Addresses)
+}
+
+/// Refuses all of them.
+#[derive(Clone)]
+pub(crate) struct Urls;
+
+impl Urls {
+    pub(crate) fn new(_: &Cli, _: Addresses) -> Self {
+        Self
+    }
+
+    pub(crate) fn log(&self) {}
+
+    pub(crate) fn control(&self) -> Arc<Control> {
+        Arc::default()
+    }
+
+    pub(crate) fn open(&self, path: &Path, _: &OpenOptions) -> Result<Option<Archive>> {
+        refuse(path).map(|()| None)
+    }
+
+    pub(crate) fn source(&self, path: &Path) -> Result<Option<Arc<dyn Source>>> {
+        refuse(path).map(|()| None)
+    }
+
+    pub(crate) fn output(&self, path: &Path, _: bool) -> Result<Option<Box<dyn Output>>> {
+        refuse(path).map(|()| None)
+    }
+
+    pub(crate) fn refuse_output(&self, path: &Path) -> Result<()> {
+        refuse(path)
+    }
+
+    pub(crate) fn traffic_in_words(&self) -> Option<String> {
+        None
+    }
+}
+
+fn refuse(path: &Path) -> Result<()> {
+    if !super::is_url(path) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is a URL, and this build reads only files; download it first",
+        path.display()
+    );
+    Err(Error::argument(message))
+}

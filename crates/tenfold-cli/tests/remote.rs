@@ -1,0 +1,399 @@
+//! The command on URLs, on a small server of our own.
+#![cfg(all(unix, feature = "remote"))]
+// A test that panics has failed, which is what it is for; the files that it writes are its own.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the server has more than these tests use"
+)]
+
+#[path = "../../tenfold/tests/support/server.rs"]
+mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use server::{Fault, PAGE, Server};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tenfold");
+const MODEL: &str = "safetensors/valid/medium_64k.safetensors";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures")
+        .join(name)
+}
+
+/// The command in a directory of its own, with nothing of the user's environment.
+struct Shell {
+    directory: tempfile::TempDir,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let directory = tempfile::TempDir::new().unwrap();
+        let home = directory.path().display().to_string();
+        Self {
+            directory,
+            environment: vec![("HOME", home), ("AWS_EC2_METADATA_DISABLED", "true".into())],
+        }
+    }
+
+    fn s3(server: &Server) -> Self {
+        let mut shell = Self::new();
+        shell.environment.extend([
+            ("AWS_ENDPOINT_URL", server.url("")),
+            ("AWS_ACCESS_KEY_ID", "KEY".into()),
+            ("AWS_SECRET_ACCESS_KEY", "SECRET".into()),
+            ("AWS_REGION", "us-east-1".into()),
+        ]);
+        shell
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        let environment = self
+            .environment
+            .iter()
+            .map(|(name, value)| (name, value.as_str()));
+        command
+            .args(args)
+            .current_dir(self.directory.path())
+            .env_clear()
+            .envs(environment);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let output = self.command(args).output().unwrap();
+        let said = said(&output);
+        assert!(!said.contains(PAGE) && !said.contains("SECRET"), "{said}");
+        output
+    }
+
+    /// What it prints, if it succeeds.
+    fn prints(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What it says, if it fails.
+    fn fails(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        said(&output)
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn commands_print_of_a_url_what_they_print_of_a_path() {
+    let server = Server::start();
+    server.put(
+        "bucket/m/model.safetensors",
+        fs::read(fixture(MODEL)).unwrap(),
+    );
+    let shell = Shell::s3(&server);
+    fs::copy(
+        fixture(MODEL),
+        shell.directory.path().join("model.safetensors"),
+    )
+    .unwrap();
+    let web = server.url("bucket/m/model.safetensors");
+    for args in [
+        &["inspect", "FILE"][..],
+        &["inspect", "--json", "FILE"],
+        &["inspect", "--tree", "FILE"],
+        &["verify", "FILE"],
+        &["digest", "--json", "FILE"],
+        &["stats", "--json", "FILE"],
+        &["scan", "--json", "FILE"],
+        &["diff", "FILE", "model.safetensors"],
+        &["meta", "get", "FILE"],
+    ] {
+        let of = |file: &str| {
+            let args: Vec<_> = args.iter().map(|arg| arg.replace("FILE", file)).collect();
+            let args: Vec<_> = args.iter().map(String::as_str).collect();
+            let output = shell.run(&args);
+            let shown = web.split('?').next().unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let printed = printed
+                .replace("s3://bucket/m/model.safetensors", "model.safetensors")
+                .replace(shown, "model.safetensors");
+            (output.status.code(), printed)
+        };
+        let local = of("model.safetensors");
+        assert_eq!(of("s3://bucket/m/model.safetensors"), local, "{args:?}");
+        assert_eq!(of(&format!("{web}?signature=SECRET")), local, "{args:?}");
+    }
+    let local = shell.directory.path().join("model.safetensors");
+    shell.prints(&[
+        "convert",
+        "-q",
+        "s3://bucket/m/model.safetensors",
+        "far.gguf",
+    ]);
+    shell.prints(&["convert", "-q", local.to_str().unwrap(), "near.gguf"]);
+    let read = |name: &str| fs::read(shell.directory.path().join(name)).unwrap();
+    assert!(read("far.gguf") == read("near.gguf"));
+}
+
+#[test]
+fn requests_are_printed_where_that_is_asked_for() {
+    let server = Server::start();
+    server.put("m/model.safetensors", fs::read(fixture(MODEL)).unwrap());
+    let url = format!("{}?signature=SECRET", server.url("m/model.safetensors"));
+    let output = Shell::new().run(&["inspect", "--summary", "--verbose", &url]);
+    let said = said(&output);
+    let begin = format!(
+        "tenfold: GET 127.0.0.1:{}/m/model.safetensors bytes=0-65535: 206, ",
+        server.port
+    );
+    assert!(said.starts_with(&begin), "{said}");
+    assert!(said.lines().last().unwrap().contains(" request"), "{said}");
+    assert!(
+        !Shell::new()
+            .run(&["inspect", "--summary", &url])
+            .stderr
+            .windows(3)
+            .any(|word| word == b"GET")
+    );
+}
+
+#[test]
+fn buckets_are_written_to_and_nothing_is_replaced() {
+    let server = Server::start();
+    let shell = Shell::s3(&server);
+    let local = fixture(MODEL);
+    let local = local.to_str().unwrap();
+    shell.prints(&["convert", "-q", local, "s3://bucket/x.zt"]);
+    let said = shell.fails(&["convert", local, "s3://bucket/x.zt"]);
+    assert!(
+        said.contains("s3://bucket/x.zt already exists; pass --force to replace it"),
+        "{said}"
+    );
+    shell.prints(&["convert", "-q", local, "s3://bucket/x.zt", "--force"]);
+    shell.prints(&[
+        "split",
+        "-q",
+        local,
+        "-o",
+        "s3://bucket/parts/",
+        "--parts",
+        "3",
+    ]);
+    let digest = |url: &str| {
+        shell
+            .prints(&["digest", "--json", url])
+            .split("\"content\":")
+            .nth(1)
+            .unwrap()[..70]
+            .to_owned()
+    };
+    assert_eq!(digest("s3://bucket/parts/"), digest(local));
+    shell
+        .prints(&[
+            "show",
+            "s3://bucket/x.zt",
+            "embed.weight",
+            "-o",
+            "s3://bucket/e.npy",
+        ])
+        .clear();
+    assert!(server.state().files["bucket/e.npy"].starts_with(b"\x93NUMPY"));
+    assert_eq!(server.unfinished(), 0);
+}
+
+#[test]
+fn what_cannot_be_done_with_a_url_is_said_before_anything_is_asked() {
+    let server = Server::start();
+    let shell = Shell::s3(&server);
+    let local = fixture(MODEL);
+    let local = local.to_str().unwrap();
+    for (args, words) in [
+        (
+            &[
+                "rename",
+                "s3://bucket/x.zt",
+                "--rule",
+                "s/a/b/",
+                "--in-place",
+            ][..],
+            "written whole or not at all",
+        ),
+        (
+            &["convert", local, "https://host/x.zt"],
+            "not to web servers",
+        ),
+        (&["inspect", "http://192.0.2.1/x.zt"], "--allow-http"),
+        (&["inspect", "ftp://host/x.zt"], "ftp:// are not read"),
+        (&["inspect", "hf://model"], "hf://ORG/MODEL"),
+    ] {
+        let said = shell.fails(args);
+        assert!(said.contains(words), "{args:?}: {said}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn failures_have_a_host_a_status_and_a_remedy() {
+    let server = Server::start();
+    server.state().key = Some("OTHER".into());
+    let mut shell = Shell::s3(&server);
+    let said = shell.fails(&["inspect", "s3://bucket/x.zt"]);
+    assert!(
+        said.contains(&format!(
+            "127.0.0.1:{} answered 403 (InvalidAccessKeyId)",
+            server.port
+        )),
+        "{said}"
+    );
+    assert!(said.contains("--anonymous"), "{said}");
+    // Of a profile, where the environment has no keys.
+    shell
+        .environment
+        .retain(|(name, _)| !name.ends_with("KEY_ID") && !name.ends_with("ACCESS_KEY"));
+    let said = shell.fails(&["inspect", "s3://bucket/x.zt"]);
+    assert!(said.contains("AWS_PROFILE"), "{said}");
+    fs::create_dir(shell.directory.path().join(".aws")).unwrap();
+    fs::write(
+        shell.directory.path().join(".aws/credentials"),
+        "[work]\naws_access_key_id = OTHER\naws_secret_access_key = SECRET\n",
+    )
+    .unwrap();
+    shell.environment.push(("AWS_PROFILE", "work".into()));
+    server.put("bucket/x.safetensors", fs::read(fixture(MODEL)).unwrap());
+    shell.prints(&["inspect", "s3://bucket/x.safetensors"]);
+    shell.environment.push(("AWS_PROFILE", "nobody".into()));
+    assert!(
+        shell
+            .fails(&["inspect", "s3://bucket/x.safetensors"])
+            .contains("nobody")
+    );
+}
+
+#[test]
+fn the_cache_of_the_hub_is_read_and_said() {
+    let server = Server::start();
+    let mut shell = Shell::new();
+    let commit = "c".repeat(40);
+    let repository = shell.directory.path().join("hub/models--org--model");
+    fs::create_dir_all(repository.join("refs")).unwrap();
+    fs::write(repository.join("refs/main"), &commit).unwrap();
+    let snapshot = repository.join("snapshots").join(&commit);
+    fs::create_dir_all(&snapshot).unwrap();
+    fs::copy(fixture(MODEL), snapshot.join("model.safetensors")).unwrap();
+    shell.environment.push((
+        "HF_HUB_CACHE",
+        shell.directory.path().join("hub").display().to_string(),
+    ));
+    shell.environment.push(("HF_ENDPOINT", server.url("")));
+    let output = shell.run(&["inspect", "hf://org/model/model.safetensors"]);
+    assert!(
+        output.status.success() && said(&output).contains("the Hub's cache"),
+        "{}",
+        said(&output)
+    );
+    assert!(server.seen().is_empty());
+    shell.fails(&["inspect", "--no-cache", "hf://org/model/model.safetensors"]);
+    assert!(!server.seen().is_empty());
+    shell.environment.push(("HF_HUB_OFFLINE", "1".into()));
+    shell.prints(&["inspect", "hf://org/model"]);
+    let said = shell.fails(&["inspect", "hf://org/model/other.gguf"]);
+    assert!(said.contains("HF_HUB_OFFLINE"), "{said}");
+    assert!(server.seen().is_empty());
+}
+
+#[test]
+fn ctrl_c_ends_waiting_for_a_server_and_leaves_nothing() {
+    let server = Server::start();
+    let mut file = fs::read(fixture(MODEL)).unwrap();
+    let header = u64::from_le_bytes(file[..8].try_into().unwrap());
+    // The data lies behind what the first request brings.
+    let (head, data) = file.split_at(8 + usize::try_from(header).unwrap());
+    let padding = (200_000 - header).next_multiple_of(8);
+    let mut padded = (header + padding).to_le_bytes().to_vec();
+    padded.extend(&head[8..]);
+    padded.extend(vec![b' '; usize::try_from(padding).unwrap()]);
+    padded.extend(data);
+    file = padded;
+    server.put("m/model.safetensors", file);
+    let shell = Shell::new();
+    let url = server.url("m/model.safetensors");
+    shell.prints(&["inspect", "--summary", &url]);
+    let opening = server.seen().len();
+    let mut child = shell
+        .command(&["convert", "-q", &url, "out.gguf"])
+        .spawn()
+        .unwrap();
+    // The headers come, the tensors do not.
+    while server.state().log.len() < opening {
+        thread::sleep(Duration::from_millis(1));
+    }
+    server.fault("m/", usize::MAX, Fault::Stall(Duration::from_secs(600)));
+    thread::sleep(Duration::from_millis(300));
+    if child.try_wait().unwrap().is_none() {
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::INT,
+        )
+        .unwrap();
+        let status = child.wait().unwrap();
+        use std::os::unix::process::ExitStatusExt;
+        assert!(
+            status.code() == Some(130) || status.signal() == Some(2),
+            "{status:?}"
+        );
+        let left = fs::read_dir(shell.directory.path()).unwrap().count();
+        assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn without_a_url_there_is_no_network() {
+    // Where the system does not let us be without one, nothing is shown here.
+    let alone = ["--map-root-user", "--net", "true"];
+    if !Command::new("unshare")
+        .args(alone)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        eprintln!("skipped: unshare --net does not work here");
+        return;
+    }
+    let model = fixture(MODEL);
+    for args in [
+        &["verify", model.to_str().unwrap()][..],
+        &["stats", model.to_str().unwrap()],
+    ] {
+        let output = Command::new("unshare")
+            .args(["--map-root-user", "--net", BINARY])
+            .args(args)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let shell = Shell::new();
+    // And no thread for it either: the command has one more as soon as there is a URL.
+    let traced = shell.run(&["inspect", "--verbose", model.to_str().unwrap()]);
+    assert!(
+        said(&traced).contains("0 requests, 0 B received"),
+        "{}",
+        said(&traced)
+    );
+}

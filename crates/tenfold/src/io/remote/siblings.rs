@@ -1,0 +1,146 @@
+//! What lies beside a file behind a URL.
+
+use std::sync::OnceLock;
+
+use futures_util::{StreamExt, TryStreamExt};
+
+use super::runtime::wait;
+use super::url::{RemoteUrl, Scheme};
+use super::{Failure, Remote};
+use crate::error::{Error, Result};
+use crate::io::{Siblings, Source, check_plain};
+use crate::prelude::*;
+
+/// How many files are opened at once.
+const AT_ONCE: usize = 32;
+
+/// The files under the prefix of a URL, with the credentials that it was opened with. Plain web servers have no lists of
+/// theirs.
+#[derive(Debug)]
+pub struct RemoteSiblings {
+    remote: Remote,
+    /// One of them, or the prefix.
+    url: RemoteUrl,
+    /// The revision of the first file, where the Hub named it: the others are of the same.
+    commit: Option<String>,
+    names: OnceLock<Vec<String>>,
+}
+
+impl RemoteSiblings {
+    pub(super) fn of(remote: &Remote, url: RemoteUrl, commit: Option<String>) -> Self {
+        Self {
+            remote: remote.clone(),
+            url,
+            commit,
+            names: OnceLock::new(),
+        }
+    }
+
+    /// Lists them, once.
+    fn listed(&self) -> Result<&[String]> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let listed = if self.url.scheme == Scheme::Hub {
+            self.remote.list_hub(&self.url, self.commit.as_deref())?
+        } else {
+            self.list_cloud()?
+        };
+        Ok(self.names.get_or_init(|| listed))
+    }
+
+    fn list_cloud(&self) -> Result<Vec<String>> {
+        let cloud = self.remote.cloud(&self.url)?;
+        let prefix = self.url.beside("");
+        let key = prefix.key()?;
+        let is_anonymous = cloud.is_anonymous;
+        let listed = wait(self.remote.control(), async move {
+            super::retry::retried(|| async {
+                let listed = cloud.objects.list_with_delimiter(Some(&key)).await?;
+                Ok::<_, Failure>(listed)
+            })
+            .await
+        })?;
+        let listed = listed.map_err(|failure| failure.about(&prefix, is_anonymous))?;
+        let names = listed
+            .objects
+            .iter()
+            .filter_map(|object| object.location.filename());
+        Ok(names.map(ToOwned::to_owned).collect())
+    }
+
+    fn place(&self, path: &[&str]) -> Result<RemoteUrl> {
+        let mut url = self.url.clone();
+        for (n, name) in path.iter().enumerate() {
+            check_plain(name)?;
+            let is_escaped = name.to_ascii_lowercase();
+            if ["%2f", "%5c", "%2e%2e", "://"]
+                .iter()
+                .any(|escape| is_escaped.contains(escape))
+            {
+                let message = format!("{name:?} is not the plain name of a file beside it");
+                return Err(Error::malformed("sibling", message));
+            }
+            url = if n == 0 {
+                url.beside(name)
+            } else {
+                url.as_prefix().beside(name)
+            };
+        }
+        Ok(url)
+    }
+}
+
+impl Siblings for RemoteSiblings {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        if self.url.is_web() {
+            return Ok(None);
+        }
+        Ok(Some(self.listed()?.to_vec()))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        self.open_below(&[name])
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        self.remote
+            .open_file(&self.place(path)?, self.commit.as_deref())
+    }
+
+    fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        let objects = names.iter().map(|name| {
+            let url = self.place(&[name])?;
+            self.remote.begin(&url, self.commit.as_deref())
+        });
+        let mut begun: Vec<_> = objects.collect();
+        let asked: Vec<_> = begun
+            .iter()
+            .map(|begun| begun.as_ref().ok().and_then(super::Begun::object))
+            .collect();
+        let fetched = wait(self.remote.control(), async move {
+            let requests = asked.into_iter().map(|object| async move {
+                Ok::<_, Failure>(match object {
+                    Some(object) => Some(super::source::first(&object).await),
+                    None => None,
+                })
+            });
+            let fetched = futures_util::stream::iter(requests).buffered(AT_ONCE);
+            fetched.try_collect::<Vec<_>>().await
+        });
+        let fetched = match fetched {
+            Ok(Ok(fetched)) => fetched,
+            Ok(Err(failure)) => {
+                return names
+                    .iter()
+                    .map(|_| Err(failure.clone().about(&self.url, false)))
+                    .collect();
+            }
+            Err(error) => return names.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let opened = begun.drain(..).zip(fetched);
+        opened
+            .map(|(begun, first)| self.remote.end(begun?, first))
+            .collect()
+    }
+}

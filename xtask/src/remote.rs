@@ -1,0 +1,498 @@
+//! `cargo xtask remote`: the command on URLs of real servers, each on a free port of this machine.
+//!
+//! What our own small server can show is in the tests of the library and of the command, which CI runs. Here are the servers
+//! that people have. One that cannot be had is skipped, and said to be.
+
+pub(crate) mod proxy;
+pub(crate) mod servers;
+
+use crate::Result;
+use crate::project::{self, Project};
+use proxy::{Link, Proxy};
+use servers::{KEY, SECRET, Server};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Servers, by their names.
+const SERVERS: &[(&str, fn(&mut Checks) -> Result<()>)] = &[
+    ("s3s-fs", |checks| {
+        let server = servers::s3s(&checks.project)?;
+        checks.store(&s3(server.port), "s3://bucket")?;
+        checks.faults(&server)
+    }),
+    ("moto", |checks| {
+        let server = servers::moto(&checks.project)?;
+        checks.store(&s3(server.port), "s3://bucket")?;
+        checks.leftovers(&server)
+    }),
+    ("azurite", |checks| {
+        let server = servers::azurite(&checks.project)?;
+        let url = format!("http://127.0.0.1:{}", server.port);
+        let environment = [
+            ("AZURE_STORAGE_USE_EMULATOR", "true".to_owned()),
+            ("AZURITE_BLOB_STORAGE_URL", url),
+        ];
+        checks.store(&environment, "az://bucket")
+    }),
+    ("nginx", |checks| {
+        let (server, tls) = servers::nginx(&checks.project)?;
+        checks.web(&server, tls)
+    }),
+];
+
+/// Files of every format that is written, by their endings.
+const ENDINGS: &[&str] = &[
+    "safetensors",
+    "gguf",
+    "zt",
+    "mag",
+    "npz",
+    "bpk",
+    "onnx",
+    "pt",
+    "h5",
+    "tens",
+];
+
+pub(crate) fn run(args: &[String]) -> Result<bool> {
+    let project = Project::find()?;
+    project::status(project::cargo(&project.root).args([
+        "build",
+        "--quiet",
+        "--package",
+        "tenfold-cli",
+    ]))?;
+    let folder = project.target.join("servers/run/files");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let mut checks = Checks {
+        tenfold: project.target.join("debug/tenfold"),
+        project,
+        folder,
+        passed: 0,
+        failed: 0,
+    };
+    let mut skipped = Vec::new();
+    for (name, check) in SERVERS {
+        if !args.is_empty() && !args.iter().any(|arg| arg == name) {
+            continue;
+        }
+        println!("{name}");
+        if let Err(error) = check(&mut checks) {
+            println!("  SKIPPED: {error}");
+            skipped.push(*name);
+        }
+    }
+    println!(
+        "{} passed, {} failed, skipped: {}",
+        checks.passed,
+        checks.failed,
+        if skipped.is_empty() {
+            "none".to_owned()
+        } else {
+            skipped.join(", ")
+        }
+    );
+    Ok(checks.failed == 0 && skipped.is_empty())
+}
+
+/// The environment that leads the command to a server with the interface of S3.
+pub(crate) fn s3(port: u16) -> Vec<(&'static str, String)> {
+    vec![
+        ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}")),
+        ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ]
+}
+
+struct Checks {
+    project: Project,
+    tenfold: PathBuf,
+    folder: PathBuf,
+    passed: u32,
+    failed: u32,
+}
+
+impl Checks {
+    fn check(&mut self, what: &str, is_right: bool, more: impl FnOnce() -> String) {
+        if is_right {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            println!("  FAILED: {what}: {}", more());
+        }
+    }
+
+    fn tenfold(&self, environment: &[(&str, String)], args: &[&str]) -> Result<Output> {
+        let mut command = Command::new(&self.tenfold);
+        command
+            .args(args)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null());
+        command.envs(
+            environment
+                .iter()
+                .map(|(name, value)| (name, value.as_str())),
+        );
+        Ok(command.output()?)
+    }
+
+    /// That a command succeeds, and prints the same as on a local file.
+    fn same(
+        &mut self,
+        environment: &[(&str, String)],
+        args: &[&str],
+        near: &str,
+        far: &str,
+    ) -> Result<()> {
+        let with = |file: &str| {
+            args.iter()
+                .map(|arg| arg.replace("FILE", file))
+                .collect::<Vec<_>>()
+        };
+        let (ours, theirs) = (with(far), with(near));
+        let refs = |args: &[String]| {
+            args.iter()
+                .map(String::as_str)
+                .map(ToOwned::to_owned)
+                .collect::<Vec<String>>()
+        };
+        let far_out = self.tenfold(
+            environment,
+            &refs(&ours).iter().map(String::as_str).collect::<Vec<_>>(),
+        )?;
+        let near_out = self.tenfold(
+            &[],
+            &refs(&theirs).iter().map(String::as_str).collect::<Vec<_>>(),
+        )?;
+        let shown = String::from_utf8_lossy(&far_out.stdout).replace(far, near);
+        let is_same = far_out.status.code() == near_out.status.code()
+            && shown == String::from_utf8_lossy(&near_out.stdout);
+        self.check(&ours.join(" "), is_same, || {
+            String::from_utf8_lossy(&far_out.stderr).into_owned()
+        });
+        Ok(())
+    }
+
+    fn succeeds(&mut self, environment: &[(&str, String)], args: &[&str]) -> Result<()> {
+        let output = self.tenfold(environment, args)?;
+        self.check(&args.join(" "), output.status.success(), || {
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        });
+        Ok(())
+    }
+
+    /// That a command fails, with these words and without a server's page.
+    fn fails(&mut self, environment: &[(&str, String)], args: &[&str], words: &str) -> Result<()> {
+        let output = self.tenfold(environment, args)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_right =
+            output.status.code() == Some(2) && said.contains(words) && !said.contains('<');
+        self.check(&args.join(" "), is_right, || {
+            format!("{said}, expected {words:?}")
+        });
+        Ok(())
+    }
+
+    /// A local file of each format, with values that all of them hold.
+    fn local(&self) -> Result<Vec<String>> {
+        let from = self
+            .project
+            .root
+            .join("fixtures/safetensors/valid/medium_64k.safetensors");
+        let mut files = Vec::new();
+        for ending in ENDINGS {
+            let name = format!("local.{ending}");
+            if !self.folder.join(&name).exists() {
+                let mut command = Command::new(&self.tenfold);
+                command
+                    .arg("convert")
+                    .arg(&from)
+                    .arg(&name)
+                    .args(["--allow", "dropped", "--quiet"]);
+                project::output(command.current_dir(&self.folder))?;
+            }
+            files.push(name);
+        }
+        Ok(files)
+    }
+
+    /// Every read command on every format, conversions both ways, and what must not be overwritten.
+    fn store(&mut self, environment: &[(&str, String)], bucket: &str) -> Result<()> {
+        for near in self.local()? {
+            let far = format!("{bucket}/dir/{near}");
+            self.succeeds(environment, &["convert", &near, &far, "--quiet"])?;
+            for args in [
+                &["inspect", "FILE"][..],
+                &["inspect", "--json", "FILE"],
+                &["verify", "FILE"],
+                &["digest", "FILE"],
+                &["stats", "--no-progress", "FILE"],
+                &["scan", "FILE"],
+                &["meta", "get", "FILE"],
+                &["diff", "--no-progress", "FILE", &near],
+            ] {
+                self.same(environment, args, &near, &far)?;
+            }
+            let back = format!("back-{near}");
+            self.succeeds(environment, &["convert", &far, &back, "--force", "--quiet"])?;
+            self.same(&[], &["digest", "--json", "FILE"], &near, &back)
+                .map(drop)?;
+            self.fails(environment, &["convert", &near, &far], "already exists")?;
+            self.succeeds(environment, &["convert", &near, &far, "--force", "--quiet"])?;
+        }
+        // A model of several files, and one that is larger than a part.
+        let large = self.large()?;
+        let model = format!("{bucket}/model/");
+        self.succeeds(
+            environment,
+            &["split", &large, &model, "--max-size", "10MB", "--quiet"],
+        )?;
+        self.same(environment, &["digest", "FILE"], &large, &model)?;
+        let whole = format!("{bucket}/large.safetensors");
+        self.succeeds(environment, &["convert", &large, &whole, "--quiet"])?;
+        self.same(environment, &["digest", "FILE"], &large, &whole)?;
+        self.fails(environment, &["convert", &large, &whole], "already exists")?;
+        self.fails(
+            environment,
+            &["inspect", &format!("{bucket}/nothing.npy")],
+            "404",
+        )?;
+        self.fails(
+            environment,
+            &["rename", &whole, "--rule", "s/a/b/", "--in-place"],
+            "behind a URL",
+        )?;
+        let mut wrong = environment.to_vec();
+        wrong.extend([("AWS_SECRET_ACCESS_KEY", "wrong".to_owned())]);
+        if bucket.starts_with("s3")
+            && environment.iter().any(|(_, value)| value == KEY)
+            && !self.is_lenient(&wrong, &whole)?
+        {
+            self.fails(&wrong, &["inspect", &whole], "403")?;
+        }
+        Ok(())
+    }
+
+    /// Whether a server does not look at signatures at all, as moto does not.
+    fn is_lenient(&self, wrong: &[(&str, String)], url: &str) -> Result<bool> {
+        Ok(self
+            .tenfold(wrong, &["inspect", "--summary", url])?
+            .status
+            .success())
+    }
+
+    /// 40 MiB of numbers.
+    fn large(&self) -> Result<String> {
+        let name = "large.safetensors";
+        if !self.folder.join(name).exists() {
+            write_large(&self.folder.join(name), 40)?;
+        }
+        Ok(name.to_owned())
+    }
+
+    /// Connections that break, and servers that do not answer.
+    fn faults(&mut self, server: &Server) -> Result<()> {
+        let cutting = Proxy::start(
+            server.port,
+            Link {
+                cut: 3 << 20,
+                ..Link::default()
+            },
+        )?;
+        let large = self.large()?;
+        self.same(
+            &s3(cutting.port),
+            &["digest", "FILE"],
+            &large,
+            "s3://bucket/large.safetensors",
+        )?;
+        let (requests, _) = cutting.take();
+        self.check("connections were cut", requests > 13, || {
+            format!("{requests} requests")
+        });
+        let stalling = Proxy::start(
+            server.port,
+            Link {
+                stall: 1 << 20,
+                ..Link::default()
+            },
+        )?;
+        for args in [
+            &[
+                "convert",
+                "s3://bucket/large.safetensors",
+                "stalled.gguf",
+                "--quiet",
+            ][..],
+            &["digest", "s3://bucket/large.safetensors"],
+        ] {
+            let took = self.interrupt(&s3(stalling.port), args)?;
+            self.check(
+                &format!("Ctrl-C: {}", args.join(" ")),
+                took < Duration::from_millis(200),
+                || format!("{took:?}"),
+            );
+            println!(
+                "  Ctrl-C during a stalled request: back after {} ms",
+                took.as_millis()
+            );
+        }
+        let is_gone = !self.folder.join("stalled.gguf").exists();
+        self.check("nothing is left", is_gone, String::new);
+        Ok(())
+    }
+
+    /// How long a command takes to end after Ctrl-C.
+    fn interrupt(&self, environment: &[(&str, String)], args: &[&str]) -> Result<Duration> {
+        let mut command = Command::new(&self.tenfold);
+        command
+            .args(args)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .stdout(Stdio::null());
+        command.envs(
+            environment
+                .iter()
+                .map(|(name, value)| (name, value.as_str())),
+        );
+        let mut child = command.spawn()?;
+        thread::sleep(Duration::from_secs(3));
+        if let Some(status) = child.try_wait()? {
+            return Err(format!(
+                "{} ended before it was interrupted: {status}",
+                args.join(" ")
+            )
+            .into());
+        }
+        let begun = Instant::now();
+        project::status(Command::new("kill").args(["-INT", &child.id().to_string()]))?;
+        child.wait()?;
+        Ok(begun.elapsed())
+    }
+
+    /// An upload that is interrupted leaves nothing.
+    fn leftovers(&mut self, server: &Server) -> Result<()> {
+        let slow = Proxy::start(
+            server.port,
+            Link {
+                delay: Duration::from_secs(2),
+                ..Link::default()
+            },
+        )?;
+        let large = self.large()?;
+        self.interrupt(
+            &s3(slow.port),
+            &["convert", &large, "s3://bucket/late.safetensors", "--quiet"],
+        )?;
+        let url = format!("http://127.0.0.1:{}/bucket?uploads", server.port);
+        let uploads = project::output(Command::new("curl").args(["--silent", "--fail", &url]))?;
+        let uploads = String::from_utf8_lossy(&uploads).into_owned();
+        self.check("no upload is left", !uploads.contains("<Upload>"), || {
+            uploads
+        });
+        self.fails(
+            &s3(server.port),
+            &["inspect", "s3://bucket/late.safetensors"],
+            "404",
+        )
+    }
+
+    /// Plain and TLS, with ranges and without, and redirects.
+    fn web(&mut self, server: &Server, tls: u16) -> Result<()> {
+        let large = self.large()?;
+        let mut files = self.local()?;
+        files.push(large);
+        for near in &files {
+            fs::copy(
+                self.folder.join(near),
+                server.folder.join("files").join(near),
+            )?;
+        }
+        let trusted = [(
+            "SSL_CERT_FILE",
+            server.folder.join("ca.pem").display().to_string(),
+        )];
+        for near in &files {
+            for base in [
+                format!("http://127.0.0.1:{}", server.port),
+                format!("https://localhost:{tls}"),
+            ] {
+                for place in ["files", "whole", "led"] {
+                    let far = format!("{base}/{place}/{near}");
+                    for args in [
+                        &["inspect", "FILE"][..],
+                        &["digest", "FILE"],
+                        &["verify", "FILE"],
+                    ] {
+                        self.same(&trusted, args, near, &far)?;
+                    }
+                }
+            }
+        }
+        let secret = format!(
+            "http://127.0.0.1:{}/files/none.npy?signature=abc",
+            server.port
+        );
+        self.fails(&[], &["inspect", &secret], "404")?;
+        let said = self.tenfold(&[], &["inspect", "--verbose", &secret])?;
+        let is_kept = !String::from_utf8_lossy(&said.stderr).contains("abc");
+        self.check("signatures are not printed", is_kept, String::new);
+        self.fails(
+            &[("SSL_CERT_FILE", "/dev/null".to_owned())],
+            &[
+                "inspect",
+                &format!("https://localhost:{tls}/files/local.npz"),
+            ],
+            "localhost",
+        )?;
+        self.fails(
+            &trusted,
+            &[
+                "inspect",
+                &format!("https://localhost:{tls}/down/local.npz"),
+            ],
+            "from https to http",
+        )?;
+        self.fails(
+            &[],
+            &[
+                "convert",
+                "local.npz",
+                &format!("http://127.0.0.1:{}/files/new.npz", server.port),
+            ],
+            "not to web servers",
+        )
+    }
+}
+
+/// A safetensors file of so many MiB in tensors of one MiB.
+pub(crate) fn write_large(path: &Path, mib: usize) -> Result<()> {
+    let mut header = String::from("{");
+    for n in 0..mib {
+        let comma = if n == 0 { "" } else { "," };
+        let (start, end) = (n << 20, (n + 1) << 20);
+        header += &format!(
+            r#"{comma}"layers.{n}.weight":{{"dtype":"F32","shape":[512,512],"data_offsets":[{start},{end}]}}"#
+        );
+    }
+    header.push('}');
+    header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    // Numbers that do not compress, and none that is not a number.
+    let mut state = 1u32;
+    for _ in 0..mib << 18 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        file.extend((f64::from(state) as f32).to_le_bytes());
+    }
+    fs::write(path, file)?;
+    Ok(())
+}
