@@ -335,7 +335,7 @@ impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
             digest,
         };
         let piece = of.wanted(&view);
-        if view.is_random() && piece % view.step() == 0 {
+        if view.is_random() && piece.is_multiple_of(view.step()) {
             self.now = Some(Handed {
                 of: Arc::new(of),
                 at: 0,

@@ -200,6 +200,7 @@ mod tests {
         let registry = Registry::standard();
         let found = registry.detect(&watched, None).unwrap();
         assert_eq!(found.spec.id, "gguf");
-        assert_eq!(*watched.1.lock().unwrap(), [0..MOST]);
+        let reads = watched.1.lock().unwrap();
+        assert_eq!((reads.len(), reads.first()), (1, Some(&(0..MOST))));
     }
 }
