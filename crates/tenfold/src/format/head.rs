@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::io::Cached;
 use crate::io::Source;
 use crate::prelude::*;
-use crate::threads;
 
 /// Bytes at the beginning that every format may look at, where a source fetches less at once.
 const LEAST: u64 = 320;
@@ -48,10 +47,11 @@ impl<'a> Head<'a> {
     }
 
     /// The first bytes of several sources; all are asked for at once where they answer late.
+    #[cfg(any(feature = "pytorch", feature = "safetensors"))]
     pub(crate) fn first_of_all(sources: &[Arc<dyn Source>]) -> Result<Vec<Bytes>> {
         let waiting = sources.iter().filter_map(|source| source.concurrency());
         let threads = waiting.max().unwrap_or(1);
-        threads::map(threads, sources, |source, (): &mut ()| {
+        crate::threads::map(threads, sources, |source, (): &mut ()| {
             Self::first_of(source)
         })
     }
