@@ -136,20 +136,9 @@ impl<'e> Executor<'e> {
 
     /// Writes segments without a computed one among them.
     fn segments(&mut self, segments: &[Segment], target: &mut Target<'_>) -> Result<()> {
-        // A hash needs the bytes in their order, and those that come late are asked for beforehand.
-        let is_hashed = |segment: &Segment| {
-            matches!(
-                segment,
-                Segment::Tensor {
-                    digest: Some(_),
-                    ..
-                }
-            )
-        };
-        let is_late = self.from.waiting().is_some() && segments.iter().any(is_hashed);
         #[cfg(feature = "std")]
         if let Some(file) = target.file()
-            && !is_late
+            && !self.hashes_late(segments)
             && segments.iter().all(|segment| {
                 !matches!(
                     segment,
@@ -162,6 +151,19 @@ impl<'e> Executor<'e> {
             return positioned::write(self, segments, file);
         }
         in_order::write(self, segments, target)
+    }
+
+    /// Whether something is hashed whose answers come late: a hash needs the bytes in their order, and there they are asked
+    /// for beforehand.
+    #[cfg(feature = "std")]
+    fn hashes_late(&self, segments: &[Segment]) -> bool {
+        let is_hashed = |segment: &Segment| {
+            let Segment::Tensor { digest, .. } = segment else {
+                return false;
+            };
+            digest.is_some()
+        };
+        self.from.waiting().is_some() && segments.iter().any(is_hashed)
     }
 
     /// On how many threads segments are written; 0 is one for every core. Where answers come late and nobody said
