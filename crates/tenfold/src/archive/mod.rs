@@ -27,7 +27,7 @@ use bytes::Bytes;
 
 #[cfg(feature = "std")]
 pub use beside::Companion;
-#[cfg(all(feature = "std", feature = "write"))]
+#[cfg(feature = "std")]
 pub(crate) use beside::files_in;
 pub use builder::{ArchiveBuilder, Pushed};
 #[cfg(feature = "std")]
