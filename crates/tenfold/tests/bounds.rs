@@ -102,7 +102,7 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         all.push((
             "safetensors",
             "safetensors.depth",
-            amplifiers::safetensors(&header),
+            amplifiers::json::safetensors(&header),
         ));
         let index = format!("{{\"metadata\":{{\"x\":{json}}},\"weight_map\":{{}}}}");
         all.push(("safetensors", "safetensors.depth", index.into_bytes()));
@@ -110,35 +110,39 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
             (format!("{{\"a\":{json}}}"), String::new()),
             ("{}".to_owned(), format!(",\"x\":{json}")),
         ] {
-            let file = amplifiers::mag_manifest(&usr, "{}", &others);
+            let file = amplifiers::json::mag_manifest(&usr, "{}", &others);
             all.push(("mag", "mag.depth", file));
         }
     }
     for cbor in [cbor, maps, tags] {
-        let x = amplifiers::map(&[("x", cbor.clone())]);
+        let x = amplifiers::cbor::map(&[("x", cbor.clone())]);
         let root = [b"\xa2\x67tensors\xa0".as_slice(), &x[1..]].concat();
-        all.push(("burnpack", "burnpack.depth", amplifiers::burnpack(&root)));
+        all.push((
+            "burnpack",
+            "burnpack.depth",
+            amplifiers::cbor::burnpack(&root),
+        ));
         let entry = [&[0x81][..], &x].concat();
         all.push((
             "ztensor",
             "ztensor.cbor-depth",
-            amplifiers::ztensor_01(&entry),
+            amplifiers::cbor::ztensor_01(&entry),
         ));
         let entries = [
-            amplifiers::entry("objects", vec![0xa0]),
-            amplifiers::entry("attributes", x),
+            amplifiers::cbor::entry("objects", vec![0xa0]),
+            amplifiers::cbor::entry("attributes", x),
         ];
         all.push((
             "ztensor",
             "ztensor.cbor-depth",
-            amplifiers::ztensor_1(&entries),
+            amplifiers::cbor::ztensor_1(&entries),
         ));
         // This one has no tags.
         if cbor[0] != 0xc1 {
             all.push((
                 "ztensor",
                 "ztensor.cbor-depth",
-                amplifiers::ztensor_2(&entries),
+                amplifiers::cbor::ztensor_2(&entries),
             ));
         }
     }
@@ -162,7 +166,7 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     ] {
         // Longer headers are not read at all.
         let header = format!("{{'descr': {}", open.repeat(9_900 / open.len()));
-        all.push(("npy", rule, amplifiers::npy(&header)));
+        all.push(("npy", rule, amplifiers::numpy::npy(&header)));
     }
     let yaml = format!("version: 100\ntype: Tensor\nmetaData: {lists}\n");
     all.push(("cc4s", "cc4s.yaml", yaml.into_bytes()));
@@ -176,7 +180,7 @@ fn deep() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     all.push(("primitiv", "primitiv.type", msgpack));
     // ONNX: groups of protobuf. Graphs in graphs are not looked into unless they are asked for.
     let groups = [[0x9b, 0x06].repeat(depth), [0x9c, 0x06].repeat(depth)].concat();
-    all.push(("onnx", "onnx.tag", amplifiers::onnx_model(&groups)));
+    all.push(("onnx", "onnx.tag", amplifiers::onnx::onnx_model(&groups)));
     all
 }
 
@@ -448,7 +452,7 @@ fn counts_that_no_real_file_has_are_refused_by_their_rule() {
     type Make = fn(usize) -> Vec<u8>;
     let fields: Make = |count| {
         let fields: String = (0..count).map(|n| format!(",\"{n}\":0")).collect();
-        amplifiers::mag_manifest("{}", "{}", &fields)
+        amplifiers::json::mag_manifest("{}", "{}", &fields)
     };
     let files: Make = |count| {
         let files: Vec<_> = (0..count).map(|n| format!("\"{n}\":\"{n}\"")).collect();
@@ -466,13 +470,18 @@ fn counts_that_no_real_file_has_are_refused_by_their_rule() {
             "a.zt",
             "ztensor.limit",
             4096,
-            amplifiers::ztensor_components,
+            amplifiers::cbor::ztensor_components,
         ),
-        ("b.zt", "ztensor.limit", 4096, amplifiers::ztensor_parts),
+        (
+            "b.zt",
+            "ztensor.limit",
+            4096,
+            amplifiers::cbor::ztensor_parts,
+        ),
         // Only because they are small.
         ("a.bin", "primitiv.limit", 12_000, |count| {
             let count = if count > 12_000 { 40_000 } else { count };
-            amplifiers::primitiv_parameters(count, 0)
+            amplifiers::primitiv::primitiv_parameters(count, 0)
         }),
     ] {
         let open = |count| measure(&make(count).into(), name).2;
@@ -484,7 +493,7 @@ fn counts_that_no_real_file_has_are_refused_by_their_rule() {
         }
     }
     // As small as the parameters of real models are.
-    let sound = amplifiers::primitiv_parameters(40_000, 16);
+    let sound = amplifiers::primitiv::primitiv_parameters(40_000, 16);
     measure(&sound.into(), "a.bin").2.unwrap();
 }
 

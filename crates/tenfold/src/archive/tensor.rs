@@ -80,9 +80,9 @@ impl<'a> Tensor<'a> {
 
     /// The elements in place, if they are row-major in a byte order.
     fn shared(&self, endian: Endian) -> Option<Bytes> {
-        let found = self.in_place()?;
-        let is_like_that = found.endian == endian || !self.info.dtype.is_ordered();
-        (is_like_that && found.order == Order::RowMajor).then_some(found.bytes)
+        let (bytes, found, order) = in_place(self.archive.data(), self.info)?;
+        let is_like_that = found == endian || !self.info.dtype.is_ordered();
+        (is_like_that && order == Order::RowMajor).then_some(bytes)
     }
 
     /// The bytes of its first part as they are in the file. Shares memory with a mapped file, and outlives the archive.

@@ -251,18 +251,19 @@ impl fmt::Debug for dyn Siblings + '_ {
 }
 
 /// Refuses a range that is not inside of a source of `len` bytes.
+#[inline]
 fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
     if range.start > range.end || range.end > len {
-        return Err(Error::mismatch(
-            "range",
-            format!(
-                "bytes {}..{} were asked for, there are {len}",
-                range.start, range.end
-            ),
-        )
-        .at(range.clone()));
+        return Err(outside(len, range));
     }
     Ok(())
+}
+
+#[cold]
+fn outside(len: u64, range: &Range<u64>) -> Error {
+    let Range { start, end } = range;
+    let message = format!("bytes {start}..{end} were asked for, there are {len}");
+    Error::mismatch("range", message).at(range.clone())
 }
 
 /// The bytes of a range, as many as it has: sources are written by users of the library too.

@@ -136,11 +136,14 @@ impl TensorInfo {
     /// A dimension of 0 makes it 0, whatever the others are: formats that refuse a shape like `[2^40, 2^40, 0]`, because
     /// strides computed from it would overflow, do so themselves.
     pub fn elements(&self) -> Option<u64> {
-        if self.shape.contains(&0) {
-            Some(0)
-        } else {
-            element_count(&self.shape)
+        let mut product = Some(1u64);
+        for &dim in &*self.shape {
+            if dim == 0 {
+                return Some(0);
+            }
+            product = product.and_then(|product| product.checked_mul(dim));
         }
+        product
     }
 
     /// Whether its elements are numbers, or stand for some: an archive may hold arrays of text and of records too.
@@ -149,6 +152,7 @@ impl TensorInfo {
     }
 
     /// Bytes of the dense tensor; `None` when that is unknown or does not fit 64 bits.
+    #[inline]
     pub fn dense_len(&self) -> Option<u64> {
         self.dtype.bytes_for(self.elements()?)
     }

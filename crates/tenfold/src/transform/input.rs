@@ -91,10 +91,11 @@ impl<'a> Data<'a> {
         match payload {
             Payload::Raw { source, range } => {
                 let source = self.sources.get(source.index())?;
-                let bytes = (source.is_memory()).then(|| source.read(range.clone()));
-                bytes?
-                    .ok()
-                    .filter(|bytes| bytes.len() as u64 == payload.len())
+                if !source.is_memory() {
+                    return None;
+                }
+                let bytes = source.read(range.clone()).ok()?;
+                (bytes.len() as u64 == range.end.saturating_sub(range.start)).then_some(bytes)
             }
             Payload::Inline(bytes) => Some(bytes.clone()),
             Payload::Encoded { .. }

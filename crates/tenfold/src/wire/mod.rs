@@ -21,7 +21,7 @@ pub(crate) mod hdf5;
     feature = "pytorch",
     feature = "safetensors",
     // The configurations of models.
-    all(feature = "std", feature = "write")
+    feature = "std"
 ))]
 // Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(
@@ -44,7 +44,7 @@ pub(crate) mod protobuf;
 #[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
 // Each format uses a part of it.
 #[cfg_attr(
-    not(all(feature = "npz", feature = "pytorch")),
+    not(all(feature = "keras", feature = "npz", feature = "pytorch")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod zip;

@@ -12,7 +12,7 @@ use tenfold::model::{Cuts, DType, Filter, Layout, Payload, Slice, Value};
 use tenfold::ops::{Conversion, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, Error, ErrorKind, Hint, OpenOptions, Result};
 
-use crate::support::amplifiers::{HDF5_U8, hdf5_file, hdf5_link, hdf5_object};
+use crate::support::amplifiers::hdf5::{HDF5_U8, hdf5_file, hdf5_link, hdf5_object};
 use crate::support::values::is_expected;
 use crate::support::{Case, Kind, cases};
 

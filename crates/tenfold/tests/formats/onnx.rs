@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::support::amplifiers::{field, onnx_model};
+use crate::support::amplifiers::onnx::{field, onnx_model};
 use crate::support::values::is_expected;
 use crate::support::{Case, InMemory, Kind, cases, errors, hex, verify, write_to_memory};
 use tenfold::format::{Effect, Lost, Registry, Severity};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::amplifiers::{TORCH_SCALAR, torch_stream};
+use crate::support::amplifiers::pytorch::{TORCH_SCALAR, torch_stream};
 use crate::support::{InMemory, Kind, cases, hex, options_for, profiles, write_to_memory};
 use tenfold::format::Registry;
 use tenfold::io::Limits;

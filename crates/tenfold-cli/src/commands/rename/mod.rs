@@ -166,7 +166,7 @@ fn read_map(path: &Path) -> Result<Vec<(String, String)>> {
         Value::Str(new) => Ok((old.to_owned(), new.clone())),
         _ => Err(about(format!(
             "the new name of {} is not text",
-            Quoted(&old)
+            Quoted(old)
         ))),
     });
     pairs.collect()

@@ -39,7 +39,7 @@ pub(crate) fn target<'r>(
     };
     if !is_written(entry) {
         return Err(Failure::Message(format!(
-            "tenfold reads {} files, but does not write them",
+            "{} files can be read, but not written",
             entry.spec.name
         )));
     }
