@@ -319,3 +319,26 @@ fn a_dict_with_a_key_twice_is_refused() {
     let archive = open(b"\x80\x02}(K\x01K\x02U\x011K\x03u.").unwrap();
     assert_eq!(archive.metadata().get("1").unwrap().as_i64(), Some(3));
 }
+
+#[test]
+fn what_is_under_a_key_can_be_listed_alone() {
+    let open = |root: &str| {
+        let options = OpenOptions::new().option("root", root);
+        // {"epoch": 1, "model": {"a": 2, "b.c": {"d": 3}}}
+        let object = b"\x80\x02}(U\x05epochK\x01U\x05model}(U\x01aK\x02U\x03b.c}U\x01dK\x03suu.";
+        options.read(Arc::new(Bytes::from(stream(object))), Some("x.pt"))
+    };
+    let values = |root: &str| -> Vec<(String, i64)> {
+        let archive = open(root).unwrap();
+        let found = archive.metadata().iter();
+        found
+            .map(|(key, value)| (key.to_owned(), value.as_i64().unwrap()))
+            .collect()
+    };
+    assert_eq!(values("model"), [("a".to_owned(), 2), ("b.c.d".to_owned(), 3)]);
+    assert_eq!(values("model.b.c"), [("d".to_owned(), 3)]);
+    for wrong in ["", "mode", "model.", "model.b", "epoch.a"] {
+        let error = open(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{wrong:?}: {error}");
+    }
+}

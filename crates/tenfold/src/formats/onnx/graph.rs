@@ -269,7 +269,7 @@ impl<'c, 'a> Scan<'c, 'a> {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > TIMES.saturating_mul(parsed).saturating_add(GRANTED) {
             let message = format!(
-                "{parsed} bytes describe tensors that would take {} in memory: this is no model",
+                "{parsed} bytes describe tensors that would take {} in memory, more than {TIMES} times as many: no model has so many tensors of so few bytes",
                 self.spent
             );
             return Err(Error::malformed("onnx.amplification", message).at(at.clone()));

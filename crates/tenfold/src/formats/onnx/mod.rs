@@ -71,7 +71,7 @@ pub static SPEC: Spec = Spec {
         },
         Profile {
             version: V14,
-            read_by: "onnx 1.23 and later",
+            read_by: "onnx 1.23 and later; onnxruntime 1.31 reads versions up to 13",
             can: capabilities(is_any),
         },
     ],

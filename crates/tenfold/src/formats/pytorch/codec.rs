@@ -6,7 +6,7 @@ use super::{FAMILY, LEGACY, MAGIC, SPEC, ZIP, container, legacy};
 use crate::error::{Error, Result};
 #[cfg(feature = "write")]
 use crate::format::{Arranged, Plan, PlanOptions};
-use crate::format::{Confidence, Context, Format, Head, Spec};
+use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
 use crate::formats::sharded::{self, Shard};
 use crate::io::Source;
 use crate::model::{Manifest, Region, SourceId};
@@ -48,6 +48,10 @@ impl Format for PyTorch {
         })
     }
 
+    fn reading_options(&self) -> &'static [OptionSpec] {
+        const { &[ROOT] }
+    }
+
     fn is_index(&self, name: &str) -> bool {
         FAMILY.is_index_name(name)
     }
@@ -79,6 +83,13 @@ impl Format for PyTorch {
         write::plan(what, options)
     }
 }
+
+/// Which part of what was saved is listed.
+pub(super) const ROOT: OptionSpec = OptionSpec::new(
+    "root",
+    "KEY",
+    "list what is under this key only, such as model or state_dict, without it in the names",
+);
 
 /// Describes one of several files.
 pub(super) fn describe_shard(

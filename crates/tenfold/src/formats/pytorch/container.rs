@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::codec::ROOT;
 use super::flatten::{Around, Saved, flatten};
 use super::globals::Allowed;
 use super::salvage;
@@ -103,6 +104,7 @@ fn described(
     let tree = pickle::run(&program.bytes, &program.place, &mut policy, &mut budget)?;
     let stem = cx.tensor_name();
     let around = Around {
+        root: cx.option(ROOT.key),
         allowed,
         storages: &storages,
         limits: cx.limits(),

@@ -4,6 +4,7 @@ use super::LONG;
 use super::globals::{Allowed, Global};
 use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
+use crate::error::lists::quoted;
 use crate::error::{Error, Result};
 use crate::io::Limits;
 use crate::model::{DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta};
@@ -39,6 +40,8 @@ pub(super) struct Saved {
 /// What walking needs to know.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around<'a> {
+    /// What leads to what is listed, where that is not everything.
+    pub(super) root: Option<&'a str>,
     pub(super) allowed: Allowed,
     pub(super) storages: &'a Storages,
     pub(super) limits: &'a Limits,
@@ -64,9 +67,42 @@ pub(super) fn flatten(tree: &Tree<'_>, around: Around<'_>, budget: &mut Budget) 
         on_path: Vec::new(),
         visited: 0,
     };
-    let root = tree.root()?;
+    let mut root = tree.root()?;
+    if let Some(path) = walk.around.root {
+        root = below(root, path)?;
+    }
     walk.value(&root)?;
     walk.finish()
+}
+
+/// The value that keys joined by dots lead to; a key may have dots itself.
+fn below<'t>(value: Value<'t>, path: &str) -> Result<Value<'t>> {
+    let mut rest = path;
+    let mut value = value;
+    'levels: loop {
+        let mut known = Vec::new();
+        if let Value::Node(node) = &value {
+            for entry in node.entries() {
+                let (key, inner) = entry?;
+                let key = leaves::key(&key, 0)?;
+                if key == rest {
+                    return Ok(inner);
+                }
+                let behind = rest.strip_prefix(&*key);
+                if let Some(behind) = behind.and_then(|behind| behind.strip_prefix('.')) {
+                    (value, rest) = (inner, behind);
+                    continue 'levels;
+                }
+                known.push(key);
+            }
+        }
+        let there = match known.as_slice() {
+            [] => "there are no keys".to_owned(),
+            keys => format!("there are {}", quoted(keys.iter().map(String::as_str))),
+        };
+        let message = format!("root {path:?} leads nowhere: no key is {rest:?}, {there}");
+        return Err(Error::argument(message));
+    }
 }
 
 struct Walk<'a, 'w> {

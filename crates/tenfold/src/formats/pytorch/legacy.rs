@@ -1,5 +1,6 @@
 //! The stream of before torch 1.6: five pickles, then the storages.
 
+use super::codec::ROOT;
 use super::container::budget;
 use super::flatten::{Around, Saved, flatten};
 use super::globals::Allowed;
@@ -92,6 +93,7 @@ pub(super) fn describe(
     drop(sizes);
     let stem = cx.tensor_name();
     let around = Around {
+        root: cx.option(ROOT.key),
         allowed,
         storages: &storages,
         limits: cx.limits(),
