@@ -15,7 +15,6 @@ use tenfold::ops::group_names;
 use crate::hint;
 use crate::many;
 use crate::metadata::{Metadata, view};
-use crate::shared::MappedAt;
 use crate::tensor::Tensor;
 
 /// A file that was opened: a mapping from names to tensors, in file order. Nothing is read before a tensor is asked for it.
@@ -361,10 +360,12 @@ impl Archive {
         many::arrays(slf, other)
     }
 
-    /// The names of all tensors, each with what `Tensor._mapped_at` says of it.
-    #[allow(clippy::type_complexity)] // rows
-    fn _mapped<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Option<MappedAt<'py>>)>> {
-        many::mapped(py, &self.get()?)
+    /// What `shared` makes of what `Tensor._mapped_at` says of each tensor, under their names, and the places of the others.
+    fn _viewed<'py>(
+        slf: &Bound<'py, Self>,
+        shared: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyDict>, Vec<usize>)> {
+        many::viewed(slf, shared)
     }
 
     /// Reads tensors, as numbers, into pieces of one memory: each at its offset and as long as it is.

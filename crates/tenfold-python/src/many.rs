@@ -6,7 +6,7 @@ use tenfold::{Error, Reading};
 
 use crate::archive::Archive;
 use crate::memory::Room;
-use crate::shared::{MappedAt, mapped_at, shared_array};
+use crate::shared::{mapped_at, shared_array};
 use crate::supervise::supervised;
 use crate::tensor::Tensor;
 
@@ -28,15 +28,27 @@ pub(crate) fn arrays<'py>(
     Ok(arrays)
 }
 
-/// The names of all tensors, and where each can be viewed in a mapping.
-#[allow(clippy::type_complexity)] // rows
-pub(crate) fn mapped<'py>(
-    py: Python<'py>,
-    archive: &tenfold::Archive,
-) -> PyResult<Vec<(String, Option<MappedAt<'py>>)>> {
-    let tensors = archive.tensors();
-    let rows = tensors.map(|tensor| Ok((tensor.name().to_owned(), mapped_at(py, &tensor)?)));
-    rows.collect()
+/// What `shared` makes of the tensors that can be viewed in a mapping, under their names, and the places of those of which it
+/// makes `None`, or cannot.
+pub(crate) fn viewed<'py>(
+    archive: &Bound<'py, Archive>,
+    shared: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyDict>, Vec<usize>)> {
+    let py = archive.py();
+    let opened = archive.get().get()?;
+    let made = PyDict::new(py);
+    let mut left = Vec::new();
+    for (place, tensor) in opened.tensors().enumerate() {
+        let found = match mapped_at(py, &tensor)? {
+            Some(at) => shared.call1(at)?,
+            None => py.None().into_bound(py),
+        };
+        if found.is_none() {
+            left.push(place);
+        }
+        made.set_item(tensor.name(), found)?;
+    }
+    Ok((made, left))
 }
 
 /// Reads tensors, given by their places, into pieces of one memory, given by where they begin and how long they are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from ._frameworks import is_subbyte, module, read_blocks, why
 
 if TYPE_CHECKING:
     from ._progress import Told
-    from ._tenfold import Archive, Tensor
+    from ._tenfold import Archive, DType, Tensor
 
 #: What is copied to a device at once.
 _STAGED = 64 << 20
@@ -73,17 +73,26 @@ def _private(archive: Archive, file: int) -> mmap.mmap | None:
 
 def shared(archive: Archive, place: tuple[Any, ...]) -> Any:
     """A tensor over the private mapping of its file; `None` where there is none."""
-    file, offset, is_columns, shape, size, dtype = place
-    mapped = _private(archive, file)
-    if mapped is None:
-        return None
-    kind = _types.get(id(dtype))
-    if kind is None:
-        kind = _types[id(dtype)] = torch_dtype(dtype.name)
-    flat = module("torch").frombuffer(mapped, dtype=kind, count=size, offset=offset)
-    if is_columns:
-        return flat.view(shape[::-1]).permute(*reversed(range(len(shape))))
-    return flat if len(shape) == 1 else flat.view(shape)
+    return _sharing(archive)(*place)
+
+
+def _sharing(archive: Archive) -> Callable[..., Any]:
+    """What makes tensors over the private mappings of an archive's files."""
+    frombuffer = module("torch").frombuffer
+
+    def one(file: int, offset: int, is_columns: bool, shape: tuple[int, ...], size: int, dtype: DType) -> Any:
+        mapped = _private(archive, file)
+        if mapped is None:
+            return None
+        kind = _types.get(id(dtype))
+        if kind is None:
+            kind = _types[id(dtype)] = torch_dtype(dtype.name)
+        flat = frombuffer(mapped, dtype=kind, count=size, offset=offset)
+        if is_columns:
+            return flat.view(shape[::-1]).permute(*reversed(range(len(shape))))
+        return flat if len(shape) == 1 else flat.view(shape)
+
+    return one
 
 
 def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None, pinned: bool = False) -> Any:
@@ -133,13 +142,11 @@ def archive_torch(
     is_elsewhere = target is not None and target.type != "cpu"
     if is_elsewhere and copy is False:
         raise ValueError("another device needs a copy")
-    made: dict[str, Any] = {}
-    left: list[int] = []
-    for at, (name, place) in enumerate(archive._mapped()):
-        found = None if place is None or copy is True or is_elsewhere else shared(archive, place)
-        made[name] = found
-        if found is None:
-            left.append(at)
+    if copy is True or is_elsewhere:
+        made: dict[str, Any] = dict.fromkeys(archive)
+        left = list(range(len(made)))
+    else:
+        made, left = archive._viewed(_sharing(archive))
     if not left:
         return made
     tensors = list(archive.values())
