@@ -526,10 +526,9 @@ fn whoever_waits_can_be_stopped() {
 /// An archive of this many bytes.
 fn archive(len: usize) -> Archive {
     let mut builder = Archive::builder();
-    builder.tensor("a", [len / 2], bytes(len / 2)).unwrap();
-    builder
-        .tensor("b", [len - len / 2], bytes(len - len / 2))
-        .unwrap();
+    for (name, len) in [("a", len / 2), ("b", len - len / 2)] {
+        builder.tensor(name, [len as u64], bytes(len)).unwrap();
+    }
     builder.finish()
 }
 
