@@ -22,9 +22,12 @@ pub(crate) fn run(quick: bool) -> Result<bool> {
     // What is counted is the same in any build.
     let tenfold = if quick {
         println!("A quick run: small inputs, a debug build.\n");
-        project::status(
-            project::cargo(&project.root).args(["build", "--quiet", "--package", "tenfold-cli"]),
-        )?;
+        project::status(project::cargo(&project.root).args([
+            "build",
+            "--quiet",
+            "--package",
+            "tenfold-cli",
+        ]))?;
         project.target.join("debug/tenfold")
     } else {
         project.command()?
