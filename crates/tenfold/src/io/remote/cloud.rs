@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderValue, Method};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{HttpRequest, HttpRequestBody};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
-use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::clients::Reach;
 use super::failure::Failure;
@@ -216,6 +216,13 @@ async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result
     let has_credentials = has_options || has_variable || has_file;
     let is_anonymous = settings.is_anonymous()
         || (!has_credentials && (emulator.is_some() || !is_machine_of_google(transport).await));
+    if is_anonymous {
+        // Some requests ask for credentials even then, and whoever has none would be asked for them.
+        let nobody = GcpCredential {
+            bearer: String::new(),
+        };
+        builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody)));
+    }
     let store = Arc::new(builder.with_skip_signature(is_anonymous).build()?);
     Ok(Cloud {
         objects: store.clone(),
