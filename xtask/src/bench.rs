@@ -33,13 +33,16 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if names == ["python"] {
         return crate::python::bench(quick);
     }
+    if names == ["view"] {
+        return crate::web::bench();
+    }
     if let Some(unknown) = names
         .iter()
         .find(|name| !BENCHES.iter().any(|(known, _)| known == *name))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "no benchmark {unknown:?}; there are {} and, alone, python",
+            "no benchmark {unknown:?}; there are {} and, alone, python and view",
             known.join(", ")
         )
         .into());
