@@ -76,13 +76,13 @@ export async function work<S extends { finished: boolean }>(
   signal: AbortSignal,
 ): Promise<S | null> {
   const { job } = await ask<{ job: number }>(begin);
-  let bytes = 1 << 20;
+  let bytes = 2 << 20;
   try {
     while (!signal.aborted) {
       const from = performance.now();
       const step = read(await askBytes(`step?job=${job}&bytes=${Math.round(bytes)}`));
       const took = performance.now() - from;
-      bytes = Math.min(1 << 30, Math.max(1 << 16, bytes * Math.min(4, Math.max(0.25, 50 / Math.max(1, took)))));
+      bytes = Math.min(1 << 30, Math.max(2 << 20, bytes * Math.min(4, Math.max(0.25, 50 / Math.max(1, took)))));
       if (signal.aborted) break;
       seen(step);
       if (step.finished) return step;

@@ -17,18 +17,31 @@ export function overview(archive: Archive): HTMLElement {
   page.append(figures(archive));
   const root = tree(archive, () => true);
   page.append(h("div", { class: "split" }, whereBytes(archive, root), side(archive)));
-  page.append(strips(archive), findings(archive, archive.findings.slice(0, 8)));
+  page.append(strips(archive), findings(archive, [...archive.findings, ...oddNumbers(archive)].slice(0, 8)));
   return page;
+}
+
+/** What a look at the numbers found, in the form of findings. */
+function oddNumbers(archive: Archive): Finding[] {
+  const found: Finding[] = [];
+  for (const figures of archive.stats?.values() ?? []) {
+    const infinities = figures.positive_infinities + figures.negative_infinities;
+    if (figures.error || !(figures.nan || infinities)) continue;
+    const message = [figures.nan ? plural(figures.nan, "NaN", "NaN") : "", infinities ? plural(infinities, "infinity", "infinities") : ""].filter(Boolean).join(", ");
+    found.push({ severity: "warning", rule: figures.nan ? "numbers.nan" : "numbers.infinite", tensor: figures.name, file: "", range: null, message, t: archive.place(figures.name) ?? null, source: null });
+  }
+  return found;
 }
 
 function figures(archive: Archive): HTMLElement {
   const { summary } = archive;
   const layers = layerNames(archive).size;
-  const isSound = summary.errors + summary.warnings === 0;
+  const warnings = summary.warnings + oddNumbers(archive).length;
+  const isSound = summary.errors + warnings === 0;
   const checks = summary.errors
     ? plural(summary.errors, "error")
-    : summary.warnings
-      ? plural(summary.warnings, "warning")
+    : warnings
+      ? plural(warnings, "warning")
       : "no findings";
   const figure = (name: string, value: string, more: string, kind = "", title = "") =>
     h("div", { class: `figure ${kind}`, title }, h("div", { class: "what" }, name), h("div", { class: "value" }, value), h("div", { class: "more" }, more));

@@ -205,7 +205,7 @@ export function tensorPane(archive: Archive, t: number): Pane {
       cross(screen, picture, cursor);
       screen.setAttribute("aria-label", described(picture));
       const bad = picture.head.nans + picture.head.positive_infinities + picture.head.negative_infinities;
-      fill(note1, readNote(picture), bad ? h("strong", { class: "bad" }, `· ${plural(picture.head.nans, "NaN", "NaN")}, ${plural(bad - picture.head.nans, "infinity", "infinities")} `) : null, picture.head.exact ? null : button("read all", () => {
+      fill(note1, readNote(picture), bad ? h("strong", { class: "bad" }, `· ${badText(picture.head.nans, bad - picture.head.nans)} `) : null, picture.head.exact ? null : button("read all", () => {
         all = true;
         show();
       }));
@@ -475,6 +475,11 @@ export function tensorPane(archive: Archive, t: number): Pane {
       clearInterval(playing);
     },
   };
+}
+
+/** What is not finite, without what there is none of. */
+function badText(nans: number, infinities: number): string {
+  return [nans ? plural(nans, "NaN", "NaN") : "", infinities ? plural(infinities, "infinity", "infinities") : ""].filter(Boolean).join(", ");
 }
 
 function readNote(picture: Picture): string {

@@ -136,7 +136,7 @@ export function exact(path) {
   ], {});
 }
 
-if (process.argv[2]) {
+if (process.argv[1]?.endsWith("files.mjs") && process.argv[2]) {
   const folder = process.argv[2];
   model(`${folder}/base.safetensors`);
   model(`${folder}/tuned.safetensors`, true);

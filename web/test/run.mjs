@@ -123,10 +123,11 @@ test("axes, sliders and swapped axes show the right numbers", () => served(["exa
 }));
 
 test("values are exact, and NaN is marked", () => served(["exact.safetensors"], async (page) => {
-  await link(page, "t=signed&view=values");
+  await link(page, "t=signed&view=values&slice=1:3,2:8");
   await page.waitForSelector(".value.bad");
   const texts = await page.locator(".values .list .value").allTextContents();
-  const wanted = Array.from({ length: 32 }, (_, n) => (n === 13 ? "nan" : n === 22 ? "inf" : `${n - 16}.0`));
+  const numbers = [10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 23];
+  const wanted = numbers.map((n) => (n === 13 ? "nan" : n === 22 ? "inf" : `${n - 16}.0`));
   assert.deepEqual(texts, wanted);
 }));
 
@@ -287,7 +288,10 @@ function valid(formats) {
     if (!existsSync(folder)) continue;
     for (const name of readdirSync(folder).sort()) {
       const path = join(folder, name);
-      if (!name.endsWith(".json") && !name.endsWith(".md") && statSync(path).isFile() && statSync(path).size < 8 << 20) found.push(path);
+      // The data of cc4s lies in files of its own; every golden file has a description beside it.
+      const isData = format === "cc4s" && !name.endsWith(".yaml");
+      const isDescribed = existsSync(join(folder, name.replace(/\.[^.]*$/, ".json")));
+      if (isDescribed && !isData && !name.endsWith(".json") && statSync(path).isFile() && statSync(path).size < 8 << 20) found.push(path);
     }
   }
   return found;
@@ -370,7 +374,7 @@ test("two files dropped are compared, and a large one is read in parts", () => d
 }));
 
 for (const [name, run] of tests) {
-  if (only && !name.includes(only)) continue;
+  if (only && !new RegExp(only).test(name)) continue;
   const begin = Date.now();
   try {
     await run();

@@ -6,14 +6,15 @@ const [command, files, out] = process.argv.slice(2);
 const fresh = process.argv.includes("--fresh");
 mkdirSync(out, { recursive: true });
 const browser = await launch();
+// Checks come first: afterwards the overview knows the numbers.
 const SHOTS = [
+  ["checks", "tab=checks"],
   ["overview", "tab=overview"],
   ["tensors", "tab=tensors&t=model.embed.weight"],
   ["values", "tab=tensors&t=model.embed.weight&view=values&slice=1098:1200,176:400"],
   ["slices", "tab=tensors&t=vision.conv.weight"],
   ["bytes", "tab=bytes"],
   ["metadata", "tab=metadata"],
-  ["checks", "tab=checks"],
   ["compare", "tab=compare&b=1"],
 ];
 for (const colorScheme of ["light", "dark"]) {

@@ -38,13 +38,16 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if names == ["remote"] {
         return remote::run(quick);
     }
+    if names == ["view"] {
+        return crate::web::bench();
+    }
     if let Some(unknown) = names
         .iter()
         .find(|name| !BENCHES.iter().any(|(known, _)| known == *name))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
         return Err(format!(
-            "no benchmark {unknown:?}; there are {} and, alone, python and remote",
+            "no benchmark {unknown:?}; there are {} and, alone, python, remote and view",
             known.join(", ")
         )
         .into());

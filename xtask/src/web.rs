@@ -205,6 +205,23 @@ fn test(project: &Project) -> Result<bool> {
     Ok(tests.status()?.success())
 }
 
+/// How long the page takes, beside the goals: absolute times, in a browser.
+pub(crate) fn bench() -> Result<bool> {
+    let project = Project::find()?;
+    let web = project.root.join("web");
+    packages(&web)?;
+    let command = project.command()?;
+    let files = project.target.join("web-test");
+    fs::create_dir_all(&files)?;
+    let mut bench = Command::new("node");
+    bench
+        .current_dir(&web)
+        .arg("test/bench.mjs")
+        .arg(&command)
+        .arg(&files);
+    Ok(bench.status()?.success())
+}
+
 /// The pictures of the documentation.
 fn shots(project: &Project) -> Result<bool> {
     let web = project.root.join("web");

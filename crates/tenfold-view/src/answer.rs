@@ -121,32 +121,33 @@ struct Column {
 
 impl Columns {
     pub(crate) fn f64s(&mut self, name: &'static str, numbers: impl Iterator<Item = f64>) {
-        self.push(name, "f64", 8, numbers.flat_map(f64::to_le_bytes));
+        self.push(name, "f64", numbers.map(f64::to_le_bytes));
     }
 
     pub(crate) fn u32s(&mut self, name: &'static str, numbers: impl Iterator<Item = u64>) {
         let numbers = numbers.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        self.push(name, "u32", 4, numbers.flat_map(u32::to_le_bytes));
+        self.push(name, "u32", numbers.map(u32::to_le_bytes));
     }
 
     pub(crate) fn bytes(&mut self, name: &'static str, bytes: impl Iterator<Item = u8>) {
-        self.push(name, "u8", 1, bytes);
+        self.push(name, "u8", bytes.map(|byte| [byte]));
     }
 
-    fn push(
+    fn push<const N: usize>(
         &mut self,
         name: &'static str,
         kind: &'static str,
-        width: usize,
-        bytes: impl Iterator<Item = u8>,
+        numbers: impl Iterator<Item = [u8; N]>,
     ) {
         let at = self.data.len();
-        self.data.extend(bytes);
+        for number in numbers {
+            self.data.extend_from_slice(&number);
+        }
         self.columns.push(Column {
             name,
             kind,
             at,
-            count: (self.data.len() - at) / width,
+            count: (self.data.len() - at) / N,
         });
         self.data.resize(self.data.len().next_multiple_of(8), 0);
     }

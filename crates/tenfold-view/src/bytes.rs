@@ -199,9 +199,7 @@ pub(crate) fn stored(opened: &Opened, query: &Query) -> Result<Answer, Refusal> 
         let (_, tensor) = opened.tensor(query)?;
         let part = query.number_or("part", 0)?;
         let parts = &tensor.info().parts;
-        let found = usize::try_from(part)
-            .ok()
-            .and_then(|part| parts.iter().nth(part));
+        let found = usize::try_from(part).ok().and_then(|part| parts.get(part));
         let found = found.ok_or_else(|| Refusal::unknown(format!("there is no part {part}")))?;
         if let Some((source, range)) = found.payload.stored() {
             let len = range.end.saturating_sub(range.start);

@@ -51,9 +51,9 @@ impl<'a> Entry<'a> {
             _ => (None, None),
         };
         let short = match value {
-            Value::Str(text) if text.chars().nth(SHORT).is_some() => Some(Value::Str(
-                text.chars().take(SHORT).collect::<String>().into(),
-            )),
+            Value::Str(text) if text.chars().nth(SHORT).is_some() => {
+                Some(Value::Str(text.chars().take(SHORT).collect::<String>()))
+            }
             Value::Bytes(bytes) if bytes.len() > SHORT => Some(Value::Bytes(bytes.slice(..SHORT))),
             _ => None,
         };

@@ -1,6 +1,8 @@
 //! What every question is answered. Expected values are computed here, not taken from answers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
+// Of small numbers that the test made itself.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use serde_json::Value;
 use tenfold::model::DType;

@@ -1,5 +1,8 @@
 //! The viewer in a browser: the worker opens files and asks questions by a plain C interface.
 
+// There is no host elsewhere.
+#![cfg(target_family = "wasm")]
+
 mod border;
 mod cache;
 mod host;

@@ -34,12 +34,10 @@ pub(crate) fn run(args: &ViewArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
     let (gate, code) = Gate::new(life, &args.allow_host)
         .map_err(|cause| Failure::Message(format!("cannot make a random code: {cause}")))?;
     let address_shown = format!("http://127.0.0.1:{}/#code={code}", address.port());
-    if is_opened {
-        if let Err(cause) = browser::open(&address_shown) {
-            say(format_args!(
-                "cannot open a browser ({cause}); open the address yourself"
-            ));
-        }
+    if is_opened && let Err(cause) = browser::open(&address_shown) {
+        say(format_args!(
+            "cannot open a browser ({cause}); open the address yourself"
+        ));
     }
     writeln!(out, "{address_shown}")?;
     out.flush()?;

@@ -110,7 +110,7 @@ impl crate::io::Source for Lines {
         let numbers = (range.start / 4..range.end.div_ceil(4)).map(|n| (n / self.line) as f32);
         let bytes: Vec<u8> = numbers.flat_map(f32::to_le_bytes).collect();
         let from = (range.start % 4) as usize;
-        let len = (range.end - range.start) as usize;
+        let len = usize::try_from(range.end - range.start).unwrap();
         Ok(Bytes::from(bytes).slice(from..from + len))
     }
 }
