@@ -3,7 +3,8 @@
 //! Model directories hold more than one model's tensors: the same weights in two formats, the state of an optimizer,
 //! configurations. One *set* of files is opened, the first in this order:
 //!
-//! 1. by format: safetensors, GGUF, every other format in the order of the table, then PyTorch, Keras, HDF5 and ONNX;
+//! 1. by format: safetensors, GGUF, every other format in the order of the table, then PyTorch, Keras, HDF5,
+//!    ONNX, Flax, Paddle and TensorFlow Lite;
 //! 2. of one format, files with an index before files without one, and `consolidated.*`, which is how some publish the
 //!    same weights under other names, last.
 //!
@@ -22,7 +23,9 @@ use crate::prelude::*;
 
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
-const LAST: [&str; 4] = ["pytorch", "keras", "hdf5", "onnx"];
+const LAST: [&str; 7] = [
+    "pytorch", "keras", "hdf5", "onnx", "flax", "paddle", "tflite",
+];
 
 /// A file of a directory that was not opened although it holds tensors, or could.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -2,6 +2,7 @@
 
 pub mod burnpack;
 pub mod cc4s;
+pub mod flax;
 pub mod gguf;
 pub mod hdf5;
 pub mod keras;
@@ -11,12 +12,14 @@ pub mod npy;
 pub mod npz;
 mod numpy;
 pub mod onnx;
+pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
 pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
 pub mod tens;
+pub mod tflite;
 pub mod ztensor;
 
 use crate::format::{Entry, Registry};
@@ -38,6 +41,9 @@ pub static FORMATS: &[Entry] = &[
     hdf5::ENTRY,
     keras::ENTRY,
     netcdf::ENTRY,
+    flax::ENTRY,
+    paddle::ENTRY,
+    tflite::ENTRY,
 ];
 
 impl Registry {
