@@ -96,6 +96,10 @@ pub fn all() -> Vec<Amplifier> {
     onnx(&mut all);
     pytorch(&mut all);
     hdf5(&mut all);
+    netcdf(&mut all);
+    flax(&mut all);
+    paddle(&mut all);
+    tflite(&mut all);
     all
 }
 
@@ -1589,4 +1593,176 @@ fn hdf5(all: &mut Vec<Amplifier>) {
             hdf5_file(&[root(first), group(second), dataset.repeat(count)])
         },
     );
+}
+
+// NetCDF
+
+/// A name of NetCDF, or text: its length, its bytes, and zeros up to a multiple of four.
+fn netcdf_name(name: &str) -> Vec<u8> {
+    let mut out = (name.len() as u32).to_be_bytes().to_vec();
+    out.extend_from_slice(name.as_bytes());
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+/// A file of CDF-1 with a list of these, and nothing in the others: which of the three it is, its tag and its entries.
+fn netcdf_file(which: usize, tag: u32, entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = b"CDF\x01\0\0\0\0".to_vec();
+    for list in 0..3 {
+        if list == which {
+            file.extend_from_slice(&tag.to_be_bytes());
+            file.extend_from_slice(&(entries.len() as u32).to_be_bytes());
+            file.extend_from_slice(&entries.concat());
+        } else {
+            file.extend_from_slice(&[0; 8]);
+        }
+    }
+    file
+}
+
+fn netcdf(all: &mut Vec<Amplifier>) {
+    add(all, "netcdf, dimensions", "a.nc", |len| {
+        let entry = |n| [netcdf_name(&key(n)), vec![0, 0, 0, 1]].concat();
+        let entries: Vec<_> = (0..len / 12).map(entry).collect();
+        netcdf_file(0, 10, &entries)
+    });
+    add(all, "netcdf, attributes", "a.nc", |len| {
+        let entry = |n| [netcdf_name(&key(n)), vec![0, 0, 0, 1, 0, 0, 0, 1, 7, 0, 0, 0]].concat();
+        let entries: Vec<_> = (0..len / 20).map(entry).collect();
+        netcdf_file(1, 12, &entries)
+    });
+    add(all, "netcdf, a long attribute", "a.nc", |len| {
+        let mut entry = netcdf_name("a");
+        entry.extend_from_slice(&[0, 0, 0, 1]);
+        entry.extend_from_slice(&((len / 4 * 4) as u32).to_be_bytes());
+        entry.resize(entry.len() + len / 4 * 4, 7);
+        netcdf_file(1, 12, &[entry])
+    });
+    add(all, "netcdf, variables", "a.nc", |len| {
+        // Without dimensions; each has a byte of its own behind the header.
+        let count = len / 32;
+        let mut entries = Vec::new();
+        let header: usize = 8 + 24 + (0..count).map(|n| netcdf_name(&key(n)).len() + 24).sum::<usize>();
+        for n in 0..count {
+            let mut entry = netcdf_name(&key(n));
+            entry.extend_from_slice(&[0; 12]);
+            entry.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 4]);
+            entry.extend_from_slice(&((header + 4 * n) as u32).to_be_bytes());
+            entries.push(entry);
+        }
+        let mut file = netcdf_file(2, 11, &entries);
+        file.resize(file.len() + 4 * count, 0);
+        file
+    });
+}
+
+// Flax
+
+/// A map of many values under short keys.
+fn flax_map(len: usize, value: &[u8]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    let mut count = 0u32;
+    while entries.len() < len {
+        let key = key(count as usize);
+        entries.push(0xd9);
+        entries.push(key.len() as u8);
+        entries.extend_from_slice(key.as_bytes());
+        entries.extend_from_slice(value);
+        count += 1;
+    }
+    [&[0xdf], &count.to_be_bytes()[..], &entries].concat()
+}
+
+fn flax(all: &mut Vec<Amplifier>) {
+    let scalar = b"\xc7\x0a\x01\x93\x90\xa4int8\xc4\x01\x07";
+    for (what, value) in [
+        ("nothing", &b"\xc0"[..]),
+        ("numbers", b"\x07"),
+        ("empty maps", b"\x80"),
+        ("empty texts", b"\xa0"),
+        ("scalars", scalar),
+        ("maps of one", b"\x81\xa0\xc0"),
+    ] {
+        // Millions of these are refused, and some thousand are not.
+        add_refused(all, format!("flax, {what}"), "a.msgpack", move |len| flax_map(len, value));
+    }
+    add_refused(all, "flax, an array of nothing", "a.msgpack", |len| {
+        [&b"\x82\xa1w"[..], scalar, b"\xa1a\xdd", &(len as u32).to_be_bytes(), &vec![0xc0; len]].concat()
+    });
+    add_refused(all, "flax, many chunks", "a.msgpack", |len| {
+        let count = len / 22;
+        let mut file = b"\x81\xa1w\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x81\xa10\xce".to_vec();
+        file.extend_from_slice(&(count as u32).to_be_bytes());
+        file.extend_from_slice(b"\xa6chunks\xdf");
+        file.extend_from_slice(&(count as u32).to_be_bytes());
+        for n in 0..count {
+            let number = n.to_string();
+            file.push(0xd9);
+            file.push(number.len() as u8);
+            file.extend_from_slice(number.as_bytes());
+            file.extend_from_slice(b"\xc7\x0b\x01\x93\x91\x01\xa4int8\xc4\x01\x07");
+        }
+        file
+    });
+}
+
+// Paddle
+
+fn paddle(all: &mut Vec<Amplifier>) {
+    let dict = |value: &'static [u8]| {
+        move |len: usize| {
+            let mut program = b"\x80\x04}(".to_vec();
+            for n in 0.. {
+                if program.len() >= len {
+                    break;
+                }
+                let key = key(n);
+                program.extend_from_slice(&[0x8c, key.len() as u8]);
+                program.extend_from_slice(key.as_bytes());
+                program.extend_from_slice(value);
+            }
+            [&program[..], b"u."].concat()
+        }
+    };
+    let array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85C\x01b\x87R(K\x01)cnumpy\ndtype\n\x8c\x02i1\
+        \x89\x88\x87R(K\x03\x8c\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89C\x01\x07tb";
+    for (what, value) in [
+        ("None", &b"N"[..]),
+        ("empty bytes", b"C\0"),
+        ("empty dicts", b"}"),
+        ("texts", b"\x8c\x01a"),
+        ("arrays", array),
+    ] {
+        add_refused(all, format!("paddle, {what}"), "a.pdparams", dict(value));
+    }
+}
+
+// TensorFlow Lite
+
+/// A model of one subgraph in which one tensor of one buffer is listed many times.
+fn tflite(all: &mut Vec<Amplifier>) {
+    add_refused(all, "tflite, the same tensor again and again", "a.tflite", |len| {
+        let count = len / 4;
+        let mut file = Vec::new();
+        let mut halves = |numbers: &[u16]| {
+            numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>()
+        };
+        file.extend_from_slice(&52u32.to_le_bytes());
+        file.extend_from_slice(b"TFL3");
+        // The vtables of the model, a subgraph, a tensor and a buffer.
+        file.extend(halves(&[14, 16, 4, 0, 8, 0, 12, 0]));
+        file.extend(halves(&[6, 8, 4, 0]));
+        file.extend(halves(&[10, 8, 0, 0, 4, 0]));
+        file.extend(halves(&[6, 8, 4, 0]));
+        let end = 116 + 4 * count as u32;
+        for word in [44, 3, 36, 4, 2, 8, 4, 36, 4, 4, 0, 1, 4, 80, 4, count as u32] {
+            file.extend_from_slice(&word.to_le_bytes());
+        }
+        for n in 0..count as u32 {
+            file.extend_from_slice(&(end - 116 - 4 * n).to_le_bytes());
+        }
+        file.extend_from_slice(&(end - 32).to_le_bytes());
+        file.extend_from_slice(&1u32.to_le_bytes());
+        file
+    });
 }
