@@ -64,7 +64,10 @@ impl Chunks {
         let mut count = 0u64;
         let mut room = 0u64;
         // Empty ones would be at the same place as what follows them.
-        let pieces: Vec<_> = pieces.into_iter().filter(|(_, elements)| *elements > 0).collect();
+        let pieces: Vec<_> = pieces
+            .into_iter()
+            .filter(|(_, elements)| *elements > 0)
+            .collect();
         for (payload, elements) in &pieces {
             if count > 0 {
                 cuts.push(count);
@@ -255,7 +258,9 @@ struct Pieces(Vec<Payload>);
 #[cfg(any(feature = "flax", feature = "paddle"))]
 impl Locate for Pieces {
     fn locate(&self, _: &ReadFile<'_>, chunk: &[u64]) -> Result<Option<Located>> {
-        let number = chunk.first().and_then(|number| usize::try_from(*number).ok());
+        let number = chunk
+            .first()
+            .and_then(|number| usize::try_from(*number).ok());
         let piece = number.and_then(|number| self.0.get(number));
         Ok(piece.cloned().map(Located::new))
     }

@@ -76,12 +76,21 @@ impl<'a> Buffer<'a> {
         let back = i64::from(i32::from_le_bytes(self.array(at, "a table")?));
         let wrong = |message: String| Error::malformed(self.rules.vtable, message).at(at..at + 4);
         let vtable = at.checked_add_signed(-back);
-        let vtable = vtable.filter(|vtable| vtable.checked_add(4).is_some_and(|end| end <= self.source.len()));
-        let vtable = vtable.ok_or_else(|| wrong(format!("its vtable is {back} bytes before it, outside of the file")))?;
+        let vtable = vtable.filter(|vtable| {
+            vtable
+                .checked_add(4)
+                .is_some_and(|end| end <= self.source.len())
+        });
+        let vtable = vtable.ok_or_else(|| {
+            wrong(format!(
+                "its vtable is {back} bytes before it, outside of the file"
+            ))
+        })?;
         let vtable_len = u64::from(self.u16(vtable, "the size of a vtable")?);
         let len = u64::from(self.u16(vtable + 2, "the size of a table")?);
         if vtable_len < 4 || vtable_len % 2 != 0 {
-            let message = format!("a vtable of {vtable_len} bytes, an even number from 4 is expected");
+            let message =
+                format!("a vtable of {vtable_len} bytes, an even number from 4 is expected");
             return Err(wrong(message));
         }
         if len < 4 {
@@ -137,9 +146,17 @@ impl<'a> Buffer<'a> {
     }
 
     /// Another table.
-    pub(crate) fn inner(&self, table: Table, index: u64, what: &'static str) -> Result<Option<Table>> {
+    pub(crate) fn inner(
+        &self,
+        table: Table,
+        index: u64,
+        what: &'static str,
+    ) -> Result<Option<Table>> {
         match self.field(table, index, 4)? {
-            Some(at) => self.follow(at, what).and_then(|at| self.table(at)).map(Some),
+            Some(at) => self
+                .follow(at, what)
+                .and_then(|at| self.table(at))
+                .map(Some),
             None => Ok(None),
         }
     }
@@ -196,7 +213,8 @@ impl<'a> Buffer<'a> {
         };
         if vector.count > limit {
             let message = format!("{what} has {} bytes, the limit is {limit}", vector.count);
-            return Err(Error::limit("limit", message).at(vector.range));
+            let error = Error::limit("limit", message).at(vector.range);
+            return Err(error.raised_by("header_bytes", vector.count));
         }
         let bytes = self.bytes(vector.range.clone())?;
         match core::str::from_utf8(&bytes) {

@@ -5,7 +5,10 @@ use tenfold::model::Value;
 
 fn open(file: &[u8]) -> tenfold::Result<Archive> {
     let options = tenfold::OpenOptions::new().format(Some("flax"));
-    options.read(std::sync::Arc::new(tenfold::Bytes::copy_from_slice(file)), Some("f.msgpack"))
+    options.read(
+        std::sync::Arc::new(tenfold::Bytes::copy_from_slice(file)),
+        Some("f.msgpack"),
+    )
 }
 
 /// An array of one dimension: the type and its bytes, of which each is an element.
@@ -63,7 +66,11 @@ fn of_elements_below_a_byte_the_low_bits_count() {
     ] {
         let file = [b"\x81\xa1w", &array(dtype, bytes)[..]].concat();
         let archive = open(&file).unwrap();
-        assert_eq!(archive.get("w").unwrap().canonical().unwrap(), packed, "{dtype}");
+        assert_eq!(
+            archive.get("w").unwrap().canonical().unwrap(),
+            packed,
+            "{dtype}"
+        );
     }
 }
 
@@ -72,7 +79,10 @@ fn keys_may_be_numbers_and_arrays_are_counted() {
     let one = array("uint8", &[1]);
     let file = [&b"\x82\x07"[..], &one, b"\xa1l\x92", &one, b"\x2a"].concat();
     let archive = open(&file).unwrap();
-    let names: Vec<_> = archive.tensors().map(|tensor| tensor.name().to_owned()).collect();
+    let names: Vec<_> = archive
+        .tensors()
+        .map(|tensor| tensor.name().to_owned())
+        .collect();
     assert_eq!(names, ["7", "l.0"]);
     assert_eq!(archive.metadata().get("l.1"), Some(&Value::I64(42)));
     // Two paths that are one when they are joined.

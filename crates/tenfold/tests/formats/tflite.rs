@@ -41,7 +41,11 @@ fn scales_are_metadata() {
                     Value::List(list) => Value::List(list.iter().take(8).collect()),
                     other => other.clone(),
                 };
-                assert!(is_expected(&found, expected), "{} {key}: {found:?}", tensor.name());
+                assert!(
+                    is_expected(&found, expected),
+                    "{} {key}: {found:?}",
+                    tensor.name()
+                );
                 compared += 1;
             }
         }
@@ -68,16 +72,29 @@ fn quantized_tensors_are_their_scale_times_the_distance_from_zero() {
                 Some(Value::List(zeros)) => zeros.iter().filter_map(|zero| zero.as_i64()).collect(),
                 _ => vec![0],
             };
-            let axis = metadata.get("quantized_dimension").and_then(Value::as_u64).unwrap();
+            let axis = metadata
+                .get("quantized_dimension")
+                .and_then(Value::as_u64)
+                .unwrap();
             let shape = before.info().shape.clone();
-            let inner: u64 = shape.iter().skip(usize::try_from(axis).unwrap() + 1).product();
+            let inner: u64 = shape
+                .iter()
+                .skip(usize::try_from(axis).unwrap() + 1)
+                .product();
             let bytes = before.canonical().unwrap();
             let width = before.info().dtype.width().unwrap();
             let numbers = after.typed::<f32>().unwrap().to_vec();
             for (place, (quantized, number)) in bytes.chunks(width).zip(numbers).enumerate() {
-                let mut wide = [if quantized[width - 1] & 0x80 == 0 { 0 } else { 0xff }; 8];
+                let mut wide = [if quantized[width - 1] & 0x80 == 0 {
+                    0
+                } else {
+                    0xff
+                }; 8];
                 wide[..width].copy_from_slice(quantized);
-                let dim = shape.get(usize::try_from(axis).unwrap()).copied().unwrap_or(1);
+                let dim = shape
+                    .get(usize::try_from(axis).unwrap())
+                    .copied()
+                    .unwrap_or(1);
                 let index = usize::try_from(place as u64 / inner % dim).unwrap();
                 let scale = scales[if scales.len() == 1 { 0 } else { index }];
                 let zero = zeros[if zeros.len() == 1 { 0 } else { index }];

@@ -1627,7 +1627,13 @@ fn netcdf(all: &mut Vec<Amplifier>) {
         netcdf_file(0, 10, &entries)
     });
     add(all, "netcdf, attributes", "a.nc", |len| {
-        let entry = |n| [netcdf_name(&key(n)), vec![0, 0, 0, 1, 0, 0, 0, 1, 7, 0, 0, 0]].concat();
+        let entry = |n| {
+            [
+                netcdf_name(&key(n)),
+                vec![0, 0, 0, 1, 0, 0, 0, 1, 7, 0, 0, 0],
+            ]
+            .concat()
+        };
         let entries: Vec<_> = (0..len / 20).map(entry).collect();
         netcdf_file(1, 12, &entries)
     });
@@ -1642,7 +1648,11 @@ fn netcdf(all: &mut Vec<Amplifier>) {
         // Without dimensions; each has a byte of its own behind the header.
         let count = len / 32;
         let mut entries = Vec::new();
-        let header: usize = 8 + 24 + (0..count).map(|n| netcdf_name(&key(n)).len() + 24).sum::<usize>();
+        let header: usize = 8
+            + 24
+            + (0..count)
+                .map(|n| netcdf_name(&key(n)).len() + 24)
+                .sum::<usize>();
         for n in 0..count {
             let mut entry = netcdf_name(&key(n));
             entry.extend_from_slice(&[0; 12]);
@@ -1684,14 +1694,24 @@ fn flax(all: &mut Vec<Amplifier>) {
         ("maps of one", b"\x81\xa0\xc0"),
     ] {
         // Millions of these are refused, and some thousand are not.
-        add_refused(all, format!("flax, {what}"), "a.msgpack", move |len| flax_map(len, value));
+        add_refused(all, format!("flax, {what}"), "a.msgpack", move |len| {
+            flax_map(len, value)
+        });
     }
     add_refused(all, "flax, an array of nothing", "a.msgpack", |len| {
-        [&b"\x82\xa1w"[..], scalar, b"\xa1a\xdd", &(len as u32).to_be_bytes(), &vec![0xc0; len]].concat()
+        [
+            &b"\x82\xa1w"[..],
+            scalar,
+            b"\xa1a\xdd",
+            &(len as u32).to_be_bytes(),
+            &vec![0xc0; len],
+        ]
+        .concat()
     });
     add_refused(all, "flax, many chunks", "a.msgpack", |len| {
         let count = len / 22;
-        let mut file = b"\x81\xa1w\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x81\xa10\xce".to_vec();
+        let mut file =
+            b"\x81\xa1w\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x81\xa10\xce".to_vec();
         file.extend_from_slice(&(count as u32).to_be_bytes());
         file.extend_from_slice(b"\xa6chunks\xdf");
         file.extend_from_slice(&(count as u32).to_be_bytes());
@@ -1741,28 +1761,53 @@ fn paddle(all: &mut Vec<Amplifier>) {
 
 /// A model of one subgraph in which one tensor of one buffer is listed many times.
 fn tflite(all: &mut Vec<Amplifier>) {
-    add_refused(all, "tflite, the same tensor again and again", "a.tflite", |len| {
-        let count = len / 4;
-        let mut file = Vec::new();
-        let mut halves = |numbers: &[u16]| {
-            numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>()
-        };
-        file.extend_from_slice(&52u32.to_le_bytes());
-        file.extend_from_slice(b"TFL3");
-        // The vtables of the model, a subgraph, a tensor and a buffer.
-        file.extend(halves(&[14, 16, 4, 0, 8, 0, 12, 0]));
-        file.extend(halves(&[6, 8, 4, 0]));
-        file.extend(halves(&[10, 8, 0, 0, 4, 0]));
-        file.extend(halves(&[6, 8, 4, 0]));
-        let end = 116 + 4 * count as u32;
-        for word in [44, 3, 36, 4, 2, 8, 4, 36, 4, 4, 0, 1, 4, 80, 4, count as u32] {
-            file.extend_from_slice(&word.to_le_bytes());
-        }
-        for n in 0..count as u32 {
-            file.extend_from_slice(&(end - 116 - 4 * n).to_le_bytes());
-        }
-        file.extend_from_slice(&(end - 32).to_le_bytes());
-        file.extend_from_slice(&1u32.to_le_bytes());
-        file
-    });
+    add_refused(
+        all,
+        "tflite, the same tensor again and again",
+        "a.tflite",
+        |len| {
+            let count = len / 4;
+            let mut file = Vec::new();
+            let halves = |numbers: &[u16]| {
+                numbers
+                    .iter()
+                    .flat_map(|n| n.to_le_bytes())
+                    .collect::<Vec<u8>>()
+            };
+            file.extend_from_slice(&52u32.to_le_bytes());
+            file.extend_from_slice(b"TFL3");
+            // The vtables of the model, a subgraph, a tensor and a buffer.
+            file.extend(halves(&[14, 16, 4, 0, 8, 0, 12, 0]));
+            file.extend(halves(&[6, 8, 4, 0]));
+            file.extend(halves(&[10, 8, 0, 0, 4, 0]));
+            file.extend(halves(&[6, 8, 4, 0]));
+            let end = 116 + 4 * count as u32;
+            for word in [
+                44,
+                3,
+                36,
+                4,
+                2,
+                8,
+                4,
+                36,
+                4,
+                4,
+                0,
+                1,
+                4,
+                80,
+                4,
+                count as u32,
+            ] {
+                file.extend_from_slice(&word.to_le_bytes());
+            }
+            for n in 0..count as u32 {
+                file.extend_from_slice(&(end - 116 - 4 * n).to_le_bytes());
+            }
+            file.extend_from_slice(&(end - 32).to_le_bytes());
+            file.extend_from_slice(&1u32.to_le_bytes());
+            file
+        },
+    );
 }

@@ -29,7 +29,9 @@ pub fn is_expected(value: &Value, expected: &Json) -> bool {
             Value::F64(value) => is_named(*value, text),
             Value::Integer(digits) => digits == text,
             // More than 53 bits are text in the JSON.
-            _ => value.as_u64().is_some_and(|number| number.to_string() == *text),
+            _ => value
+                .as_u64()
+                .is_some_and(|number| number.to_string() == *text),
         },
         Json::Array(expected) => match value {
             Value::List(items) => {

@@ -24,7 +24,10 @@ impl Format for Flax {
     }
 
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
-        let is_object = matches!(head.first(), [0x80..=0x9f | 0xc7..=0xc9 | 0xd4..=0xd8 | 0xdc..=0xdf, ..]);
+        let is_object = matches!(
+            head.first(),
+            [0x80..=0x9f | 0xc7..=0xc9 | 0xd4..=0xd8 | 0xdc..=0xdf, ..]
+        );
         if is_object && begins_with_array(head)? {
             return Ok(Confidence::Likely);
         }

@@ -44,7 +44,9 @@ pub(super) fn known(name: &str) -> Option<(DType, DType)> {
 /// The name of a type, and what its elements are written as. Numbers below a byte are integers there: floating-point ones
 /// would need their bits, not their values.
 pub(super) fn written(dtype: DType) -> Option<(&'static str, DType)> {
-    let rows = TYPES.iter().filter(|(_, known, _)| *known != DType::F4_E2M1);
+    let rows = TYPES
+        .iter()
+        .filter(|(_, known, _)| *known != DType::F4_E2M1);
     let mut rows = rows.filter(|(_, known, _)| *known == dtype);
     rows.next().map(|&(name, _, stored)| (name, stored))
 }

@@ -2,7 +2,6 @@
 
 use super::dtypes;
 use super::narrow::Narrow;
-use super::walk::RULES;
 use crate::error::{Error, Result};
 use crate::io::{Limits, Source};
 use crate::model::{
@@ -22,14 +21,17 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// The body of an extension, from its first byte to its last.
-    pub(super) fn parse(source: &dyn Source, body: Range<u64>, limits: &Limits) -> Result<Self> {
-        let mut d = Decoder::over(source, body.clone(), RULES);
+    /// The body of an extension of so many bytes, from its first byte to its last.
+    pub(super) fn parse(d: &mut Decoder<'_>, len: u32, limits: &Limits) -> Result<Self> {
+        let body = body(d, len)?;
         let wrong = |message: String| Error::malformed("flax.array", message).at(body.clone());
         match d.item("an array")? {
             Item::Array(3) => {}
             other => {
-                let message = format!("{}, an array of shape, dtype and bytes is expected", other.what());
+                let message = format!(
+                    "{}, an array of shape, dtype and bytes is expected",
+                    other.what()
+                );
                 return Err(wrong(message));
             }
         }
@@ -41,14 +43,24 @@ impl Array {
                     let error = Error::limit("flax.rank", message).at(body.clone());
                     return Err(error.raised_by("rank", rank as u64));
                 }
-                dims(&mut d, rank)?
+                dims(d, rank)?
             }
-            other => return Err(wrong(format!("the shape is {}, an array is expected", other.what()))),
+            other => {
+                return Err(wrong(format!(
+                    "the shape is {}, an array is expected",
+                    other.what()
+                )));
+            }
         };
         let at = d.pos();
         let name = match d.item("a dtype")? {
             Item::Text(len) if len <= 64 => d.announced(len, "a dtype")?,
-            other => return Err(wrong(format!("the dtype is {}, a short str is expected", other.what()))),
+            other => {
+                return Err(wrong(format!(
+                    "the dtype is {}, a short str is expected",
+                    other.what()
+                )));
+            }
         };
         let Some((dtype, stored)) = dtypes::known(&name) else {
             let message = format!("dtype {name:?}, which is not read");
@@ -56,11 +68,18 @@ impl Array {
         };
         let data = match d.item("the bytes of an array")? {
             Item::Bin(len) => d.skip(len, "the bytes of an array")?,
-            other => return Err(wrong(format!("its bytes are {}, a bin is expected", other.what()))),
+            other => {
+                return Err(wrong(format!(
+                    "its bytes are {}, a bin is expected",
+                    other.what()
+                )));
+            }
         };
-        if d.remaining() > 0 {
-            let message = format!("{} bytes follow the three values", d.remaining());
-            return Err(wrong(message));
+        if d.pos() != body.end {
+            let (found, end) = (d.pos(), body.end);
+            return Err(wrong(format!(
+                "the three values end at byte {found}, the extension at {end}"
+            )));
         }
         let array = Self {
             shape,
@@ -71,10 +90,7 @@ impl Array {
         let found = array.data.end - array.data.start;
         let expected = array.len(&array.shape, &body)?;
         if found != expected {
-            let message = format!(
-                "{found} bytes, {name} of {:?} has {expected}",
-                array.shape
-            );
+            let message = format!("{found} bytes, {name} of {:?} has {expected}", array.shape);
             return Err(Error::malformed("flax.size", message).at(array.data));
         }
         Ok(array)
@@ -96,10 +112,21 @@ impl Array {
     }
 
     /// The tensor that it is.
-    pub(super) fn tensor(self, name: String, source: &Arc<dyn Source>, limits: &Limits) -> Result<TensorInfo> {
+    pub(super) fn tensor(
+        self,
+        name: String,
+        source: &Arc<dyn Source>,
+        limits: &Limits,
+    ) -> Result<TensorInfo> {
         let shape = self.shape.clone();
         join(name, shape, vec![self], source, limits)
     }
+}
+
+/// Where the bytes of an extension are, which follow.
+fn body(d: &Decoder<'_>, len: u32) -> Result<Range<u64>> {
+    d.count(len, 1, "an extension")?;
+    Ok(d.pos()..d.pos() + u64::from(len))
 }
 
 fn dims(d: &mut Decoder<'_>, rank: usize) -> Result<Shape> {
@@ -109,7 +136,10 @@ fn dims(d: &mut Decoder<'_>, rank: usize) -> Result<Shape> {
         match d.item("a dimension")? {
             Item::Integer(dim @ 0..) => shape.push(dim.unsigned_abs()),
             other => {
-                let message = format!("a dimension of {}, a number from 0 is expected", other.what());
+                let message = format!(
+                    "a dimension of {}, a number from 0 is expected",
+                    other.what()
+                );
                 return Err(Error::malformed("flax.shape", message).at(at..d.pos()));
             }
         }
@@ -177,8 +207,8 @@ pub(super) fn join(
 }
 
 /// A complex number: its two parts.
-pub(super) fn complex(source: &dyn Source, body: Range<u64>) -> Result<Value> {
-    let mut d = Decoder::over(source, body.clone(), RULES);
+pub(super) fn complex(d: &mut Decoder<'_>, len: u32) -> Result<Value> {
+    let body = body(d, len)?;
     let head = d.item("a complex number")?;
     let mut part = || -> Result<Option<f64>> {
         Ok(match d.item("a part of a complex number")? {
@@ -189,7 +219,7 @@ pub(super) fn complex(source: &dyn Source, body: Range<u64>) -> Result<Value> {
     };
     if head == Item::Array(2)
         && let (Some(real), Some(imaginary)) = (part()?, part()?)
-        && d.remaining() == 0
+        && d.pos() == body.end
     {
         return Ok(Value::from([real, imaginary]));
     }

@@ -29,10 +29,17 @@ impl core::fmt::Debug for Narrow {
 
 impl Make for Narrow {
     fn make(&self) -> Result<Bytes> {
-        let count: u64 = self.ranges.iter().map(|range| range.end - range.start).sum();
+        let count: u64 = self
+            .ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum();
         let len = count.div_ceil(u64::from(8 / self.bits));
         if len > self.limit {
-            let message = format!("{len} bytes are needed at once, the limit is {}", self.limit);
+            let message = format!(
+                "{len} bytes are needed at once, the limit is {}",
+                self.limit
+            );
             return Err(Error::limit("memory", message).raised_by("tensor_memory", len));
         }
         let mask = (1u8 << self.bits) - 1;

@@ -94,9 +94,14 @@ impl<'a> Walk<'a> {
     /// Goes a level deeper.
     fn deeper(&mut self, walk: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            let message = format!("more than {MAX_DEPTH} levels of maps and arrays");
-            return Err(Error::limit("flax.depth", message).at(self.d.pos()..self.d.pos()));
+        let limit = MAX_DEPTH.min(self.limits.depth);
+        if self.depth > limit {
+            let message = format!("more than {limit} levels of maps and arrays");
+            let mut error = Error::limit("flax.depth", message).at(self.d.pos()..self.d.pos());
+            if limit < MAX_DEPTH {
+                error = error.raised_by("depth", None);
+            }
+            return Err(error);
         }
         let done = walk(self);
         self.depth -= 1;
@@ -196,7 +201,11 @@ impl<'a> Walk<'a> {
             return refuse("shape or chunks are missing", self.d.pos());
         };
         if dims.len() > self.limits.rank {
-            let message = format!("{} dimensions, the limit is {}", dims.len(), self.limits.rank);
+            let message = format!(
+                "{} dimensions, the limit is {}",
+                dims.len(),
+                self.limits.rank
+            );
             let error = Error::limit("flax.rank", message).raised_by("rank", dims.len() as u64);
             return Err(error.at(at..self.d.pos()).in_tensor(&self.path));
         }
@@ -243,7 +252,10 @@ impl<'a> Walk<'a> {
         match self.d.item("a dimension")? {
             Item::Integer(dim @ 0..) => Ok(dim.unsigned_abs()),
             other => {
-                let message = format!("a dimension of {}, a number from 0 is expected", other.what());
+                let message = format!(
+                    "a dimension of {}, a number from 0 is expected",
+                    other.what()
+                );
                 Err(Error::malformed("flax.shape", message).at(at..self.d.pos()))
             }
         }
@@ -255,12 +267,14 @@ impl<'a> Walk<'a> {
             let message = "a chunk that is no array";
             return Err(Error::malformed("flax.chunks", message).at(at..self.d.pos()));
         };
-        let body = self.d.skip(len, "a chunk")?;
-        let array = Array::parse(self.source, body.clone(), self.limits)?;
+        let array = Array::parse(&mut self.d, len, self.limits)?;
         self.skipped += array.data.end - array.data.start;
         if array.shape.len() != 1 {
-            let message = format!("a chunk with the shape {:?}, one dimension is expected", array.shape);
-            return Err(Error::malformed("flax.chunks", message).at(body));
+            let message = format!(
+                "a chunk with the shape {:?}, one dimension is expected",
+                array.shape
+            );
+            return Err(Error::malformed("flax.chunks", message).at(at..self.d.pos()));
         }
         Ok(array)
     }
@@ -298,14 +312,13 @@ impl<'a> Walk<'a> {
     }
 
     fn extension(&mut self, kind: i8, len: u32, at: u64) -> Result<()> {
-        let body = self.d.skip(len, "an extension")?;
         match kind {
             1 | 3 => {
                 let named = |error: Error| error.in_tensor(&self.path);
-                let array = Array::parse(self.source, body.clone(), self.limits).map_err(named)?;
+                let array = Array::parse(&mut self.d, len, self.limits).map_err(named)?;
                 if kind == 3 && !array.shape.is_empty() {
                     let message = format!("a scalar with the shape {:?}", array.shape);
-                    let error = Error::malformed("flax.array", message).at(body);
+                    let error = Error::malformed("flax.array", message).at(at..self.d.pos());
                     return Err(error.in_tensor(&self.path));
                 }
                 self.skipped += array.data.end - array.data.start;
@@ -314,12 +327,12 @@ impl<'a> Walk<'a> {
                 self.push(tensor, at)
             }
             2 => {
-                let value = leaves::complex(self.source, body)?;
+                let value = leaves::complex(&mut self.d, len)?;
                 self.note(value)
             }
             other => {
                 let message = format!("an extension of type {other}; flax has 1, 2 and 3");
-                Err(Error::unsupported("flax.extension", message).at(at..body.end))
+                Err(Error::unsupported("flax.extension", message).at(at..self.d.pos()))
             }
         }
     }
@@ -340,6 +353,12 @@ impl<'a> Walk<'a> {
     fn make(&mut self, bytes: u64, at: u64) -> Result<()> {
         self.made = self.made.saturating_add(bytes);
         let read = self.d.pos().saturating_sub(self.skipped);
+        let limit = self.limits.header_bytes;
+        if read > limit {
+            let message = format!("more than {limit} bytes beside those of arrays");
+            let error = Error::limit("flax.limit", message).at(at..self.d.pos());
+            return Err(error.raised_by("header_bytes", read));
+        }
         if self.made <= FREE.saturating_add(read.saturating_mul(FOR_A_BYTE)) {
             return Ok(());
         }
@@ -350,7 +369,9 @@ impl<'a> Walk<'a> {
     /// Two paths may be the same when they are joined.
     fn unique_names(&self) -> Result<()> {
         let tensors = self.tensors.iter().map(|tensor| tensor.name.as_str());
-        let mut names: Vec<&str> = tensors.chain(self.metadata.iter().map(|(key, _)| key)).collect();
+        let mut names: Vec<&str> = tensors
+            .chain(self.metadata.iter().map(|(key, _)| key))
+            .collect();
         names.sort_unstable();
         let mut neighbours = names.iter().zip(names.iter().skip(1));
         match neighbours.find(|(a, b)| a == b) {

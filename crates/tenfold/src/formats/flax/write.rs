@@ -108,7 +108,9 @@ pub(super) fn arrange(what: &Manifest) -> Arranged {
     root.tensors(&mut order);
     order.extend(tensors);
     if !order.is_sorted() {
-        let sorted = order.iter().filter_map(|place| what.tensors.get(*place).cloned());
+        let sorted = order
+            .iter()
+            .filter_map(|place| what.tensors.get(*place).cloned());
         manifest.tensors = sorted.collect();
     }
     Arranged::new(manifest, losses)

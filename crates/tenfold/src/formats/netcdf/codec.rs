@@ -221,8 +221,7 @@ fn tensor(header: &Header, variable: &mut Variable, placed: Placed, dtype: DType
     let attributes = core::mem::take(&mut variable.vatt_list);
     let (key, value) = BOOL;
     // As xarray writes them.
-    let is_bool = dtype == DType::I8
-        && attributes.get(key).and_then(Value::as_str) == Some(value);
+    let is_bool = dtype == DType::I8 && attributes.get(key).and_then(Value::as_str) == Some(value);
     let dtype = if is_bool { DType::BOOL } else { dtype };
     let name = core::mem::take(&mut variable.name);
     let range = if placed.range.is_empty() {
@@ -246,9 +245,14 @@ fn tensor(header: &Header, variable: &mut Variable, placed: Placed, dtype: DType
         tensor.metadata.push_fact(key, Value::from(value));
     }
     if !variable.dimids.is_empty() && tensor.metadata.get(DIMENSIONS).is_none() {
-        let names = variable.dimids.iter().filter_map(|id| header.dimension(*id));
+        let names = variable
+            .dimids
+            .iter()
+            .filter_map(|id| header.dimension(*id));
         let names = names.map(|dimension| Value::Str(dimension.name.clone()));
-        tensor.metadata.push(DIMENSIONS, Value::List(names.collect()));
+        tensor
+            .metadata
+            .push(DIMENSIONS, Value::List(names.collect()));
     }
     tensor
 }
@@ -290,7 +294,10 @@ fn check_overlap(mut places: Vec<(Range<u64>, String)>, records: &Records) -> Re
     // Behind the first record there are only others.
     let first = all.start.saturating_add(records.len).min(all.end);
     let inside = |range: &Range<u64>| range.end > first && range.start < all.end;
-    match places.iter().find(|(range, _)| range.start >= all.start && inside(range)) {
+    match places
+        .iter()
+        .find(|(range, _)| range.start >= all.start && inside(range))
+    {
         Some((range, name)) => refuse(name, "the records", range.clone()),
         None => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! The header as it is on disk.
 
-use super::types::{self, CHAR, LAST_OLD};
 use super::MAX_RANK;
+use super::types::{self, CHAR, LAST_OLD};
 use crate::error::{Error, Result};
 use crate::io::{Limits, Reader, Source};
 use crate::model::{DType, List, Metadata, Value, ValueKind};
@@ -66,7 +66,11 @@ impl Header {
             padding: None,
         };
         let numrecs = fields.number("numrecs")?;
-        let streaming = if version == 5 { u64::MAX } else { u32::MAX.into() };
+        let streaming = if version == 5 {
+            u64::MAX
+        } else {
+            u32::MAX.into()
+        };
         let dim_list = fields.dimensions()?;
         let gatt_list = fields.attributes()?;
         let var_list = fields.variables(&dim_list, limits.rank)?;
@@ -176,11 +180,12 @@ impl Fields<'_> {
     }
 
     fn check_limit(&self, len: u64, field: &'static str) -> Result<()> {
-        if len > self.limit && len <= self.r.remaining() {
+        let end = self.r.pos().saturating_add(len);
+        if end > self.limit && len <= self.r.remaining() {
             let limit = self.limit;
-            let message = format!("{field} has {len} bytes, the limit for headers is {limit}");
-            let error = Error::limit("netcdf.limit", message).at(self.r.pos()..self.r.pos());
-            return Err(error.raised_by("header_bytes", len));
+            let message = format!("{field} ends at byte {end}, the limit for headers is {limit}");
+            let error = Error::limit("netcdf.limit", message).at(self.r.pos()..end);
+            return Err(error.raised_by("header_bytes", end));
         }
         Ok(())
     }
@@ -194,14 +199,18 @@ impl Fields<'_> {
             let name = self.name("the name of a dimension")?;
             let dim_length = self.number("the length of a dimension")?;
             if dim_length == 0 && has_records {
-                let message = format!("{name:?} is a second dimension of length 0, which counts records");
+                let message =
+                    format!("{name:?} is a second dimension of length 0, which counts records");
                 let range = at..self.r.pos();
                 return Err(Error::malformed("netcdf.record-dimension", message).at(range));
             }
             has_records |= dim_length == 0;
             push_tight(&mut dimensions, Dimension { name, dim_length });
         }
-        unique(dimensions.iter().map(|dimension| dimension.name.as_str()), "dimension")?;
+        unique(
+            dimensions.iter().map(|dimension| dimension.name.as_str()),
+            "dimension",
+        )?;
         Ok(dimensions)
     }
 
@@ -282,7 +291,10 @@ impl Fields<'_> {
             let variable = self.variable(dimensions, rank)?;
             push_tight(&mut variables, variable);
         }
-        unique(variables.iter().map(|variable| variable.name.as_str()), "variable")?;
+        unique(
+            variables.iter().map(|variable| variable.name.as_str()),
+            "variable",
+        )?;
         Ok(variables)
     }
 
@@ -290,11 +302,15 @@ impl Fields<'_> {
         let at = self.r.pos();
         let name = self.name("the name of a variable")?;
         let rank = self.number("the rank of a variable")?;
-        let most = limit.min(MAX_RANK);
-        if rank > most as u64 {
-            let message = format!("{rank} dimensions, the limit is {most}");
-            let error = Error::limit("netcdf.rank", message).at(at..self.r.pos());
+        if rank > MAX_RANK as u64 {
+            let message = format!("{rank} dimensions, NetCDF has {MAX_RANK} at most");
+            let error = Error::malformed("netcdf.rank", message).at(at..self.r.pos());
             return Err(error.in_tensor(&name));
+        }
+        if rank > limit as u64 {
+            let message = format!("{rank} dimensions, the limit is {limit}");
+            let error = Error::limit("netcdf.rank", message).at(at..self.r.pos());
+            return Err(error.raised_by("rank", rank).in_tensor(&name));
         }
         let mut dimids = Vec::new();
         for place in 0..self.r.count(rank, self.width(), "the rank of a variable")? {
@@ -309,8 +325,10 @@ impl Fields<'_> {
                 return refuse("netcdf.dimension", message);
             };
             if dimension.dim_length == 0 && place > 0 {
-                let message =
-                    format!("{:?}, which counts records, is not its first dimension", dimension.name);
+                let message = format!(
+                    "{:?}, which counts records, is not its first dimension",
+                    dimension.name
+                );
                 return refuse("netcdf.record-dimension", message);
             }
             push_tight(&mut dimids, id);

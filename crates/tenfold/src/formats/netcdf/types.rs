@@ -23,7 +23,11 @@ pub(super) const TYPES: &[(u32, DType, ValueKind)] = &[
 
 /// The number of a type of elements: true and false are bytes.
 pub(super) fn of_dtype(dtype: DType) -> Option<u32> {
-    let stored = if dtype == DType::BOOL { DType::I8 } else { dtype };
+    let stored = if dtype == DType::BOOL {
+        DType::I8
+    } else {
+        dtype
+    };
     let row = TYPES.iter().find(|(_, known, _)| *known == stored);
     row.map(|row| row.0)
 }

@@ -38,7 +38,9 @@ pub(super) fn arrange(what: &Manifest, options: &PlanOptions) -> Result<Arranged
             }
         };
         let said = tensor.metadata.get(DIMENSIONS);
-        if said.is_some() && !names_of(tensor).is_some_and(|names| lengths.agree(&names, &tensor.shape)) {
+        if said.is_some()
+            && !names_of(tensor).is_some_and(|names| lengths.agree(&names, &tensor.shape))
+        {
             drop_key(
                 DIMENSIONS,
                 "no names for these dimensions, or names that stand for other lengths too",
@@ -132,7 +134,10 @@ fn texts(what: &Manifest, options: &PlanOptions) -> Result<Vec<Text>> {
     let own = |kept: &&Kept| kept.format == SPEC.id;
     let mut known: Option<(SourceId, Header, Records)> = None;
     for kept in what.kept.iter().filter(own) {
-        if known.as_ref().is_none_or(|(source, ..)| *source != kept.source) {
+        if known
+            .as_ref()
+            .is_none_or(|(source, ..)| *source != kept.source)
+        {
             let Some(source) = options.sources.get(kept.source.index()) else {
                 continue;
             };
@@ -182,7 +187,9 @@ struct Entry<'m> {
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let texts = texts(what, options)?;
     let mut dimensions = Dimensions::default();
-    let named = texts.iter().map(|text| (text.names.clone(), &*text.placed.shape));
+    let named = texts
+        .iter()
+        .map(|text| (text.names.clone(), &*text.placed.shape));
     let tensors = what.tensors.iter();
     let said = tensors.filter_map(|tensor| Some((names_of(tensor)?, &*tensor.shape)));
     // What has names keeps them, also where it comes last.
@@ -193,7 +200,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     }
     let mut entries = Vec::new();
     for tensor in &what.tensors {
-        let too_large = || Error::unsupported("netcdf.write", "it is too large").in_tensor(&tensor.name);
+        let too_large =
+            || Error::unsupported("netcdf.write", "it is too large").in_tensor(&tensor.name);
         let nc_type = types::of_dtype(tensor.dtype).ok_or_else(|| {
             let message = format!("{} cannot be written", tensor.dtype);
             Error::unsupported("netcdf.write", message).in_tensor(&tensor.name)
@@ -208,8 +216,15 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         });
     }
     for text in &texts {
-        if what.tensors.iter().any(|tensor| tensor.name == text.variable.name) {
-            let message = format!("a tensor and a variable of text are called {:?}", text.variable.name);
+        if what
+            .tensors
+            .iter()
+            .any(|tensor| tensor.name == text.variable.name)
+        {
+            let message = format!(
+                "a tensor and a variable of text are called {:?}",
+                text.variable.name
+            );
             return Err(Error::unsupported("netcdf.write", message));
         }
         entries.push(Entry {
@@ -235,7 +250,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             begin.checked_add(entry.len)
         });
         let message = "the file would be too large";
-        at = end.ok_or_else(|| Error::unsupported("netcdf.write", message).in_tensor(entry.name))?;
+        at =
+            end.ok_or_else(|| Error::unsupported("netcdf.write", message).in_tensor(entry.name))?;
     }
     let mut segments = vec![Segment::Bytes(encoder(&begins))];
     for (index, tensor) in what.tensors.iter().enumerate() {
@@ -281,7 +297,9 @@ impl Dimensions {
     fn ids(&mut self, names: Option<Vec<String>>, shape: &[u64]) -> Vec<usize> {
         if let Some(names) = names {
             let dimensions = names.into_iter().zip(shape);
-            return dimensions.map(|(name, length)| self.name(name, *length)).collect();
+            return dimensions
+                .map(|(name, length)| self.name(name, *length))
+                .collect();
         }
         shape.iter().map(|length| self.of_length(*length)).collect()
     }
@@ -380,7 +398,8 @@ impl Encoder {
 
     fn attributes(&mut self, metadata: &Metadata, is_bool: bool) {
         let is_attribute = |&(key, value, is_fact): &(&str, &Value, bool)| {
-            let names_dimensions = key == DIMENSIONS && matches!(value, Value::List(list) if list.kind() == Some(ValueKind::Str));
+            let names_dimensions = key == DIMENSIONS
+                && matches!(value, Value::List(list) if list.kind() == Some(ValueKind::Str));
             !is_fact && !names_dimensions
         };
         let attributes: Vec<_> = metadata.entries().filter(is_attribute).collect();

@@ -85,7 +85,12 @@ impl Strings<'_> {
             Value::Bool(flag) => *flag,
             other => match other.as_i64() {
                 Some(flag @ (0 | 1)) => flag == 1,
-                _ => return Err(wrong(format!("the order is {}, not true or false", other.what()))),
+                _ => {
+                    return Err(wrong(format!(
+                        "the order is {}, not true or false",
+                        other.what()
+                    )));
+                }
             },
         };
         self.place(shape, dtype, data, is_columns)
@@ -95,7 +100,9 @@ impl Strings<'_> {
     pub(super) fn scalar(&self, of: &[Value<'_>]) -> Result<Array> {
         match of {
             [dtype, data] => self.place(Shape::new(), dtype, data, false),
-            _ => Err(wrong("a scalar of NumPy that is not made of a type and bytes")),
+            _ => Err(wrong(
+                "a scalar of NumPy that is not made of a type and bytes",
+            )),
         }
     }
 
@@ -114,7 +121,10 @@ impl Strings<'_> {
         })?;
         let payload = self.payload(data, len)?;
         if payload.len() != len {
-            let message = format!("{} bytes for {dtype} of {shape:?}, which has {len}", payload.len());
+            let message = format!(
+                "{} bytes for {dtype} of {shape:?}, which has {len}",
+                payload.len()
+            );
             return Err(Error::malformed("paddle.size", message));
         }
         Ok(Array {
@@ -138,11 +148,17 @@ impl Strings<'_> {
                     {
                         (text.clone(), true)
                     }
-                    _ => return Err(wrong("an array whose bytes are made in another way than NumPy's")),
+                    _ => {
+                        return Err(wrong(
+                            "an array whose bytes are made in another way than NumPy's",
+                        ));
+                    }
                 }
             }
             // Of Python 2: bytes that happen to be text.
-            Value::Text(text) => return Ok(Payload::Inline(Bytes::copy_from_slice(text.as_bytes()))),
+            Value::Text(text) => {
+                return Ok(Payload::Inline(Bytes::copy_from_slice(text.as_bytes())));
+            }
             value => (value.clone(), false),
         };
         if let (Value::Text(text), true) = (&text, is_encoded) {
@@ -150,7 +166,9 @@ impl Strings<'_> {
         }
         let taken = self.taken(&text)?;
         if taken.is_text != is_encoded {
-            return Err(wrong("bytes where text is expected, or text where bytes are"));
+            return Err(wrong(
+                "bytes where text is expected, or text where bytes are",
+            ));
         }
         if !is_encoded {
             return Ok(Payload::main(taken.range.clone()));
@@ -175,15 +193,28 @@ impl Strings<'_> {
 
     pub(super) fn shape(&self, value: &Value<'_>) -> Result<Shape> {
         let Value::Node(node) = value else {
-            return Err(wrong(format!("the shape is {}, a tuple is expected", value.what())));
+            return Err(wrong(format!(
+                "the shape is {}, a tuple is expected",
+                value.what()
+            )));
         };
         if !matches!(node.kind(), Kind::Tuple | Kind::List) {
-            return Err(wrong(format!("the shape is {}, a tuple is expected", value.what())));
+            return Err(wrong(format!(
+                "the shape is {}, a tuple is expected",
+                value.what()
+            )));
         }
-        let most = self.rank.min(numpy::MAX_RANK);
-        if node.len() > most {
-            let message = format!("{} dimensions, the limit is {most}", node.len());
-            return Err(Error::limit("paddle.rank", message));
+        if node.len() > numpy::MAX_RANK {
+            let message = format!(
+                "{} dimensions, NumPy has {} at most",
+                node.len(),
+                numpy::MAX_RANK
+            );
+            return Err(Error::malformed("paddle.rank", message));
+        }
+        if node.len() > self.rank {
+            let message = format!("{} dimensions, the limit is {}", node.len(), self.rank);
+            return Err(Error::limit("paddle.rank", message).raised_by("rank", node.len() as u64));
         }
         let mut shape = Shape::new();
         for item in node.items() {
@@ -191,7 +222,10 @@ impl Strings<'_> {
             match item.as_i64().and_then(|dim| u64::try_from(dim).ok()) {
                 Some(dim) => shape.push(dim),
                 None => {
-                    let message = format!("a dimension of {}, a number from 0 is expected", item.what());
+                    let message = format!(
+                        "a dimension of {}, a number from 0 is expected",
+                        item.what()
+                    );
                     return Err(Error::malformed("paddle.shape", message));
                 }
             }
@@ -201,7 +235,12 @@ impl Strings<'_> {
 
     /// `dtype("f4", False, True)` with the state `(3, "<", None, None, None, -1, -1, 0)`.
     fn dtype(&self, value: &Value<'_>) -> Result<(DType, Endian)> {
-        let unknown = || wrong(format!("a type of NumPy is expected, found {}", value.what()));
+        let unknown = || {
+            wrong(format!(
+                "a type of NumPy is expected, found {}",
+                value.what()
+            ))
+        };
         let Value::Node(node) = value else {
             return Err(unknown());
         };
@@ -215,6 +254,10 @@ impl Strings<'_> {
         let code = match arguments(&object.arguments)?.first() {
             Some(Value::Text(code)) => code.to_string(),
             Some(bytes @ Value::Bytes(_)) => {
+                let Range { start, end } = self.taken(bytes)?.range;
+                if end - start > SHORT {
+                    return Err(unknown());
+                }
                 let (code, _) = self.short(bytes, SHORT)?;
                 String::from_utf8_lossy(&code).into_owned()
             }
@@ -264,13 +307,18 @@ impl Array {
             return refuse(format!("parameter {name:?} has no slices"));
         };
         let (dtype, endian) = (first.dtype, first.endian);
-        if slices.iter().any(|slice| (slice.dtype, slice.endian) != (dtype, endian)) {
+        if slices
+            .iter()
+            .any(|slice| (slice.dtype, slice.endian) != (dtype, endian))
+        {
             return refuse(format!("the slices of {name:?} have several types"));
         }
         let (Some(width), Some(len)) = (dtype.width(), numpy::data_len(dtype, &shape)) else {
             return refuse(format!("parameter {name:?} of {dtype} {shape:?}"));
         };
-        let found = slices.iter().fold(0u64, |sum, slice| sum.saturating_add(slice.payload.len()));
+        let found = slices
+            .iter()
+            .fold(0u64, |sum, slice| sum.saturating_add(slice.payload.len()));
         if found != len {
             return refuse(format!(
                 "the slices of {name:?} have {found} bytes, {dtype} of {shape:?} has {len}"
@@ -315,16 +363,26 @@ impl Make for Latin1 {
     fn make(&self) -> Result<Bytes> {
         let stored = self.taken.range.end - self.taken.range.start;
         if stored > self.limit {
-            let message = format!("{stored} bytes are needed at once, the limit is {}", self.limit);
+            let message = format!(
+                "{stored} bytes are needed at once, the limit is {}",
+                self.limit
+            );
             return Err(Error::limit("memory", message).raised_by("tensor_memory", stored));
         }
         let text = self.taken.read(&*self.source, self.limit)?;
         let at = self.taken.range.clone();
-        let text = core::str::from_utf8(&text)
-            .map_err(|cause| wrong("text that is not UTF-8").at(at.clone()).because(cause))?;
+        let text = core::str::from_utf8(&text).map_err(|cause| {
+            wrong("text that is not UTF-8")
+                .at(at.clone())
+                .because(cause)
+        })?;
         let bytes = latin_1(text)?;
         if bytes.len() as u64 != self.len {
-            let message = format!("{} bytes of an array, {} are expected", bytes.len(), self.len);
+            let message = format!(
+                "{} bytes of an array, {} are expected",
+                bytes.len(),
+                self.len
+            );
             return Err(Error::malformed("paddle.size", message).at(at));
         }
         Ok(bytes.into())

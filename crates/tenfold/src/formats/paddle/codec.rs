@@ -5,7 +5,7 @@ use super::flatten::Walk;
 use super::globals::Allowed;
 #[cfg(feature = "write")]
 use super::write;
-use super::{SPEC, PROTOCOL_4};
+use super::{PROTOCOL_4, SPEC};
 use crate::error::{Error, Result};
 #[cfg(feature = "write")]
 use crate::format::{Arranged, Plan, PlanOptions};
@@ -58,7 +58,10 @@ impl Format for Paddle {
         describe(cx, &condensed, &mut manifest)?;
         let (end, len) = (condensed.end, source.len());
         if end < len {
-            let message = format!("{} bytes follow the pickle, which Paddle ignores", len - end);
+            let message = format!(
+                "{} bytes follow the pickle, which Paddle ignores",
+                len - end
+            );
             cx.warn("paddle.trailing", end..len, message)?;
         }
         manifest.region_of_rest(len, "pickle");

@@ -61,7 +61,10 @@ impl<'a, 'w> Walk<'a, 'w> {
             _ => false,
         };
         if !is_container {
-            let message = format!("what was saved is {}, a dict of tensors is expected", root.what());
+            let message = format!(
+                "what was saved is {}, a dict of tensors is expected",
+                root.what()
+            );
             return Err(Error::malformed("paddle.root", message));
         }
         self.value(root)?;
@@ -126,7 +129,11 @@ impl<'a, 'w> Walk<'a, 'w> {
         let limit = MAX_DEPTH.min(self.limits.depth);
         if self.on_path.len() >= limit {
             let message = format!("more than {limit} levels of lists and dicts");
-            return Err(self.about(Error::limit("paddle.depth", message), node));
+            let mut error = Error::limit("paddle.depth", message);
+            if limit < MAX_DEPTH {
+                error = error.raised_by("depth", None);
+            }
+            return Err(self.about(error, node));
         }
         self.on_path.push(node.number());
         Ok(())
@@ -290,7 +297,9 @@ impl<'a, 'w> Walk<'a, 'w> {
                 && let Some(tensor) = self.tensors.last_mut()
                 && tensor.metadata.is_empty()
             {
-                tensor.metadata.push(PARAMETER_NAME, Meta::Str(name.clone()));
+                tensor
+                    .metadata
+                    .push(PARAMETER_NAME, Meta::Str(name.clone()));
             }
         }
         Ok(())
@@ -302,7 +311,9 @@ impl<'a, 'w> Walk<'a, 'w> {
         let mut bigs = Vec::new();
         for entry in table.entries() {
             let (Value::Text(name), Value::Node(said)) = entry? else {
-                return Err(wrong(format!("{SLICES} has a parameter without a name or a dict")));
+                return Err(wrong(format!(
+                    "{SLICES} has a parameter without a name or a dict"
+                )));
             };
             self.budget.charge(name.len() + 128)?;
             let (mut shape, mut slices) = (None, None);
@@ -324,7 +335,9 @@ impl<'a, 'w> Walk<'a, 'w> {
                 }
             }
             let (Some(shape), Some(slices)) = (shape, slices) else {
-                return Err(wrong(format!("{SLICES} says no shape or no slices of {name:?}")));
+                return Err(wrong(format!(
+                    "{SLICES} says no shape or no slices of {name:?}"
+                )));
             };
             bigs.push(Big {
                 name: name.to_string(),
@@ -386,7 +399,9 @@ impl<'a, 'w> Walk<'a, 'w> {
     /// Two paths may be the same when they are joined.
     fn unique_names(&self) -> Result<()> {
         let tensors = self.tensors.iter().map(|tensor| tensor.name.as_str());
-        let mut names: Vec<&str> = tensors.chain(self.metadata.iter().map(|(key, _)| key)).collect();
+        let mut names: Vec<&str> = tensors
+            .chain(self.metadata.iter().map(|(key, _)| key))
+            .collect();
         names.sort_unstable();
         let mut neighbours = names.iter().zip(names.iter().skip(1));
         match neighbours.find(|(a, b)| a == b) {

@@ -42,13 +42,20 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         _ => None,
     };
     // paddle.load makes tensors of those in the table alone, where there is one.
-    let has_table = !what.tensors.is_empty() && what.tensors.iter().all(|tensor| parameter(tensor).is_some());
+    let has_table = !what.tensors.is_empty()
+        && what
+            .tensors
+            .iter()
+            .all(|tensor| parameter(tensor).is_some());
     for (index, tensor) in what.tensors.iter().enumerate() {
         file.encoder.text(&tensor.name);
         match parameter(tensor).filter(|_| !has_table) {
             Some(name) => {
                 // MARK, EMPTY_LIST, MARK .. APPENDS, TUPLE1, REDUCE.
-                file.encoder.global("builtins", "tuple").put(b"](").text(&name);
+                file.encoder
+                    .global("builtins", "tuple")
+                    .put(b"](")
+                    .text(&name);
                 file.array(index, tensor)?;
                 file.encoder.put(b"e\x85R");
             }
@@ -105,14 +112,20 @@ impl File {
         let e = &mut self.encoder;
         e.global("numpy.core.multiarray", "_reconstruct");
         // BININT1 0, TUPLE1, SHORT_BINBYTES "b", TUPLE3, REDUCE; MARK, BININT1 1, MARK.
-        e.global("numpy", "ndarray").put(b"K\0\x85C\x01b\x87R(K\x01(");
+        e.global("numpy", "ndarray")
+            .put(b"K\0\x85C\x01b\x87R(K\x01(");
         for dim in &*tensor.shape {
             e.number(i64::try_from(*dim).map_err(|cause| refuse().because(cause))?);
         }
         // TUPLE; .. NEWFALSE, NEWTRUE, TUPLE3, REDUCE, MARK, BININT1 3.
-        e.put(b"t").global("numpy", "dtype").text(code).put(b"\x89\x88\x87R(K\x03");
+        e.put(b"t")
+            .global("numpy", "dtype")
+            .text(code)
+            .put(b"\x89\x88\x87R(K\x03");
         // NONE three times, BININT -1 twice, BININT1 0, TUPLE, BUILD; NEWFALSE: row-major.
-        e.text(order).put(b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89").bytes(len);
+        e.text(order)
+            .put(b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89")
+            .bytes(len);
         self.flush();
         self.segments.push(Segment::Tensor {
             index,

@@ -76,8 +76,12 @@ impl Format for TfLite {
             header: cx.limits().header_bytes,
             rank: cx.limits().rank,
             buffers: Vec::new(),
-            seen: LookupMap::default(),
-            budget: FREE,
+            ledger: Ledger {
+                seen: LookupMap::default(),
+                budget: FREE,
+                read: 0,
+                limit: cx.limits().header_bytes,
+            },
             total: 0,
             activations: 0,
             manifest: Manifest::new("3"),
@@ -102,10 +106,7 @@ struct Model<'a> {
     rank: usize,
     /// The data of every buffer, and whether it is behind the tables.
     buffers: Vec<(Option<Range<u64>>, bool)>,
-    /// Tables, names and lists that were read before: they can be shared.
-    seen: LookupMap<u64, ()>,
-    /// What may still be made.
-    budget: u64,
+    ledger: Ledger,
     /// Bytes of all tensors.
     total: u64,
     activations: u64,
@@ -122,14 +123,19 @@ impl Model<'_> {
         }
         let mut names = Vec::new();
         for entry in self.buffer.tables(root, 6, "the metadata")? {
-            let name = self.buffer.text(entry?, 0, self.header, "a name of metadata")?;
+            let name = self
+                .buffer
+                .text(entry?, 0, self.header, "a name of metadata")?;
             if let Some((name, place)) = name {
-                spend(&mut self.budget, &mut self.seen, place.start, name.len() as u64 + 32, name.len() as u64)?;
+                self.ledger
+                    .spend(place.start, name.len() as u64 + 32, name.len() as u64)?;
                 names.push(Value::Str(name));
             }
         }
         if !names.is_empty() {
-            self.manifest.metadata.push("metadata", Value::List(names.into()));
+            self.manifest
+                .metadata
+                .push("metadata", Value::List(names.into()));
         }
         let subgraphs = self.buffer.tables(root, 2, "the subgraphs")?;
         let subgraphs: Vec<Table> = subgraphs.collect::<Result<_>>()?;
@@ -158,7 +164,10 @@ impl Model<'_> {
             let table = table?;
             let inside = self.buffer.vector(table, 0, 1, "the data of a buffer")?;
             let inside = inside.filter(|data| data.count > 0).map(|data| data.range);
-            let (offset, size) = (self.buffer.number_u64(table, 1)?, self.buffer.number_u64(table, 2)?);
+            let (offset, size) = (
+                self.buffer.number_u64(table, 1)?,
+                self.buffer.number_u64(table, 2)?,
+            );
             let place = match inside {
                 Some(range) => (Some(range), false),
                 None if offset > 1 && size > 0 => {
@@ -168,7 +177,8 @@ impl Model<'_> {
                             "a buffer of {size} bytes at byte {offset}, the file has {}",
                             self.file
                         );
-                        return Err(Error::malformed("tflite.truncated", message).at(table.at..table.at + 4));
+                        return Err(Error::malformed("tflite.truncated", message)
+                            .at(table.at..table.at + 4));
                     };
                     (Some(offset..end), true)
                 }
@@ -183,10 +193,12 @@ impl Model<'_> {
         let mut counts: LookupMap<String, u32> = LookupMap::default();
         for tensor in self.buffer.tables(subgraph, 0, "the tensors")? {
             let tensor = tensor?;
-            let text = self.buffer.text(tensor, 3, self.header, "the name of a tensor")?;
+            let text = self
+                .buffer
+                .text(tensor, 3, self.header, "the name of a tensor")?;
             let (name, place) = text.unwrap_or_default();
             let len = name.len() as u64;
-            spend(&mut self.budget, &mut self.seen, place.start, len + 64, len)?;
+            self.ledger.spend(place.start, len + 64, len)?;
             *counts.entry(name).or_default() += 1;
         }
         let tensors = self.buffer.tables(subgraph, 0, "the tensors")?.enumerate();
@@ -196,21 +208,30 @@ impl Model<'_> {
             .collect::<Result<_>>()?;
         for (index, tensor) in tensors {
             let place = self.buffer.number_u32(tensor, 2)?;
-            let data = usize::try_from(place).ok().and_then(|place| self.buffers.get(place));
+            let data = usize::try_from(place)
+                .ok()
+                .and_then(|place| self.buffers.get(place));
             // A model without any buffer has activations alone.
             let data = match (data, place) {
                 (Some((data, _)), _) => data.clone(),
                 (None, 0) => None,
                 (None, place) => {
-                    let message = format!("tensor {index} has buffer {place} of {}", self.buffers.len());
-                    return Err(Error::malformed("tflite.buffer", message).at(tensor.at..tensor.at + 4));
+                    let message = format!(
+                        "tensor {index} has buffer {place} of {}",
+                        self.buffers.len()
+                    );
+                    return Err(
+                        Error::malformed("tflite.buffer", message).at(tensor.at..tensor.at + 4)
+                    );
                 }
             };
             let Some(data) = data else {
                 self.activations += 1;
                 continue;
             };
-            let text = self.buffer.text(tensor, 3, self.header, "the name of a tensor")?;
+            let text = self
+                .buffer
+                .text(tensor, 3, self.header, "the name of a tensor")?;
             let own = text.map(|(name, _)| name).unwrap_or_default();
             let is_unique = counts.get(&own) == Some(&1) && !own.is_empty();
             let name = if is_unique {
@@ -219,8 +240,10 @@ impl Model<'_> {
                 format!("{prefix}{own}#{index}")
             };
             let len = name.len() as u64;
-            spend(&mut self.budget, &mut self.seen, tensor.at, TENSOR + 2 * len, DESCRIPTION + len)?;
-            self.tensor(tensor, name.clone(), data).map_err(|error| error.in_tensor(&name))?;
+            self.ledger
+                .spend(tensor.at, TENSOR + 2 * len, DESCRIPTION + len)?;
+            self.tensor(tensor, name.clone(), data)
+                .map_err(|error| error.in_tensor(&name))?;
         }
         Ok(())
     }
@@ -238,7 +261,10 @@ impl Model<'_> {
         let len = self.len(&shape, dtype, table)?;
         let mut tensor = TensorInfo::new(name, dtype, shape, Layout::RowMajor);
         let found = data.end - data.start;
-        let is_sparse = self.buffer.inner(table, 6, "the sparsity of a tensor")?.is_some();
+        let is_sparse = self
+            .buffer
+            .inner(table, 6, "the sparsity of a tensor")?
+            .is_some();
         let at = table.at..table.at + 4;
         tensor.defect = if known.is_none() {
             let message = match kind {
@@ -251,7 +277,10 @@ impl Model<'_> {
             let message = "it is sparse, which is not read";
             Some(Error::unsupported("tflite.sparsity", message).at(at))
         } else if found != len {
-            let message = format!("its buffer has {found} bytes, {dtype} of {:?} has {len}", tensor.shape);
+            let message = format!(
+                "its buffer has {found} bytes, {dtype} of {:?} has {len}",
+                tensor.shape
+            );
             Some(Error::malformed("tflite.size", message).at(data.clone()))
         } else {
             None
@@ -260,7 +289,9 @@ impl Model<'_> {
         let limit = MOST_SHARED.max(self.file.saturating_mul(SHARED));
         if self.total > limit {
             let message = format!("tensors that share buffers have more than {limit} bytes");
-            return Err(Error::limit("tflite.limit", message).at(data).hinting(Hint::Exclude));
+            return Err(Error::limit("tflite.limit", message)
+                .at(data)
+                .hinting(Hint::Exclude));
         }
         tensor.parts = Part::new(Role::Values, dtype, Payload::main(data)).into();
         self.quantization(table, &mut tensor)?;
@@ -279,7 +310,9 @@ impl Model<'_> {
             return Err(error.raised_by("rank", vector.count));
         }
         for dim in self.buffer.bytes(vector.range.clone())?.chunks_exact(4) {
-            let dim = dim.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
+            let dim = dim
+                .first_chunk()
+                .map_or(0, |bytes| i32::from_le_bytes(*bytes));
             let Ok(dim) = u64::try_from(dim) else {
                 let message = format!("a dimension of {dim}, a number from 0 is expected");
                 return Err(Error::malformed("tflite.shape", message).at(vector.range));
@@ -291,7 +324,11 @@ impl Model<'_> {
 
     /// Bytes of a tensor; of one of an unknown type, its elements.
     fn len(&self, shape: &[u64], dtype: DType, table: Table) -> Result<u64> {
-        let dtype = if dtype == DType::UNKNOWN { DType::U8 } else { dtype };
+        let dtype = if dtype == DType::UNKNOWN {
+            DType::U8
+        } else {
+            dtype
+        };
         // Other sizes count beside one of 0.
         let others: Vec<u64> = shape.iter().copied().filter(|dim| *dim > 0).collect();
         let most = element_count(&others).and_then(|count| dtype.bytes_for(count));
@@ -306,7 +343,10 @@ impl Model<'_> {
     }
 
     fn quantization(&mut self, table: Table, tensor: &mut TensorInfo) -> Result<()> {
-        let Some(said) = self.buffer.inner(table, 4, "the quantization of a tensor")? else {
+        let Some(said) = self
+            .buffer
+            .inner(table, 4, "the quantization of a tensor")?
+        else {
             return Ok(());
         };
         let scale = self.list(said, 2, 4, "scales")?;
@@ -314,9 +354,17 @@ impl Model<'_> {
         if scale.is_empty() {
             return Ok(());
         }
-        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+        let number = |bytes: &[u8]| {
+            bytes
+                .first_chunk()
+                .map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
+        };
         let scale = scale.chunks_exact(4).map(number).collect();
-        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+        let number = |bytes: &[u8]| {
+            bytes
+                .first_chunk()
+                .map_or(0, |bytes| i64::from_le_bytes(*bytes))
+        };
         let zero_point = zero_point.chunks_exact(8).map(number).collect();
         let quantized_dimension = self.buffer.number_u32(said, 6)?;
         let quantization = Quantization {
@@ -337,13 +385,19 @@ impl Model<'_> {
     }
 
     /// The bytes of a list of numbers.
-    fn list(&mut self, table: Table, index: u64, width: u64, what: &'static str) -> Result<bytes::Bytes> {
+    fn list(
+        &mut self,
+        table: Table,
+        index: u64,
+        width: u64,
+        what: &'static str,
+    ) -> Result<bytes::Bytes> {
         let Some(Vector { range, count }) = self.buffer.vector(table, index, width, what)? else {
             return Ok(bytes::Bytes::new());
         };
         let len = count * width;
         // Once as numbers, and once as metadata, which grows.
-        spend(&mut self.budget, &mut self.seen, range.start, 4 * len, len)?;
+        self.ledger.spend(range.start, 4 * len, len)?;
         self.buffer.bytes(range)
     }
 
@@ -351,22 +405,35 @@ impl Model<'_> {
     fn strings(&mut self, data: Range<u64>) -> Result<Value> {
         let len = data.end - data.start;
         if len > self.header {
-            let message = format!("strings of {len} bytes, the limit for headers is {}", self.header);
+            let message = format!(
+                "strings of {len} bytes, the limit for headers is {}",
+                self.header
+            );
             let error = Error::limit("tflite.limit", message).at(data);
             return Err(error.raised_by("header_bytes", len));
         }
-        spend(&mut self.budget, &mut self.seen, data.start, 8 * len, len)?;
+        self.ledger.spend(data.start, 8 * len, len)?;
         let bytes = self.buffer.bytes(data.clone())?;
-        let wrong = || Error::malformed("tflite.string", "offsets of strings that lead out of their buffer").at(data.clone());
+        let wrong = || {
+            Error::malformed(
+                "tflite.string",
+                "offsets of strings that lead out of their buffer",
+            )
+            .at(data.clone())
+        };
         let number = |place: usize| {
             let bytes = bytes.get(place.checked_mul(4)?..)?.first_chunk()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
         };
-        let count = number(0).filter(|count| *count < bytes.len()).ok_or_else(wrong)?;
+        let count = number(0)
+            .filter(|count| *count < bytes.len())
+            .ok_or_else(wrong)?;
         let mut texts = crate::model::Packer::list();
         for place in 0..count {
             let (start, end) = (number(place + 1), number(place + 2));
-            let range = start.zip(end).and_then(|(start, end)| bytes.get(start..end));
+            let range = start
+                .zip(end)
+                .and_then(|(start, end)| bytes.get(start..end));
             match core::str::from_utf8(range.ok_or_else(wrong)?) {
                 Ok(text) => texts.str(text),
                 Err(_) => {
@@ -398,25 +465,47 @@ impl Model<'_> {
         let outside = self.buffers.iter().filter(|(_, is_outside)| *is_outside);
         let first = outside.clone().find_map(|(range, _)| range.clone());
         if let Some(range) = first {
-            let message = format!("{} buffers are at offsets of the file, not in its tables", outside.count());
+            let message = format!(
+                "{} buffers are at offsets of the file, not in its tables",
+                outside.count()
+            );
             cx.note("tflite.external", range, message);
         }
     }
 }
 
-/// Takes some of what may be made; what is read for the first time adds to it.
-fn spend(budget: &mut u64, seen: &mut LookupMap<u64, ()>, at: u64, made: u64, read: u64) -> Result<()> {
-    if seen.insert(at, ()).is_none() {
-        *budget = budget.saturating_add(read.saturating_mul(FOR_A_BYTE));
-    }
-    match budget.checked_sub(made) {
-        Some(left) => {
-            *budget = left;
-            Ok(())
+/// What was read, and what may be made of it.
+struct Ledger {
+    /// Tables, names and lists that were read before: they can be shared.
+    seen: LookupMap<u64, ()>,
+    /// What may still be made.
+    budget: u64,
+    read: u64,
+    /// The limit on headers.
+    limit: u64,
+}
+
+impl Ledger {
+    /// Takes some of what may be made; what is read for the first time adds to it.
+    fn spend(&mut self, at: u64, made: u64, read: u64) -> Result<()> {
+        if self.seen.insert(at, ()).is_none() {
+            self.budget = self.budget.saturating_add(read.saturating_mul(FOR_A_BYTE));
+            self.read = self.read.saturating_add(read);
         }
-        None => {
-            let message = "it describes many times more than its bytes";
-            Err(Error::limit("tflite.limit", message))
+        let (read, limit) = (self.read, self.limit);
+        if read > limit {
+            let message = format!("more than {limit} bytes beside the data of tensors");
+            return Err(Error::limit("tflite.limit", message).raised_by("header_bytes", read));
+        }
+        match self.budget.checked_sub(made) {
+            Some(left) => {
+                self.budget = left;
+                Ok(())
+            }
+            None => {
+                let message = "it describes many times more than its bytes";
+                Err(Error::limit("tflite.limit", message))
+            }
         }
     }
 }

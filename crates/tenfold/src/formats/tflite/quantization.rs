@@ -26,7 +26,10 @@ pub(super) struct Quantization {
 impl Quantization {
     pub(super) fn metadata(&self) -> Metadata {
         let mut metadata = Metadata::new();
-        metadata.push(SCALE, Value::List(self.scale.iter().copied().map(Value::F32).collect()));
+        metadata.push(
+            SCALE,
+            Value::List(self.scale.iter().copied().map(Value::F32).collect()),
+        );
         let zeros = self.zero_point.iter().copied().map(Value::I64);
         if !self.zero_point.is_empty() {
             metadata.push(ZERO_POINT, Value::List(zeros.collect()));

@@ -152,7 +152,12 @@ mod tests {
 
     #[test]
     fn records_at_any_distance_are_read_in_both_orders_and_in_slices() {
-        for (dtype, width) in [(DType::I8, 1), (DType::I16, 2), (DType::F64, 8), (DType::C128, 16)] {
+        for (dtype, width) in [
+            (DType::I8, 1),
+            (DType::I16, 2),
+            (DType::F64, 8),
+            (DType::C128, 16),
+        ] {
             for between in [0, 1, 2, 4, 12, 16] {
                 let (file, elements) = records(width, between);
                 let distance = (4 * width + between) as u64;
@@ -191,7 +196,10 @@ mod tests {
             assert_eq!(error.rule(), "file.records", "{shape:?}");
         }
         let info = tensor(DType::F32, &[u64::MAX, 1], 8, &[0; 24]);
-        assert_eq!(read(&info, Order::RowMajor).unwrap_err().rule(), "file.overflow");
+        assert_eq!(
+            read(&info, Order::RowMajor).unwrap_err().rule(),
+            "file.overflow"
+        );
         let nothing = tensor(DType::F32, &[0, 3], 0, &[]);
         assert!(read(&nothing, Order::RowMajor).unwrap().is_empty());
     }

@@ -41,11 +41,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The same over a part of the source: what an extension holds.
-    pub(crate) fn over(
-        source: &'a dyn crate::io::Source,
-        range: Range<u64>,
-        rules: Rules,
-    ) -> Self {
+    pub(crate) fn over(source: &'a dyn crate::io::Source, range: Range<u64>, rules: Rules) -> Self {
         Self {
             r: Reader::over(source, range, rules.truncated),
             rules,
@@ -244,7 +240,10 @@ pub(crate) enum Item {
     /// So many keys and values follow.
     Map(u32),
     /// So many bytes of a type of extensions follow.
-    Ext { kind: i8, len: u32 },
+    Ext {
+        kind: i8,
+        len: u32,
+    },
 }
 
 impl Item {
@@ -325,7 +324,11 @@ impl Encoder {
 
     /// A whole number in its shortest form.
     pub(crate) fn unsigned(&mut self, value: u64) -> &mut Self {
-        match (u8::try_from(value), u16::try_from(value), u32::try_from(value)) {
+        match (
+            u8::try_from(value),
+            u16::try_from(value),
+            u32::try_from(value),
+        ) {
             (Ok(value @ 0..=0x7f), ..) => self.0.push(value),
             (Ok(value), ..) => self.0.extend([0xcc, value]),
             (_, Ok(value), _) => {
@@ -346,7 +349,11 @@ impl Encoder {
         if let Ok(value) = u64::try_from(value) {
             return self.unsigned(value);
         }
-        match (i8::try_from(value), i16::try_from(value), i32::try_from(value)) {
+        match (
+            i8::try_from(value),
+            i16::try_from(value),
+            i32::try_from(value),
+        ) {
             (Ok(value @ -32..), ..) => self.0.extend_from_slice(&value.to_be_bytes()),
             (Ok(value), ..) => {
                 self.0.push(0xd0);

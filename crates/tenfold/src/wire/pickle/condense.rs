@@ -40,7 +40,8 @@ impl Taken {
         let len = self.range.end - self.range.start;
         if len > limit {
             let message = format!("a string of {len} bytes, the limit is {limit}");
-            return Err(Error::limit("limit", message).at(self.range.clone()));
+            let error = Error::limit("limit", message).at(self.range.clone());
+            return Err(error.raised_by("header_bytes", len));
         }
         read_exactly(source, self.range.clone())
     }
@@ -64,9 +65,18 @@ impl Condensed {
                 return Err(Error::malformed("pickle-opcode", message).at(at..at + 1));
             };
             taken.operand(&mut r, at, code, form)?;
-            if taken.program.len() as u64 > limit.min(MAX_LEN) {
-                let message = format!("a pickle of more than {limit} bytes beside its data");
-                return Err(Error::limit("limit", message).at(0..at));
+            let len = taken.program.len() as u64;
+            if len > limit.min(MAX_LEN) {
+                let message = format!(
+                    "a pickle of more than {} bytes beside its data",
+                    limit.min(MAX_LEN)
+                );
+                let error = Error::limit("limit", message).at(0..at);
+                return Err(if limit < MAX_LEN {
+                    error.raised_by("header_bytes", len)
+                } else {
+                    error
+                });
             }
             if code == b'.' {
                 taken.end = r.pos();

@@ -29,7 +29,8 @@ impl Encoder {
 
     /// SHORT_BINUNICODE, BINUNICODE or BINUNICODE8
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
-        self.counted(text.len() as u64, [0x8c, b'X', 0x8d]).put(text.as_bytes())
+        self.counted(text.len() as u64, [0x8c, b'X', 0x8d])
+            .put(text.as_bytes())
     }
 
     /// The head of so many bytes: SHORT_BINBYTES, BINBYTES or BINBYTES8
