@@ -3,7 +3,8 @@
 //! Model directories hold more than one model's tensors: the same weights in two formats, the state of an optimizer,
 //! configurations. One *set* of files is opened, the first in this order:
 //!
-//! 1. by format: safetensors, GGUF, every other format in the order of the table, then NumPy, PyTorch, Keras, HDF5 and ONNX;
+//! 1. by format: safetensors, GGUF, every other format in the order of the table, then NumPy, PyTorch, Keras, HDF5,
+//!    ONNX, Flax, Paddle and TensorFlow Lite;
 //! 2. of one format, files with an index before files without one; then variants, which are the same weights in another
 //!    type (`model.fp16.safetensors`); and last `consolidated.*`, which is how some publish them under other names.
 //!
@@ -23,7 +24,9 @@ use crate::prelude::*;
 
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
-const LAST: [&str; 6] = ["npy", "npz", "pytorch", "keras", "hdf5", "onnx"];
+const LAST: [&str; 9] = [
+    "npy", "npz", "pytorch", "keras", "hdf5", "onnx", "flax", "paddle", "tflite",
+];
 
 /// What diffusers and transformers put between the name of a file and its extension where the same weights are there in
 /// several types.

@@ -140,8 +140,10 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 
 /// What a file is that is of no format and yet known, in the words of an error.
 #[cfg(any(
+    feature = "flax",
     feature = "gguf",
     feature = "onnx",
+    feature = "paddle",
     feature = "pytorch",
     feature = "safetensors"
 ))]

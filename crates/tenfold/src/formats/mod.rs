@@ -2,6 +2,7 @@
 
 pub mod burnpack;
 pub mod cc4s;
+pub mod flax;
 pub mod gguf;
 pub mod hdf5;
 #[cfg(any(feature = "keras", feature = "pytorch", feature = "safetensors"))]
@@ -13,12 +14,14 @@ pub mod npy;
 pub mod npz;
 mod numpy;
 pub mod onnx;
+pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
 pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
 pub mod tens;
+pub mod tflite;
 pub mod ztensor;
 
 use crate::format::{Entry, Registry};
@@ -32,9 +35,12 @@ pub static FORMATS: &[Entry] = &[
     onnx::ENTRY,
     hdf5::ENTRY,
     keras::ENTRY,
-    netcdf::ENTRY,
     npy::ENTRY,
     npz::ENTRY,
+    flax::ENTRY,
+    paddle::ENTRY,
+    tflite::ENTRY,
+    netcdf::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,

@@ -57,6 +57,35 @@ impl Chunks {
         }
     }
 
+    /// Elements in pieces of a file, one behind the other: bytes and how many elements each has.
+    #[cfg(any(feature = "flax", feature = "paddle"))]
+    pub(crate) fn joined(pieces: Vec<(Payload, u64)>, width: usize) -> Option<Self> {
+        let mut cuts = Vec::new();
+        let mut count = 0u64;
+        let mut room = 0u64;
+        // Empty ones would be at the same place as what follows them.
+        let pieces: Vec<_> = pieces
+            .into_iter()
+            .filter(|(_, elements)| *elements > 0)
+            .collect();
+        for (payload, elements) in &pieces {
+            if count > 0 {
+                cuts.push(count);
+            }
+            count = count.checked_add(*elements)?;
+            room = room.checked_add(payload.len())?;
+        }
+        let mut chunks = Self::new([count], width);
+        chunks.grid = vec![Cuts::At(cuts)];
+        chunks.padded = false;
+        chunks.files = vec![SourceId::MAIN];
+        // As many bytes as there are chunks: all of them are known to be there.
+        chunks.room = room;
+        let pieces = pieces.into_iter().map(|(payload, _)| payload).collect();
+        chunks.index = (count > 0).then(|| Arc::new(Pieces(pieces)) as Arc<dyn Locate>);
+        Some(chunks)
+    }
+
     /// How many chunks there are along every dimension.
     pub fn counts(&self) -> Vec<u64> {
         (self.shape.iter().zip(&self.grid))
@@ -218,6 +247,22 @@ impl Located {
             payload,
             skipped: 0,
         }
+    }
+}
+
+/// Chunks along one dimension, all of which are known.
+#[cfg(any(feature = "flax", feature = "paddle"))]
+#[derive(Debug)]
+struct Pieces(Vec<Payload>);
+
+#[cfg(any(feature = "flax", feature = "paddle"))]
+impl Locate for Pieces {
+    fn locate(&self, _: &ReadFile<'_>, chunk: &[u64]) -> Result<Option<Located>> {
+        let number = chunk
+            .first()
+            .and_then(|number| usize::try_from(*number).ok());
+        let piece = number.and_then(|number| self.0.get(number));
+        Ok(piece.cloned().map(Located::new))
     }
 }
 

@@ -1,5 +1,7 @@
 //! A whole file, described.
 
+#[cfg(any(feature = "flax", feature = "paddle", feature = "tflite"))]
+use crate::model::Payload;
 use crate::model::{Checksum, Metadata, SourceId, Tensors};
 use crate::prelude::*;
 
@@ -41,6 +43,31 @@ impl Manifest {
             label,
         };
         push_tight(&mut self.regions, region);
+    }
+
+    /// Notes that everything of the main file, which has so many bytes, that is no tensor's data is one thing.
+    #[cfg(any(feature = "flax", feature = "paddle", feature = "tflite"))]
+    pub(crate) fn region_of_rest(&mut self, len: u64, label: &'static str) {
+        let parts = self.tensors.iter().flat_map(|tensor| &tensor.parts);
+        let places = parts.filter_map(|part| match &part.payload {
+            Payload::Lazy { maker, .. } => maker.made_from(),
+            payload => payload.stored(),
+        });
+        let mut places: Vec<Range<u64>> = places
+            .filter(|(source, range)| *source == SourceId::MAIN && !range.is_empty())
+            .map(|(_, range)| range)
+            .collect();
+        places.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut at = 0;
+        for place in places {
+            if place.start > at {
+                self.region(at..place.start, label);
+            }
+            at = at.max(place.end);
+        }
+        if at < len {
+            self.region(at..len, label);
+        }
     }
 }
 

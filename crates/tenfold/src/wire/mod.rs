@@ -7,6 +7,8 @@
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod cbor;
+#[cfg(feature = "tflite")]
+pub(crate) mod flatbuffer;
 #[cfg(any(feature = "hdf5", feature = "keras"))]
 // Each format uses a part of it.
 #[cfg_attr(
@@ -29,15 +31,22 @@ pub(crate) mod hdf5;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod json;
-#[cfg(feature = "primitiv")]
+#[cfg(any(feature = "flax", feature = "primitiv"))]
+// Each format uses a part of it.
+#[cfg_attr(not(all(feature = "flax", feature = "primitiv")), allow(dead_code))]
 pub(crate) mod msgpack;
-// PyTorch reads types by it.
+// Paddle and PyTorch read types by it.
 #[cfg_attr(
     not(all(feature = "npy", feature = "npz")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod numpy;
-#[cfg(feature = "pytorch")]
+#[cfg(any(feature = "paddle", feature = "pytorch"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "paddle", feature = "pytorch")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod pickle;
 #[cfg(feature = "onnx")]
 pub(crate) mod protobuf;

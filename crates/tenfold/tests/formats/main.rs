@@ -15,6 +15,8 @@ mod support;
 mod burnpack;
 #[cfg(all(feature = "cc4s", feature = "ztensor"))]
 mod cc4s;
+#[cfg(feature = "flax")]
+mod flax;
 #[cfg(all(feature = "gguf", feature = "safetensors"))]
 mod gguf;
 #[cfg(feature = "hdf5")]
@@ -23,10 +25,14 @@ mod hdf5;
 mod keras;
 #[cfg(feature = "mag")]
 mod mag;
+#[cfg(all(feature = "netcdf", feature = "safetensors"))]
+mod netcdf;
 #[cfg(all(feature = "npy", feature = "npz"))]
 mod numpy;
 #[cfg(all(feature = "onnx", feature = "serde"))]
 mod onnx;
+#[cfg(feature = "paddle")]
+mod paddle;
 #[cfg(all(feature = "mag", feature = "primitiv", feature = "ztensor"))]
 mod primitiv;
 #[cfg(all(feature = "pytorch", feature = "safetensors", feature = "ztensor"))]
@@ -37,5 +43,7 @@ mod safetensors;
 mod safetensors_shards;
 #[cfg(all(feature = "tens", feature = "mag", feature = "ztensor"))]
 mod tens;
+#[cfg(feature = "tflite")]
+mod tflite;
 #[cfg(feature = "ztensor")]
 mod ztensor;

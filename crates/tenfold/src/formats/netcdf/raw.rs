@@ -180,11 +180,12 @@ impl Fields<'_> {
     }
 
     fn check_limit(&self, len: u64, field: &'static str) -> Result<()> {
-        if len > self.limit && len <= self.r.remaining() {
+        let end = self.r.pos().saturating_add(len);
+        if end > self.limit && len <= self.r.remaining() {
             let limit = self.limit;
-            let message = format!("{field} has {len} bytes, the limit for headers is {limit}");
-            let error = Error::limit("netcdf.limit", message).at(self.r.pos()..self.r.pos());
-            return Err(error.raised_by("header_bytes", len));
+            let message = format!("{field} ends at byte {end}, the limit for headers is {limit}");
+            let error = Error::limit("netcdf.limit", message).at(self.r.pos()..end);
+            return Err(error.raised_by("header_bytes", end));
         }
         Ok(())
     }
@@ -301,11 +302,15 @@ impl Fields<'_> {
         let at = self.r.pos();
         let name = self.name("the name of a variable")?;
         let rank = self.number("the rank of a variable")?;
-        let most = limit.min(MAX_RANK);
-        if rank > most as u64 {
-            let message = format!("{rank} dimensions, the limit is {most}");
-            let error = Error::limit("netcdf.rank", message).at(at..self.r.pos());
+        if rank > MAX_RANK as u64 {
+            let message = format!("{rank} dimensions, NetCDF has {MAX_RANK} at most");
+            let error = Error::malformed("netcdf.rank", message).at(at..self.r.pos());
             return Err(error.in_tensor(&name));
+        }
+        if rank > limit as u64 {
+            let message = format!("{rank} dimensions, the limit is {limit}");
+            let error = Error::limit("netcdf.rank", message).at(at..self.r.pos());
+            return Err(error.raised_by("rank", rank).in_tensor(&name));
         }
         let mut dimids = Vec::new();
         for place in 0..self.r.count(rank, self.width(), "the rank of a variable")? {

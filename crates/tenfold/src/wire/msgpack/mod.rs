@@ -40,6 +40,81 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The same over a part of the source: what an extension holds.
+    pub(crate) fn over(source: &'a dyn crate::io::Source, range: Range<u64>, rules: Rules) -> Self {
+        Self {
+            r: Reader::over(source, range, rules.truncated),
+            rules,
+        }
+    }
+
+    /// The next object, whatever it is. What it consists of follows: entries, or bytes.
+    pub(crate) fn item(&mut self, field: &'static str) -> Result<Item> {
+        let at = self.pos();
+        let marker = self.r.u8(field)?;
+        Ok(match marker {
+            0x00..=0x7f => Item::Integer(marker.into()),
+            0x80..=0x8f => Item::Map(u32::from(marker - 0x80)),
+            0x90..=0x9f => Item::Array(u32::from(marker - 0x90)),
+            0xa0..=0xbf => Item::Text(u32::from(marker - 0xa0)),
+            0xc0 => Item::Nil,
+            0xc1 => return Err(self.unexpected(marker, "an object", at, field)),
+            0xc2 | 0xc3 => Item::Bool(marker == 0xc3),
+            0xc4..=0xc6 => Item::Bin(self.counted(marker - 0xc4, field)?),
+            0xc7..=0xc9 => {
+                let len = self.counted(marker - 0xc7, field)?;
+                self.ext(len, field)?
+            }
+            0xca => Item::F32(f32::from_be_bytes(self.r.array(field)?)),
+            0xcb => Item::F64(f64::from_be_bytes(self.r.array(field)?)),
+            0xcc => Item::Integer(self.r.u8(field)?.into()),
+            0xcd => Item::Integer(u16::from_be_bytes(self.r.array(field)?).into()),
+            0xce => Item::Integer(u32::from_be_bytes(self.r.array(field)?).into()),
+            0xcf => {
+                let number = u64::from_be_bytes(self.r.array(field)?);
+                i64::try_from(number).map_or(Item::Unsigned(number), Item::Integer)
+            }
+            0xd0 => Item::Integer(i8::from_be_bytes(self.r.array(field)?).into()),
+            0xd1 => Item::Integer(i16::from_be_bytes(self.r.array(field)?).into()),
+            0xd2 => Item::Integer(i32::from_be_bytes(self.r.array(field)?).into()),
+            0xd3 => Item::Integer(i64::from_be_bytes(self.r.array(field)?)),
+            0xd4..=0xd8 => self.ext(1 << (marker - 0xd4), field)?,
+            0xd9..=0xdb => Item::Text(self.counted(marker - 0xd9, field)?),
+            0xdc | 0xdd => Item::Array(self.counted(marker - 0xdc + 1, field)?),
+            0xde | 0xdf => Item::Map(self.counted(marker - 0xde + 1, field)?),
+            0xe0..=0xff => Item::Integer(i8::from_be_bytes([marker]).into()),
+        })
+    }
+
+    /// A count in 1, 2 or 4 bytes.
+    fn counted(&mut self, form: u8, field: &'static str) -> Result<u32> {
+        match form {
+            0 => self.r.u8(field).map(u32::from),
+            1 => self.r.array(field).map(u16::from_be_bytes).map(u32::from),
+            _ => self.r.array(field).map(u32::from_be_bytes),
+        }
+    }
+
+    fn ext(&mut self, len: u32, field: &'static str) -> Result<Item> {
+        let kind = i8::from_be_bytes(self.r.array(field)?);
+        Ok(Item::Ext { kind, len })
+    }
+
+    /// Checks that so many entries of at least so many bytes can follow.
+    pub(crate) fn count(&self, count: u32, least: u64, field: &'static str) -> Result<usize> {
+        self.r.count(count.into(), least, field)
+    }
+
+    /// The bytes of text or binary data that was announced.
+    pub(crate) fn take(&mut self, len: u32, field: &'static str) -> Result<bytes::Bytes> {
+        self.r.take(len.into(), field)
+    }
+
+    /// The text that was announced.
+    pub(crate) fn announced(&mut self, len: u32, field: &'static str) -> Result<String> {
+        self.r.text(len.into(), self.rules.utf8, field)
+    }
+
     /// Where the next object begins.
     pub(crate) fn pos(&self) -> u64 {
         self.r.pos()
@@ -146,6 +221,50 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// An object, or the head of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Item {
+    Nil,
+    Bool(bool),
+    Integer(i64),
+    /// One that has 64 bits and no room for a sign.
+    Unsigned(u64),
+    F32(f32),
+    F64(f64),
+    /// So many bytes of text follow.
+    Text(u32),
+    /// So many bytes follow.
+    Bin(u32),
+    /// So many entries follow.
+    Array(u32),
+    /// So many keys and values follow.
+    Map(u32),
+    /// So many bytes of a type of extensions follow.
+    Ext {
+        kind: i8,
+        len: u32,
+    },
+}
+
+impl Item {
+    /// What it is, for messages.
+    pub(crate) fn what(self) -> String {
+        match self {
+            Item::Nil => "nil".to_owned(),
+            Item::Bool(value) => value.to_string(),
+            Item::Integer(number) => number.to_string(),
+            Item::Unsigned(number) => number.to_string(),
+            Item::F32(number) => format!("{number:?}"),
+            Item::F64(number) => format!("{number:?}"),
+            Item::Text(_) => "a str".to_owned(),
+            Item::Bin(_) => "a bin".to_owned(),
+            Item::Array(_) => "an array".to_owned(),
+            Item::Map(_) => "a map".to_owned(),
+            Item::Ext { kind, .. } => format!("an ext of type {kind}"),
+        }
+    }
+}
+
 /// Writes objects one after the other.
 #[derive(Default)]
 pub(crate) struct Encoder(Vec<u8>);
@@ -185,6 +304,92 @@ impl Encoder {
     /// The head of `len` bytes of binary data.
     pub(crate) fn bin(&mut self, len: u64) -> Result<&mut Self> {
         self.head(len, (0, 0), Some(BIN_8), BIN_8 + 1)
+    }
+
+    pub(crate) fn nil(&mut self) -> &mut Self {
+        self.0.push(0xc0);
+        self
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) -> &mut Self {
+        self.0.push(if value { 0xc3 } else { 0xc2 });
+        self
+    }
+
+    pub(crate) fn f64(&mut self, value: f64) -> &mut Self {
+        self.0.push(0xcb);
+        self.0.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    /// A whole number in its shortest form.
+    pub(crate) fn unsigned(&mut self, value: u64) -> &mut Self {
+        match (
+            u8::try_from(value),
+            u16::try_from(value),
+            u32::try_from(value),
+        ) {
+            (Ok(value @ 0..=0x7f), ..) => self.0.push(value),
+            (Ok(value), ..) => self.0.extend([0xcc, value]),
+            (_, Ok(value), _) => {
+                self.0.push(0xcd);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+            (_, _, Ok(value)) => return self.u32(value),
+            _ => {
+                self.0.push(0xcf);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+        }
+        self
+    }
+
+    /// The same with a sign.
+    pub(crate) fn signed(&mut self, value: i64) -> &mut Self {
+        if let Ok(value) = u64::try_from(value) {
+            return self.unsigned(value);
+        }
+        match (
+            i8::try_from(value),
+            i16::try_from(value),
+            i32::try_from(value),
+        ) {
+            (Ok(value @ -32..), ..) => self.0.extend_from_slice(&value.to_be_bytes()),
+            (Ok(value), ..) => {
+                self.0.push(0xd0);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+            (_, Ok(value), _) => {
+                self.0.push(0xd1);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+            (_, _, Ok(value)) => {
+                self.0.push(0xd2);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+            _ => {
+                self.0.push(0xd3);
+                self.0.extend_from_slice(&value.to_be_bytes());
+            }
+        }
+        self
+    }
+
+    /// The head of `len` bytes of a type of extensions.
+    pub(crate) fn ext(&mut self, kind: i8, len: u64) -> Result<&mut Self> {
+        if let Some(short @ 0..=4) = len.is_power_of_two().then(|| len.trailing_zeros()) {
+            self.0.push(0xd4 + u8::try_from(short).unwrap_or(0));
+        } else {
+            self.head(len, (0, 0), Some(0xc7), 0xc8)?;
+        }
+        self.0.extend_from_slice(&kind.to_be_bytes());
+        Ok(self)
+    }
+
+    /// Bytes as they are: what a head announced.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
     }
 
     pub(crate) fn text(&mut self, text: &str) -> Result<&mut Self> {

@@ -8,12 +8,20 @@
 //! Memory is bounded: values are places in the program, nodes take a few words, and a program that asks for much more than
 //! its own length is refused. Errors have bare rules: the format that reads the pickle puts its id in front.
 
+#[cfg(feature = "paddle")]
+mod condense;
+#[cfg(all(feature = "paddle", feature = "write"))]
+mod encode;
 mod machine;
 mod op;
 mod stream;
 mod text;
 mod tree;
 
+#[cfg(feature = "paddle")]
+pub(crate) use condense::{Condensed, Taken};
+#[cfg(all(feature = "paddle", feature = "write"))]
+pub(crate) use encode::Encoder;
 pub(crate) use machine::{Import, Policy, run};
 pub(crate) use stream::{find_end, read_next};
 pub(crate) use text::decimal;

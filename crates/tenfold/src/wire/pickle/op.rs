@@ -37,7 +37,7 @@ pub(super) enum Decoded<'b> {
 
 /// The form of an operand.
 #[derive(Clone, Copy)]
-enum Form {
+pub(super) enum Form {
     Nothing,
     U8,
     U16,
@@ -55,7 +55,7 @@ enum Form {
 }
 
 /// The name of an opcode, as Python's `pickletools` has it, and the form of its operand.
-const fn known(code: u8) -> Option<(&'static str, Form)> {
+pub(super) const fn known(code: u8) -> Option<(&'static str, Form)> {
     use Form::{
         Counted8, Counted32, Counted64, CountedI32, F64, I32, Line, Lines, Nothing, U8, U16, U32,
         U64,

@@ -5,15 +5,19 @@
 #![allow(clippy::cast_possible_truncation)]
 
 pub mod cbor;
+pub mod flax;
 pub mod gguf;
 pub mod hdf5;
 pub mod json;
 pub mod mag;
+pub mod netcdf;
 pub mod numpy;
 pub mod onnx;
+pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
 pub mod tens;
+pub mod tflite;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -108,6 +112,10 @@ pub fn all() -> Vec<Amplifier> {
     onnx::fill(&mut all);
     pytorch::fill(&mut all);
     hdf5::fill(&mut all);
+    netcdf::fill(&mut all);
+    flax::fill(&mut all);
+    paddle::fill(&mut all);
+    tflite::fill(&mut all);
     all
 }
 
