@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_checksum_is_put_behind_what_it_is_of() {
-        let stored = apply(&[Filter::Fletcher32], vec![1, 2, 3]).unwrap();
+        let stored = apply(&[Filter::Fletcher32], vec![1, 2, 3], &|| Ok(())).unwrap();
         assert_eq!(stored, [1, 2, 3, 0x02, 0x04, 0x04, 0x05]);
     }
 
