@@ -286,6 +286,15 @@ impl DType {
         numbers.chain(BLOCKS.iter().map(DType::Block))
     }
 
+    /// Whether both are the same type. Numbers, which most are, are compared without a call.
+    #[inline]
+    pub(crate) fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (DType::Number(a, lanes), DType::Number(b, others)) => a == b && lanes == others,
+            (a, b) => a == b,
+        }
+    }
+
     /// Bytes that `elements` take, the last byte rounded up; `None` on overflow, a split block, or an opaque type.
     pub fn bytes_for(self, elements: u64) -> Option<u64> {
         match self {

@@ -151,7 +151,7 @@ pub(crate) fn in_place(data: Data<'_>, tensor: &TensorInfo) -> Option<(Bytes, En
     let values = tensor.part(&Role::Values)?;
     // Any byte but 0 is true, and readers get 1 for it.
     let is_made = matches!(tensor.dtype, DType::Number(Scalar::Bool, _));
-    if is_made || values.dtype != tensor.dtype || tensor.defect.is_some() {
+    if is_made || !values.dtype.is(tensor.dtype) || tensor.defect.is_some() {
         return None;
     }
     let Some(order) = tensor.layout.order() else {
