@@ -138,7 +138,10 @@ pub(super) const REFERENCES: &[Reference] = &[
             "onnx.size",
         ],
         all_or_nothing: false,
-        laxer: &[],
+        laxer: &[(
+            "Wire format was corrupt",
+            "a graph is not interpreted, and a typed field that is no numbers costs its tensor, not the file",
+        )],
     },
     Reference {
         format: "pytorch",

@@ -330,7 +330,10 @@ fn what_is_under_a_key_can_be_listed_alone() {
             .map(|(key, value)| (key.to_owned(), value.as_i64().unwrap()))
             .collect()
     };
-    assert_eq!(values("model"), [("a".to_owned(), 2), ("b.c.d".to_owned(), 3)]);
+    assert_eq!(
+        values("model"),
+        [("a".to_owned(), 2), ("b.c.d".to_owned(), 3)]
+    );
     assert_eq!(values("model.b.c"), [("d".to_owned(), 3)]);
     for wrong in ["", "mode", "model.", "model.b", "epoch.a"] {
         let error = open(wrong).unwrap_err();
