@@ -174,6 +174,14 @@ pub(super) const REFERENCES: &[Reference] = &[
                 "tensors of TorchScript archives are read as data, and torch runs them",
             ),
             (
+                "expected dict, got dtype",
+                "what a tensor says beside its elements is not read where it is no dict",
+            ),
+            (
+                "codec can't decode byte",
+                "version and serialization_id are not used to read",
+            ),
+            (
                 "can require gradients",
                 "requires_grad is a fact about a tensor, and changes no element",
             ),
