@@ -138,7 +138,10 @@ pub(super) const REFERENCES: &[Reference] = &[
             "onnx.size",
         ],
         all_or_nothing: false,
-        laxer: &[],
+        laxer: &[(
+            "Wire format was corrupt",
+            "a graph is not interpreted, and a typed field that is no numbers costs its tensor, not the file",
+        )],
     },
     Reference {
         format: "pytorch",
@@ -169,6 +172,14 @@ pub(super) const REFERENCES: &[Reference] = &[
             (
                 "with TorchScript archives",
                 "tensors of TorchScript archives are read as data, and torch runs them",
+            ),
+            (
+                "expected dict, got dtype",
+                "what a tensor says beside its elements is not read where it is no dict",
+            ),
+            (
+                "codec can't decode byte",
+                "version and serialization_id are not used to read",
             ),
             (
                 "can require gradients",

@@ -6,6 +6,7 @@ const REFERENCE: Reference = Reference {
     installs: &["numpy==0"],
     program: "",
     stricter: &["npy.void"],
+    all_or_nothing: false,
     laxer: &[("too young", "we read it")],
 };
 
