@@ -217,13 +217,7 @@ fn buckets_are_written_to_and_nothing_is_replaced() {
     };
     assert_eq!(digest("s3://bucket/parts/"), digest(local));
     shell
-        .prints(&[
-            "show",
-            "s3://bucket/x.zt",
-            "emb",
-            "-o",
-            "s3://bucket/e.npy",
-        ])
+        .prints(&["show", "s3://bucket/x.zt", "emb", "-o", "s3://bucket/e.npy"])
         .clear();
     assert!(server.state().files["bucket/e.npy"].starts_with(b"\x93NUMPY"));
     assert_eq!(server.unfinished(), 0);
