@@ -169,18 +169,20 @@ pub(crate) fn write_file(
         None => Box::new(AtomicOutput::file(path)?.force(force)),
     };
     let name = output.name().unwrap_or_default().to_owned();
-    let mut file = BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
-    let written = write(&mut file).and_then(|()| {
-        let file = file.into_inner();
-        file.map_err(|failed| Failure::Output(failed.into_error()))
-    });
-    match written {
-        Ok(File(sink)) => sink.finish()?,
-        Err(Failure::Output(cause)) => {
-            let message = format!("cannot write {}: {cause}", show_path(path));
-            return Err(Failure::Message(message));
+    {
+        let mut file = BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
+        let written = write(&mut file).and_then(|()| {
+            let file = file.into_inner();
+            file.map_err(|failed| Failure::Output(failed.into_error()))
+        });
+        match written {
+            Ok(File(sink)) => sink.finish()?,
+            Err(Failure::Output(cause)) => {
+                let message = format!("cannot write {}: {cause}", show_path(path));
+                return Err(Failure::Message(message));
+            }
+            Err(failure) => return Err(failure),
         }
-        Err(failure) => return Err(failure),
     }
     Ok(output.commit()?)
 }
