@@ -70,6 +70,8 @@ struct Inner {
     spec: Option<&'static Spec>,
     manifest: Manifest,
     sources: Vec<Arc<dyn Source>>,
+    /// How many reads at once they answer sooner than one after the other, if any of them does.
+    waiting: Option<usize>,
     names: Vec<Option<String>>,
     findings: Vec<Finding>,
     limits: Limits,
@@ -134,9 +136,11 @@ impl Archive {
         limits: Limits,
     ) -> Self {
         let by_name = NameIndex::new(&manifest.tensors);
+        let waiting = sources.iter().filter_map(|source| source.concurrency());
         let inner = Inner {
             spec,
             manifest,
+            waiting: waiting.max(),
             sources,
             names,
             findings,
@@ -308,8 +312,7 @@ impl Archive {
 
     /// How many threads are worth their while where answers of its files come late.
     pub(crate) fn waiting(&self) -> Option<usize> {
-        let sources = self.inner.sources.iter();
-        sources.filter_map(|source| source.concurrency()).max()
+        self.inner.waiting
     }
 
     /// How many threads do what is done with it; 0 is one for every core.

@@ -17,7 +17,7 @@ use crate::io::{Output, Sink};
 use crate::model::{Checksum, DigestKind, Over, TensorInfo};
 use crate::prelude::*;
 use crate::threads::{Control, Work};
-use crate::transform::{Data, Tally, View};
+use crate::transform::{Data, LATE_PIECE, PIECE, Tally, View};
 
 use target::Target;
 
@@ -63,6 +63,9 @@ pub(crate) fn execute(
     lengths.rotate_right(main);
     Ok(lengths)
 }
+
+/// Bytes of pieces that are held at once where the number of threads does not follow from the processors.
+const HELD: u64 = 32 << 20;
 
 /// Writes one file.
 struct Executor<'e> {
@@ -135,6 +138,7 @@ impl<'e> Executor<'e> {
     fn segments(&mut self, segments: &[Segment], target: &mut Target<'_>) -> Result<()> {
         #[cfg(feature = "std")]
         if let Some(file) = target.file()
+            && !self.hashes_late(segments)
             && segments.iter().all(|segment| {
                 !matches!(
                     segment,
@@ -147,6 +151,55 @@ impl<'e> Executor<'e> {
             return positioned::write(self, segments, file);
         }
         in_order::write(self, segments, target)
+    }
+
+    /// Whether something is hashed whose answers come late: a hash needs the bytes in their order, and there they are asked
+    /// for beforehand.
+    #[cfg(feature = "std")]
+    fn hashes_late(&self, segments: &[Segment]) -> bool {
+        let is_hashed = |segment: &Segment| {
+            let Segment::Tensor { digest, .. } = segment else {
+                return false;
+            };
+            digest.is_some()
+        };
+        self.from.waiting().is_some() && segments.iter().any(is_hashed)
+    }
+
+    /// On how many threads segments are written; 0 is one for every core. Where answers come late and nobody said
+    /// otherwise, on so many that enough of them are waited for, as long as their pieces do not take much memory.
+    fn threads(&self, segments: &[Segment]) -> Result<usize> {
+        let asked = self.options.threads;
+        let (0, Some(waiting)) = (asked, self.from.waiting()) else {
+            return Ok(asked);
+        };
+        let mut largest = LATE_PIECE;
+        for segment in segments {
+            let piece = match segment {
+                Segment::Tensor {
+                    index,
+                    part,
+                    want,
+                    codec: None,
+                    ..
+                } => {
+                    let info = self.tensor(*index)?;
+                    if View::is_light(self.data(), info, want) {
+                        let view = View::new(self.data(), info, *part, want)?;
+                        view.piece().min(view.len())
+                    } else {
+                        PIECE as u64
+                    }
+                }
+                Segment::Tensor { .. } | Segment::Chunks { .. } | Segment::Text { .. } => {
+                    PIECE as u64
+                }
+                _ => 0,
+            };
+            largest = largest.max(piece);
+        }
+        let most = usize::try_from(HELD / largest).unwrap_or(1);
+        Ok(most.clamp(2, waiting.max(2)))
     }
 
     fn tensor(&self, index: usize) -> Result<&'e TensorInfo> {

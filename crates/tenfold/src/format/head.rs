@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::io::Cached;
 use crate::io::Source;
 use crate::prelude::*;
-use crate::threads;
 
 /// Bytes at the beginning that every format may look at, where a source fetches less at once.
 const LEAST: u64 = 320;
@@ -48,10 +47,11 @@ impl<'a> Head<'a> {
     }
 
     /// The first bytes of several sources; all are asked for at once where they answer late.
+    #[cfg(any(feature = "pytorch", feature = "safetensors"))]
     pub(crate) fn first_of_all(sources: &[Arc<dyn Source>]) -> Result<Vec<Bytes>> {
         let waiting = sources.iter().filter_map(|source| source.concurrency());
         let threads = waiting.max().unwrap_or(1);
-        threads::map(threads, sources, |source, (): &mut ()| {
+        crate::threads::map(threads, sources, |source, (): &mut ()| {
             Self::first_of(source)
         })
     }
@@ -200,6 +200,7 @@ mod tests {
         let registry = Registry::standard();
         let found = registry.detect(&watched, None).unwrap();
         assert_eq!(found.spec.id, "gguf");
-        assert_eq!(*watched.1.lock().unwrap(), [0..MOST]);
+        let reads = watched.1.lock().unwrap();
+        assert_eq!((reads.len(), reads.first()), (1, Some(&(0..MOST))));
     }
 }

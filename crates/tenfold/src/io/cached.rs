@@ -21,6 +21,8 @@ const WAITING: u64 = 32;
 /// least lately makes way for a new one, so that no more than `stretches × longest` bytes are held. At the end of the
 /// source, where indexes are, twice its [`window`](Source::window) is fetched.
 ///
+/// Nothing is fetched in vain where the source's [`gap`](Source::gap) is 0, and `first` is 1.
+///
 /// Threads do not wait for each other: two that miss the same bytes at the same time both fetch them.
 ///
 /// ```
@@ -166,7 +168,9 @@ impl<S: Source> Cached<S> {
             return at..end.min(ahead).max(gap.end);
         }
         // Who goes back from the end, to an index and what it is about.
-        if let Some(behind) = stretches.iter().rev().find(|known| known.at == gap.end) {
+        let mut latest = stretches.iter().rev();
+        let behind = latest.find(|known| known.at == gap.end && near > 0);
+        if let Some(behind) = behind {
             let at = gap.end.saturating_sub(twice(behind).max(self.first));
             return at.min(gap.start)..gap.end;
         }
@@ -404,11 +408,11 @@ mod tests {
         cached.remember(0, cached.source.bytes.slice(..64));
         check(&cached, 100..400);
         assert!(cached.lock().len() == 1);
-        let ranges = [8..16, 1000..1010, 60..64, 2000..2001];
+        let ranges = [8..16, 1000..1010, 60..64, 3500..3501];
         let read = |range: &Range<u64>| Source::read(&cached.source.bytes, range.clone());
         let expected: Vec<_> = ranges.iter().map(|range| read(range).unwrap()).collect();
         assert_eq!(cached.read_ranges(&ranges).unwrap(), expected);
-        assert_eq!(reads(&cached), [100..400, 1000..1010, 2000..2001]);
+        assert_eq!(reads(&cached), [100..400, 1000..1010, 3500..3501]);
         let mut buffer = [0; 200];
         cached.read_into(3000, &mut buffer).unwrap();
         assert_eq!(buffer[..], cached.source.bytes[3000..3200]);

@@ -254,6 +254,39 @@ impl Input<'_> {
     }
 }
 
+/// The bytes of inputs whose answers come late, asked for together where there are several; `None` for all others.
+pub(crate) fn read_together(inputs: &[Option<&Input<'_>>]) -> Result<Vec<Option<Bytes>>> {
+    let mut known: Vec<Option<Bytes>> = inputs.iter().map(|_| None).collect();
+    let mut late = Vec::new();
+    for (number, input) in inputs.iter().enumerate() {
+        if let Some(Input::Source {
+            id, source, range, ..
+        }) = input
+            && source.concurrency().is_some()
+        {
+            late.push((*id, number, *source, range));
+        }
+    }
+    if late.len() < 2 {
+        return Ok(known);
+    }
+    late.sort_by_key(|(id, ..)| id.index());
+    for of_one in late.chunk_by(|(a, ..), (b, ..)| a == b) {
+        let Some((id, _, source, _)) = of_one.first() else {
+            continue;
+        };
+        let ranges: Vec<Range<u64>> = of_one.iter().map(|(.., range)| (*range).clone()).collect();
+        let read = crate::io::read_ranges_exactly(*source, &ranges).map_err(|error| {
+            let range = error.range().map_or(0..0, |(_, range)| range);
+            place(error, *id, &range)
+        })?;
+        for ((_, number, ..), bytes) in of_one.iter().zip(read) {
+            known[*number] = Some(bytes);
+        }
+    }
+    Ok(known)
+}
+
 fn place(error: Error, id: SourceId, range: &Range<u64>) -> Error {
     let at = error.range().map_or_else(|| range.clone(), |(_, at)| at);
     error.at_source(id, at)

@@ -43,7 +43,7 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
-pub(crate) use input::{Data, Input};
+pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};

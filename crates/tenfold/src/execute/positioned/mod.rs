@@ -5,6 +5,8 @@ mod tasks;
 
 use std::sync::OnceLock;
 
+use bytes::Bytes;
+
 use crate::error::{Error, Result};
 use crate::execute::target::{NamedFile, copy, write_at};
 use crate::execute::{Digesting, Executor, known_len};
@@ -12,7 +14,7 @@ use crate::format::{Segment, Written};
 use crate::model::{Checksum, DigestKind, Over, Payload, TensorInfo, Want};
 use crate::prelude::*;
 use crate::threads;
-use crate::transform::{Input, View, as_size};
+use crate::transform::{Input, View, as_size, read_together};
 
 use read_ahead::ReadAhead;
 use tasks::{Task, divide};
@@ -41,7 +43,7 @@ pub(super) fn write(
     let job = Job { executor, file };
     let work = |task: Task<'_>, scratch: &mut Scratch| job.task(task, scratch);
     let tasks = divide(&job, &placed)?;
-    let threads = executor.from.threads_for(executor.options.threads);
+    let threads = executor.threads(segments)?;
     threads::map(threads, tasks, work)?;
     for Placed {
         what,
@@ -183,7 +185,8 @@ impl<'e> Job<'_, 'e> {
     fn together(&self, segments: &[Placed<'_>], scratch: &mut Scratch) -> Result<()> {
         let mut start = segments.first().map_or(0, |first| first.range.start);
         scratch.buffer.clear();
-        for segment in segments {
+        let known = self.read_late(segments)?;
+        for (segment, known) in segments.iter().zip(known) {
             let end = segment.range.end;
             match &segment.what {
                 What::Bytes(bytes) => scratch.buffer.extend_from_slice(bytes),
@@ -200,7 +203,7 @@ impl<'e> Job<'_, 'e> {
                     scratch.buffer.extend_from_slice(&scratch.piece);
                 }
                 What::Tensor(tensor) => {
-                    blame(segment, self.small(segment, tensor, scratch))?;
+                    blame(segment, self.small(segment, tensor, known, scratch))?;
                     scratch.buffer.extend_from_slice(&scratch.piece);
                 }
             }
@@ -208,11 +211,39 @@ impl<'e> Job<'_, 'e> {
         self.flush(start, &mut scratch.buffer)
     }
 
+    /// The bytes of tensors that are stored as they are wanted, where answers come late.
+    fn read_late(&self, segments: &[Placed<'_>]) -> Result<Vec<Option<Bytes>>> {
+        if self.executor.from.waiting().is_none() {
+            return Ok(segments.iter().map(|_| None).collect());
+        }
+        let views: Vec<Option<View<'_>>> = segments
+            .iter()
+            .map(|segment| match &segment.what {
+                What::Tensor(tensor) => self.view(tensor).ok(),
+                _ => None,
+            })
+            .collect();
+        let inputs: Vec<_> = views
+            .iter()
+            .map(|view| view.as_ref().and_then(View::direct))
+            .collect();
+        read_together(&inputs)
+    }
+
     /// Reads and hashes a tensor that is small.
-    fn small(&self, of: &Placed<'_>, tensor: &TensorPart<'_>, scratch: &mut Scratch) -> Result<()> {
+    fn small(
+        &self,
+        of: &Placed<'_>,
+        tensor: &TensorPart<'_>,
+        known: Option<Bytes>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let view = self.view(tensor)?;
         match view.direct() {
-            Some(input) => scratch.read_ahead.read(input, &mut scratch.piece)?,
+            Some(input) => match known {
+                Some(known) => scratch.piece = known.to_vec(),
+                None => scratch.read_ahead.read(input, &mut scratch.piece)?,
+            },
             None => scratch.piece = view.collect(u64::MAX)?,
         }
         let mut sum = Digesting::new(tensor.digest)?;
