@@ -641,47 +641,40 @@ fn what_fails_leaves_nothing_behind() {
     let archive = archive(20 << 20);
     let server = Server::start();
     for (remote, scheme) in stores(&server) {
-        let url = RemoteUrl::parse(&format!("{scheme}://bucket/x.safetensors")).unwrap();
+        // Each has a name of its own: what was sent for one may come late.
+        let url = |name: &str| RemoteUrl::parse(&format!("{scheme}://bucket/{name}.safetensors"));
+        let write = |name: &str, output: &mut RemoteOutput| {
+            let name = format!("{name}.safetensors");
+            convert(&archive, &name, &ConvertOptions::new(), output)
+        };
         // It is dropped.
-        let mut output = RemoteOutput::new(&remote, &url).unwrap();
-        let mut sink = output.create("x.safetensors", None).unwrap();
+        let mut output = RemoteOutput::new(&remote, &url("a").unwrap()).unwrap();
+        let mut sink = output.create("a.safetensors", None).unwrap();
         sink.write(&bytes(40 << 20)).unwrap();
         drop(sink);
         assert_eq!(server.unfinished(), 1);
         drop(output);
         assert_eq!(server.unfinished(), 0, "{scheme}");
         // A part is refused.
-        server.fault("bucket/x.safetensors?partNumber=2", 1, Fault::Status(403));
-        server.fault("bucket/x.safetensors.", 0, Fault::Status(403));
-        let mut output = RemoteOutput::new(&remote, &url).unwrap().force(true);
-        let error = failed(convert(
-            &archive,
-            "x.safetensors",
-            &ConvertOptions::new(),
-            &mut output,
-        ));
+        let part = |name: &str| format!("bucket/{name}.safetensors?partNumber=2");
+        server.fault(&part("b"), 1, Fault::Status(403));
+        let output = RemoteOutput::new(&remote, &url("b").unwrap());
+        let mut output = output.unwrap().force(true);
+        let error = failed(write("b", &mut output));
         assert_eq!(error.rule(), "file.access", "{error}");
         drop(output);
         assert_eq!(server.unfinished(), 0, "{scheme}");
         // Somebody asks it to stop while the server does not answer.
         let control = Arc::new(Control::new());
         let remote = remote.stopped_by(control.clone());
-        let mut output = RemoteOutput::new(&remote, &url).unwrap().force(true);
-        server.fault(
-            "bucket/x.safetensors?partNumber=2",
-            1,
-            Fault::Stall(Duration::from_secs(600)),
-        );
+        let output = RemoteOutput::new(&remote, &url("c").unwrap());
+        let mut output = output.unwrap().force(true);
+        server.fault(&part("c"), 1, Fault::Stall(Duration::from_secs(600)));
         let stopper = thread::spawn(move || {
             thread::sleep(Duration::from_millis(300));
             control.cancel();
         });
-        let error = failed(convert(
-            &archive,
-            "x.safetensors",
-            &ConvertOptions::new(),
-            &mut output,
-        ));
+        let error = failed(write("c", &mut output));
         assert_eq!(error.kind(), ErrorKind::Canceled);
         drop(output);
         stopper.join().unwrap();

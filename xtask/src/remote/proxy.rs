@@ -102,11 +102,10 @@ fn answer(
         let Some(bytes) = buffer.get(..n).filter(|bytes| !bytes.is_empty()) else {
             return to.shutdown(Shutdown::Write);
         };
-        if link.rate > 0 {
+        if let Some(micros) = (1_000_000 * n as u64).checked_div(link.rate) {
             let now = Instant::now();
             thread::sleep(free.saturating_duration_since(now));
-            let takes = Duration::from_micros(1_000_000 * n as u64 / link.rate);
-            free = free.max(now) + takes;
+            free = free.max(now) + Duration::from_micros(micros);
         }
         to.write_all(bytes)?;
         sent += n as u64;

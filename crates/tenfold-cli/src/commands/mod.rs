@@ -176,13 +176,17 @@ pub(crate) fn write_file(
     let name = output.name().unwrap_or_default().to_owned();
     {
         let mut file = BufWriter::with_capacity(1 << 16, File(output.create(&name, None)?));
-        let written = write(&mut file);
-        match written.and_then(|()| file.flush().map_err(Failure::Output)) {
+        let written = write(&mut file).and_then(|()| {
+            let file = file.into_inner();
+            file.map_err(|failed| Failure::Output(failed.into_error()))
+        });
+        match written {
+            Ok(File(sink)) => sink.finish()?,
             Err(Failure::Output(cause)) => {
                 let message = format!("cannot write {}: {cause}", show_path(path));
                 return Err(Failure::Message(message));
             }
-            written => written?,
+            Err(failure) => return Err(failure),
         }
     }
     Ok(output.commit()?)
