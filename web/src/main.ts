@@ -104,7 +104,7 @@ document.addEventListener("keydown", (event) => {
   const tab = TABS[Number(event.key) - 1];
   if (tab && event.key !== "0") go({ tab });
   else if (event.key === "?") help();
-  else if (event.key === "Escape") history.back();
+  else if (event.key === "Escape" && state.link.tab !== "overview") history.back();
   else if (screen?.keys(event.key, event)) void 0;
   else if (event.key === "/" && state.archive) {
     go({ tab: "tensors" });

@@ -297,7 +297,11 @@ function valid(formats) {
   return found;
 }
 
-/** Asks the same of every archive: what there is, and a picture or a reason for every tensor. Gives hashes of the answers. */
+/** They are read with files beside them, which are not dropped here. */
+const BESIDE = ["v2_heap.zt", "v2_shards.zt"];
+
+/** Asks the same of every archive: what there is, and a picture or a reason for every tensor. Gives hashes of the answers.
+ * Of complex numbers the real part: a modulus goes through the mathematics of the platform, whose last bit may differ. */
 const EVERYTHING = async ([first, count]) => {
   const text = (bytes) => new TextDecoder().decode(bytes);
   const hash = async (bytes) => [...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))].slice(0, 8).join();
@@ -320,7 +324,7 @@ const EVERYTHING = async ([first, count]) => {
     const head = JSON.parse(text(new Uint8Array(columns, 4, new DataView(columns).getUint32(0, true))));
     for (let t = 0; t < Math.min(head.tensors, 40); t += 1) {
       seen.tensors += 1;
-      const [began, job] = await ask(`tile?a=${a}&t=${t}&h=16&w=16`);
+      const [began, job] = await ask(`tile?a=${a}&t=${t}&h=16&w=16&component=0`);
       let [drawn, bytes] = [began, job];
       if (began) [drawn, bytes] = await ask(`step?job=${JSON.parse(text(job)).job}&bytes=1000000000`);
       if (drawn) seen.pictures += 1;
@@ -347,7 +351,7 @@ test("every tensor of every valid file has a picture or a reason", async () => {
 
 for (const how of ["folder", "file"]) {
   test(`the drop page (${how}) answers byte for byte as the command does, offline`, async () => {
-    const all = valid(WASM).slice(0, how === "file" ? 20 : 1000);
+    const all = valid(WASM).filter((path) => !BESIDE.some((name) => path.endsWith(name))).slice(0, how === "file" ? 20 : 1000);
     let native;
     await served(all, async (page) => {
       native = await page.evaluate(EVERYTHING, [0, all.length]);

@@ -140,7 +140,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "web",
-        args: "[--sizes | --check | test | shots]",
+        args: "[page | --sizes | --check | test | shots]",
         what: "builds the viewer's page and the one that files are dropped on; `test` tries both in a browser",
         run: web::run,
     },

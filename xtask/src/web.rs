@@ -39,10 +39,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => build(&project, false),
         ["--sizes"] => build(&project, true),
+        ["page"] => page(&project).map(|()| true),
         ["--check"] => project::check_alone(&[], check),
         ["test"] => test(&project),
         ["shots"] => shots(&project),
-        _ => Err("it is `cargo xtask web [--sizes | --check | test | shots]`".into()),
+        _ => Err("it is `cargo xtask web [page | --sizes | --check | test | shots]`".into()),
     }
 }
 
@@ -80,14 +81,23 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     Ok(Some(format!("{} sources", files.len())))
 }
 
-/// The page of the command into `web/dist`, the drop page into `target/web`.
-fn build(project: &Project, sizes: bool) -> Result<bool> {
+/// The page of the command into `web/dist`.
+fn page(project: &Project) -> Result<()> {
     let web = project.root.join("web");
     packages(&web)?;
     npx(&web, &["tsc", "-p", "."])?;
     node(&web, &["build.mjs", "dist"])?;
     let manifest = serde_json::json!({"sources": sources(&web)?, "built": built(&web)?});
-    fs::write(web.join("dist/manifest.json"), format!("{manifest:#}\n"))?;
+    Ok(fs::write(
+        web.join("dist/manifest.json"),
+        format!("{manifest:#}\n"),
+    )?)
+}
+
+/// The page of the command into `web/dist`, the drop page into `target/web`.
+fn build(project: &Project, sizes: bool) -> Result<bool> {
+    page(project)?;
+    let web = project.root.join("web");
     let out = project.target.join("web");
     let first = wasm(project, &[])?;
     let optimized = optimize(&web, &first, &out)?;

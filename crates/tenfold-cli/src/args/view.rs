@@ -11,7 +11,7 @@ Examples:
   tenfold view model.safetensors                   opens a page in the browser
   tenfold view old.safetensors new.gguf            two files open side by side
   tenfold view llama/                              a Hugging Face directory is one model
-  tenfold view model.gguf --no-open --port 8000    on another machine: ssh -L 8000:127.0.0.1:8000 HOST
+  tenfold view model.gguf --no-open --port 8000    elsewhere, with ssh -L 8000:localhost:8000 HOST
 ";
 
 pub(super) const VIEW_NOTES: &str = "\

@@ -50,11 +50,7 @@ pub(super) fn run(
     let rows = lines.saturating_sub(4) * if out.has_color() { 2 } else { 1 };
     let options = shown(slices, &info.shape)?.cells(side(rows), side(columns.min(160)));
     let picture = picture(archive, place, &options)?;
-    let title = format!(
-        "  {} {}",
-        info.dtype,
-        crate::commands::inspect::shape(&info.shape)
-    );
+    let title = format!("  {}  {:?}", info.dtype, &info.shape[..]);
     writeln!(
         out,
         "{}{}",

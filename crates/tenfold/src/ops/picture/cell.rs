@@ -75,8 +75,7 @@ impl Cell {
         let mut zeros = 0;
         for &number in numbers {
             if number.is_finite() {
-                self.min = self.min.min(number);
-                self.max = self.max.max(number);
+                self.widen(number, number);
                 self.sum += number;
                 self.finite += 1;
                 zeros += u64::from(number == 0.0);
@@ -91,9 +90,18 @@ impl Cell {
         zeros
     }
 
+    /// Of 0 and -0 the first stays: `f64::min` takes either, as the processor has it, and answers shall be the same on all.
+    fn widen(&mut self, min: f64, max: f64) {
+        if min < self.min {
+            self.min = min;
+        }
+        if max > self.max {
+            self.max = max;
+        }
+    }
+
     pub(super) fn merge(&mut self, other: &Self) {
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.widen(other.min, other.max);
         self.sum += other.sum;
         self.finite += other.finite;
         self.nans += other.nans;
