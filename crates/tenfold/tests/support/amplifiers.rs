@@ -1684,6 +1684,7 @@ fn flax_map(len: usize, value: &[u8]) -> Vec<u8> {
 }
 
 fn flax(all: &mut Vec<Amplifier>) {
+    let before = all.len();
     let scalar = b"\xc7\x0a\x01\x93\x90\xa4int8\xc4\x01\x07";
     for (what, value) in [
         ("nothing", &b"\xc0"[..]),
@@ -1693,7 +1694,6 @@ fn flax(all: &mut Vec<Amplifier>) {
         ("scalars", scalar),
         ("maps of one", b"\x81\xa0\xc0"),
     ] {
-        // Millions of these are refused, and some thousand are not.
         add_refused(all, format!("flax, {what}"), "a.msgpack", move |len| {
             flax_map(len, value)
         });
@@ -1724,11 +1724,16 @@ fn flax(all: &mut Vec<Amplifier>) {
         }
         file
     });
+    // Millions of these are refused, and some thousand are not.
+    for amplifier in all.iter_mut().skip(before) {
+        amplifier.room = 16 << 20;
+    }
 }
 
 // Paddle
 
 fn paddle(all: &mut Vec<Amplifier>) {
+    let before = all.len();
     let dict = |value: &'static [u8]| {
         move |len: usize| {
             let mut program = b"\x80\x04}(".to_vec();
@@ -1755,12 +1760,17 @@ fn paddle(all: &mut Vec<Amplifier>) {
     ] {
         add_refused(all, format!("paddle, {what}"), "a.pdparams", dict(value));
     }
+    // Millions of these are refused, and some thousand are not.
+    for amplifier in all.iter_mut().skip(before) {
+        amplifier.room = 16 << 20;
+    }
 }
 
 // TensorFlow Lite
 
 /// A model of one subgraph in which one tensor of one buffer is listed many times.
 fn tflite(all: &mut Vec<Amplifier>) {
+    let before = all.len();
     add_refused(
         all,
         "tflite, the same tensor again and again",
@@ -1810,4 +1820,8 @@ fn tflite(all: &mut Vec<Amplifier>) {
             file
         },
     );
+    // Millions of these are refused, and some thousand are not.
+    for amplifier in all.iter_mut().skip(before) {
+        amplifier.room = 16 << 20;
+    }
 }
