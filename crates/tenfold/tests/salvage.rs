@@ -59,6 +59,11 @@ fn pytorch_is_salvaged() {
     check_format("pytorch", 100);
 }
 
+#[test]
+fn netcdf_is_salvaged() {
+    check_format("netcdf", 20);
+}
+
 /// A file can be cut off and broken otherwise.
 #[test]
 fn the_hint_is_given_only_where_it_helps() {

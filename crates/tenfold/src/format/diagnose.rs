@@ -83,6 +83,26 @@ const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
     ("file.pdf", 0, b"%PDF-", "a PDF document, not a tensor file"),
 ];
 
+/// Files that only their names tell, and that are not read.
+const OTHER_NAMES: &[(&str, &str, &str)] = &[
+    (
+        ".pdiparams",
+        "file.paddle-inference",
+        "the weights of a Paddle model for inference, whose names are in another file, and which is not read; \
+         paddle.save writes .pdparams",
+    ),
+    (
+        ".pdmodel",
+        "file.paddle-inference",
+        "a Paddle program for inference, which is not read; paddle.save writes .pdparams",
+    ),
+    (
+        "manifest.ocdbt",
+        "file.ocdbt",
+        "an Orbax checkpoint in an OCDBT store, which is not read; Orbax writes plain arrays with use_ocdbt=False",
+    ),
+];
+
 /// The error for a file that no format claims.
 pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &Registry) -> Error {
     let head = match source.read(0..source.len().min(HEAD)) {
@@ -99,6 +119,12 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
         let message = "this is a protobuf file, as ONNX has for single tensors and TensorFlow for graphs, and neither is read; \
                        ONNX models end in .onnx";
         return refuse("file.protobuf", message, 0..head.len() as u64);
+    }
+    let known = OTHER_NAMES
+        .iter()
+        .find(|(ending, ..)| name.is_some_and(|name| name.ends_with(ending)));
+    if let Some((_, rule, what)) = known {
+        return refuse(rule, format!("this is {what}"), 0..head.len() as u64);
     }
     let expected = name.and_then(|name| registry.by_extension(name));
     if let Some(entry) = expected.filter(|entry| entry.spec.magic.is_empty())

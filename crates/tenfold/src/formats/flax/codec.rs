@@ -66,16 +66,12 @@ fn begins_with_array(head: &Head<'_>) -> Result<bool> {
     let end = (head.first().len() as u64).min(crate::io::Source::len(head));
     let mut d = Decoder::over(head, 0..end, RULES);
     let mut look = || -> Result<bool> {
-        let mut is_key = false;
         for _ in 0..LOOKED_AT {
             match d.item("an object")? {
                 Item::Ext { kind: 1 | 3, .. } => return Ok(d.item("an array")? == Item::Array(3)),
-                Item::Map(_) | Item::Array(_) => is_key = true,
-                Item::Text(len) | Item::Bin(len) => {
+                Item::Text(len) | Item::Bin(len) | Item::Ext { kind: 2, len } => {
                     d.skip(len, "bytes")?;
-                    is_key = !is_key;
                 }
-                Item::Ext { kind: 2, len } => drop(d.skip(len, "bytes")?),
                 Item::Ext { .. } => return Ok(false),
                 _ => {}
             }

@@ -280,7 +280,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
 struct Dimensions {
     list: Vec<(String, u64)>,
     by_name: LookupMap<String, usize>,
-    by_length: LookupMap<u64, usize>,
+    /// By length, and by how many dimensions of the same variable have it before: xarray wants them to differ.
+    by_length: LookupMap<(u64, usize), usize>,
 }
 
 impl Dimensions {
@@ -301,12 +302,17 @@ impl Dimensions {
                 .map(|(name, length)| self.name(name, *length))
                 .collect();
         }
-        shape.iter().map(|length| self.of_length(*length)).collect()
+        let mut ids = Vec::new();
+        for (axis, length) in shape.iter().enumerate() {
+            let before = shape.iter().take(axis).filter(|other| *other == length);
+            ids.push(self.of_length(*length, before.count()));
+        }
+        ids
     }
 
     /// The one without a name of its own: `dim0`, `dim1`, and so on.
-    fn of_length(&mut self, length: u64) -> usize {
-        if let Some(place) = self.by_length.get(&length) {
+    fn of_length(&mut self, length: u64, before: usize) -> usize {
+        if let Some(place) = self.by_length.get(&(length, before)) {
             return *place;
         }
         let mut number = self.by_length.len();
@@ -316,7 +322,7 @@ impl Dimensions {
             name = format!("dim{number}");
         }
         let place = self.name(name, length);
-        self.by_length.insert(length, place);
+        self.by_length.insert((length, before), place);
         place
     }
 }

@@ -18,6 +18,7 @@ fn flax_map(len: usize, value: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn fill(all: &mut Vec<Amplifier>) {
+    let before = all.len();
     let scalar = b"\xc7\x0a\x01\x93\x90\xa4int8\xc4\x01\x07";
     for (what, value) in [
         ("nothing", &b"\xc0"[..]),
@@ -27,7 +28,6 @@ pub(super) fn fill(all: &mut Vec<Amplifier>) {
         ("scalars", scalar),
         ("maps of one", b"\x81\xa0\xc0"),
     ] {
-        // Millions of these are refused, and some thousand are not.
         add_refused(all, format!("flax, {what}"), "a.msgpack", move |len| {
             flax_map(len, value)
         });
@@ -58,4 +58,8 @@ pub(super) fn fill(all: &mut Vec<Amplifier>) {
         }
         file
     });
+    // Millions of these are refused, and some thousand are not.
+    for amplifier in all.iter_mut().skip(before) {
+        amplifier.room = 16 << 20;
+    }
 }
