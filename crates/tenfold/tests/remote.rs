@@ -656,7 +656,7 @@ fn what_fails_leaves_nothing_behind() {
         drop(output);
         assert_eq!(server.unfinished(), 0, "{scheme}");
         // A part is refused.
-        let part = |name: &str| format!("bucket/{name}.safetensors?partNumber=2");
+        let part = |name: &str| format!("bucket/{name}.safetensors? partNumber=2");
         server.fault(&part("b"), 1, Fault::Status(403));
         let output = RemoteOutput::new(&remote, &url("b").unwrap());
         let mut output = output.unwrap().force(true);

@@ -23,7 +23,7 @@ pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     /// How often a file was changed: its tag.
     versions: BTreeMap<String, u32>,
-    /// What happens to requests whose path begins so, how many times.
+    /// What happens to requests whose path begins so, and holds the words behind a blank, how many times.
     faults: Vec<(String, usize, Fault)>,
     /// What is sent in parts, by its number.
     uploads: BTreeMap<u32, Uploading>,
@@ -266,10 +266,13 @@ impl State {
 
     fn take_fault(&mut self, seen: &Seen) -> Option<Fault> {
         let path = seen.target.trim_start_matches('/');
-        let fault = self
-            .faults
-            .iter_mut()
-            .find(|(prefix, times, _)| path.starts_with(prefix.as_str()) && *times > 0)?;
+        let is_meant = |pattern: &str| {
+            let mut words = pattern.split(' ');
+            path.starts_with(words.next().unwrap_or_default())
+                && words.all(|word| path.contains(word))
+        };
+        let mut faults = self.faults.iter_mut();
+        let fault = faults.find(|(pattern, times, _)| *times > 0 && is_meant(pattern))?;
         fault.1 -= 1;
         Some(fault.2.clone())
     }
