@@ -51,6 +51,7 @@ fn open(remote: &Remote, url: &str) -> tenfold::Result<Arc<dyn Source>> {
     remote.source(&RemoteUrl::parse(url)?)
 }
 
+#[track_caller]
 fn failed<T>(result: tenfold::Result<T>) -> Error {
     match result {
         Ok(_) => panic!("it succeeded"),

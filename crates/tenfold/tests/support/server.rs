@@ -265,7 +265,7 @@ impl State {
     }
 
     fn take_fault(&mut self, seen: &Seen) -> Option<Fault> {
-        let path = seen.target.trim_start_matches('/');
+        let path = decoded(seen.target.trim_start_matches('/'));
         let is_meant = |pattern: &str| {
             let mut words = pattern.split(' ');
             path.starts_with(words.next().unwrap_or_default())
