@@ -102,17 +102,12 @@ impl Transport {
         };
         let answer = if is_metadata(&name) {
             let late = |_| Failure::Timeout { host: host.clone() };
-            tokio::time::timeout(METADATA, sent)
-                .await
-                .map_err(late)
-                .flatten()
+            let answer = tokio::time::timeout(METADATA, sent).await;
+            answer.map_err(late).and_then(|answer| answer)
         } else {
             sent.await
         };
-        let answer = answer.map_err(|failure| {
-            made.note(None);
-            failure
-        })?;
+        let answer = answer.inspect_err(|_| made.note(None))?;
         let (parts, body) = answer.into_parts();
         let number = parts.status.as_u16();
         made.note(Some(number));
