@@ -2,6 +2,7 @@
 
 // A test may panic; the files that it writes are its own.
 #![allow(
+    clippy::cast_possible_truncation,
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,

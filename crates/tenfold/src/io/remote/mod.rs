@@ -227,11 +227,13 @@ impl Remote {
                         return Err(Error::new(ErrorKind::NotFound, "io", message));
                     }
                 }
-                Place::Web(place.file(&self.settings, &self.transport())?)
+                Place::Web(Box::new(place.file(&self.settings, &self.transport())?))
             }
-            Scheme::Http | Scheme::Https => {
-                Place::Web(web::WebFile::new(self.transport(), url.to_web()?, None))
-            }
+            Scheme::Http | Scheme::Https => Place::Web(Box::new(web::WebFile::new(
+                self.transport(),
+                url.to_web()?,
+                None,
+            ))),
             Scheme::Azure | Scheme::Gcs | Scheme::S3 => Place::Cloud {
                 cloud: self.cloud(url)?,
                 key: url.key()?,

@@ -23,7 +23,7 @@ pub(super) struct Object {
 #[derive(Debug)]
 pub(super) enum Place {
     Cloud { cloud: Arc<Cloud>, key: Path },
-    Web(WebFile),
+    Web(Box<WebFile>),
 }
 
 /// By what a file is known to be the one that was opened.

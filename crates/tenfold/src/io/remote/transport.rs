@@ -105,14 +105,11 @@ impl Transport {
             tokio::time::timeout(METADATA, sent)
                 .await
                 .map_err(late)
-                .flatten()
+                .and_then(|answer| answer)
         } else {
             sent.await
         };
-        let answer = answer.map_err(|failure| {
-            made.note(None);
-            failure
-        })?;
+        let answer = answer?;
         let (parts, body) = answer.into_parts();
         let number = parts.status.as_u16();
         made.note(Some(number));
