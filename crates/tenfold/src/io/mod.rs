@@ -38,10 +38,12 @@ pub use atomic::AtomicOutput;
 pub use cached::Cached;
 #[cfg(feature = "std")]
 pub(crate) use file::Access;
+#[cfg(feature = "remote")]
+pub(crate) use file::check_plain;
 #[cfg(feature = "std")]
 pub use file::{DirectorySiblings, FileSource};
 #[cfg(feature = "std")]
-pub(crate) use file::{check_plain, open_source, write_all_at};
+pub(crate) use file::{open_source, write_all_at};
 #[cfg(feature = "std")]
 pub(crate) use in_place::InPlace;
 pub use limits::Limits;
