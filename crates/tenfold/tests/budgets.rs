@@ -33,7 +33,7 @@ const ROW: usize = 512;
 /// What a format may take with 1 000 tensors of 16 KiB, or with as many as it can have. A number that becomes smaller is made
 /// smaller here, and none becomes larger.
 ///
-/// Files of primitiv and ONNX have no index: who lists their tensors comes by all of them. The arrays of `.npz` and the
+/// Files of primitiv, ONNX, Flax and Paddle have no index: who lists their tensors comes by all of them. The arrays of `.npz` and the
 /// storages of PyTorch have checksums, which a conversion compares before.
 struct Budget {
     id: &'static str,
@@ -87,6 +87,31 @@ const BUDGETS: &[Budget] = &[
         open: [8, 8, 16048],
         tensor: [1, 1, 16],
         rows: [1, 1, 16],
+        to_file: [1000, 16000],
+        to_stream: [1000, 16000],
+    },
+    Budget {
+        id: "flax",
+        open: [8, 8, 16032],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 5],
+        to_file: [16, 16031],
+        to_stream: [16, 16031],
+    },
+    Budget {
+        id: "paddle",
+        open: [8, 8, 16142],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 5],
+        to_file: [16, 16140],
+        to_stream: [16, 16140],
+    },
+    // Numbers that begin with their highest byte are turned one tensor at a time.
+    Budget {
+        id: "netcdf",
+        open: [1, 1, 64],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 5],
         to_file: [1000, 16000],
         to_stream: [1000, 16000],
     },

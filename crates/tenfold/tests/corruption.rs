@@ -118,7 +118,10 @@ fn is_sparse(archive: &Archive, place: &Protected) -> bool {
 fn is_view_without_it(one: &Archive, other: &Archive, place: &Protected) -> bool {
     let elements = |archive: &Archive| {
         let tensor = archive.get(place.tensor.as_ref()?)?;
-        let is_view = matches!(tensor.info().layout, Layout::Strided(_));
+        let is_view = matches!(
+            tensor.info().layout,
+            Layout::Strided(_) | Layout::Records { .. }
+        );
         tensor.canonical().ok().filter(|_| is_view)
     };
     elements(one).is_some_and(|before| elements(other) == Some(before))

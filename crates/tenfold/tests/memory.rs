@@ -438,6 +438,10 @@ fn stored_bytes_are_those_of_the_source_and_outlive_the_archive() {
 fn a_mapped_file_is_shared_and_stays_mapped_as_long_as_it_is_used() {
     let _alone = alone();
     for (entry, profile) in profiles() {
+        // Numbers that begin with their highest byte are turned, which takes a copy.
+        if profile.can.big_endian {
+            continue;
+        }
         let dtype = common_dtype(&profile.can);
         let width = dtype.width().unwrap();
         let mut data = Rng::new(1).bytes(100_000 * width);

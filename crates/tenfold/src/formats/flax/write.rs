@@ -98,6 +98,15 @@ pub(super) fn arrange(what: &Manifest) -> Arranged {
             losses.push(Loss::new(name, Lost::Name, why, Effect::Impossible));
         }
     }
+    for tensor in &what.tensors {
+        // Elements below a byte are written as bytes, which would be cast from what is stored, and not from them.
+        let is_cast = tensor.stored_dtype() != tensor.dtype;
+        if is_cast && dtypes::written(tensor.dtype).is_some_and(|(_, to)| to != tensor.dtype) {
+            let why = "it would be cast twice on the way; write the cast to another format first";
+            let (name, lost) = (Some(tensor.name.clone()), Lost::DType(tensor.dtype));
+            losses.push(Loss::new(name, lost, why, Effect::Impossible));
+        }
+    }
     for key in keys {
         let why = "its key, or a part of it, is the name of a tensor or of another value";
         let what = Lost::Metadata(key.clone());

@@ -272,7 +272,7 @@ impl<'a, 'w> Walk<'a, 'w> {
         let mut slices = self.slices(node, &bigs)?;
         for entry in node.entries() {
             let (key, value) = entry?;
-            let key = key_text(&key)?;
+            let key = self.key_text(&key)?;
             if (key == NAMES || key == SLICES) && matches!(value, Value::Node(_)) {
                 continue;
             }
@@ -325,7 +325,7 @@ impl<'a, 'w> Walk<'a, 'w> {
                     (Value::Text(key), Value::Node(list)) if key == "slices" => {
                         let mut keys = Vec::new();
                         for key in list.items() {
-                            let key = key_text(&key?)?;
+                            let key = self.key_text(&key?)?;
                             self.budget.charge(key.len() + 64)?;
                             keys.push(key);
                         }
@@ -359,7 +359,7 @@ impl<'a, 'w> Walk<'a, 'w> {
             .collect();
         for entry in node.entries() {
             let (key, value) = entry?;
-            let key = key_text(&key)?;
+            let key = self.key_text(&key)?;
             if wanted.contains_key(key.as_str()) {
                 self.budget.charge(TENSOR)?;
                 if let Some(array) = self.array(&value)? {
@@ -412,16 +412,23 @@ impl<'a, 'w> Walk<'a, 'w> {
             None => Ok(()),
         }
     }
-}
 
-/// A key of a dict.
-fn key_text(key: &Value<'_>) -> Result<String> {
-    match key {
-        Value::Text(text) => Ok(text.to_string()),
-        Value::Integer(digits) => Ok(decimal(digits)),
-        other => {
-            let message = format!("{} as the key of a dict", other.what());
-            Err(Error::unsupported("paddle.key", message))
-        }
+    /// A key of a dict.
+    fn key_text(&mut self, key: &Value<'_>) -> Result<String> {
+        let what = match key {
+            Value::Text(text) => return Ok(text.to_string()),
+            Value::Integer(digits) => return Ok(decimal(digits)),
+            Value::Bytes(_) => {
+                let (bytes, is_text) = self.strings.short(key, self.limits.header_bytes)?;
+                self.budget.charge(bytes.len())?;
+                match core::str::from_utf8(&bytes) {
+                    Ok(text) if is_text => return Ok(text.to_owned()),
+                    _ => format!("{} bytes", bytes.len()),
+                }
+            }
+            other => other.what(),
+        };
+        let message = format!("{what} as the key of a dict");
+        Err(Error::unsupported("paddle.key", message))
     }
 }

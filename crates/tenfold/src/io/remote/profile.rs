@@ -40,7 +40,7 @@ impl Profile {
                 "AWS_PROFILE is {name:?}, and no file of settings has a profile of that name"
             )),
             Some(_) if profile.key.is_none() && profile.is_elsewhere => refuse(format!(
-                "the profile {name:?} has no keys of its own; `aws configure export-credentials --profile {name} --format env` gives them for a while"
+                "the profile {name:?} has no keys of its own; `aws configure export-credentials` prints keys to put into the environment"
             )),
             _ => Ok(profile),
         }
