@@ -19,6 +19,7 @@ mod registry;
     feature = "gguf",
     feature = "mag",
     feature = "netcdf",
+    feature = "pytorch",
     feature = "safetensors"
 ))]
 pub(crate) mod salvage;

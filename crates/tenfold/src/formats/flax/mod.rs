@@ -71,6 +71,7 @@ pub static SPEC: Spec = Spec {
 
 const VERSION: &str = "1";
 /// Levels of maps and arrays, at most.
+#[cfg(feature = "flax")]
 const MAX_DEPTH: usize = 64;
 /// Parts of a name that is written, at most: the arrays themselves have levels too.
 const MAX_PARTS: usize = 60;

@@ -93,4 +93,5 @@ const MAX_RANK: usize = 1024;
 /// The key of a tensor's metadata for the names of its dimensions.
 const DIMENSIONS: &str = "dimension_names";
 /// The attribute by which xarray tells bool from i8, and its value.
+#[cfg(feature = "netcdf")]
 const BOOL: (&str, &str) = ("dtype", "bool");
