@@ -6,25 +6,29 @@ pub(crate) fn lookup3(bytes: &[u8]) -> u32 {
     let len = u32::try_from(bytes.len() as u64 & 0xffff_ffff).unwrap_or(0);
     let start = 0xdead_beef_u32.wrapping_add(len);
     let (mut a, mut b, mut c) = (start, start, start);
-    let word = |bytes: &[u8], at: usize| {
-        let mut word = [0; 4];
-        for (place, byte) in word.iter_mut().zip(bytes.iter().skip(at)) {
-            *place = *byte;
-        }
-        u32::from_le_bytes(word)
-    };
-    let mut blocks = bytes.chunks(12).peekable();
-    while let Some(block) = blocks.next() {
-        a = a.wrapping_add(word(block, 0));
-        b = b.wrapping_add(word(block, 4));
-        c = c.wrapping_add(word(block, 8));
-        if blocks.peek().is_some() {
-            (a, b, c) = mix(a, b, c);
-        } else {
-            return last(a, b, c);
-        }
+    let mut rest = bytes;
+    while let Some((block, more)) = rest.split_first_chunk()
+        && !more.is_empty()
+    {
+        let [x, y, z] = words(block);
+        (a, b, c) = mix(a.wrapping_add(x), b.wrapping_add(y), c.wrapping_add(z));
+        rest = more;
     }
-    c
+    if rest.is_empty() {
+        return c;
+    }
+    // The last one, which may be cut, is mixed in another way.
+    let mut block = [0; 12];
+    for (place, byte) in block.iter_mut().zip(rest) {
+        *place = *byte;
+    }
+    let [x, y, z] = words(&block);
+    last(a.wrapping_add(x), b.wrapping_add(y), c.wrapping_add(z))
+}
+
+fn words(block: &[u8; 12]) -> [u32; 3] {
+    let &[a, b, c, d, e, f, g, h, i, j, k, l] = block;
+    [[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_le_bytes)
 }
 
 fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
