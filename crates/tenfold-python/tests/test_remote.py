@@ -8,9 +8,11 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy
 import pytest
+
 import tenfold
 
 
@@ -18,7 +20,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Ranges and tags, and as much of S3 as small files need."""
 
     protocol_version = "HTTP/1.1"
-    files: dict[str, bytes] = {}
+    files: ClassVar[dict[str, bytes]] = {}
 
     def log_message(self, *_: object) -> None:
         pass
