@@ -53,7 +53,8 @@ fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> 
     facts.set_item("is_plain", error.is_plain())?;
     facts.set_item("format", error.format())?;
     facts.set_item("tensor", error.tensor())?;
-    facts.set_item("path", path)?;
+    // A path of Python would make one slash of two, which URLs have.
+    facts.set_item("path", path.map(Path::as_os_str))?;
     let range = error.range().map(|(_, range)| range);
     facts.set_item("offset", range.as_ref().map(|range| range.start))?;
     let length = range.map(|range| range.end.saturating_sub(range.start));

@@ -93,7 +93,7 @@ def test_saving_and_converting_to_a_bucket(storage: dict[str, object], tmp_path:
         assert (archive["w"].numpy() == tensors["w"]).all()
     tenfold.convert("s3://bucket/m.safetensors", "s3://bucket/m.gguf", storage_options=storage)
     assert Handler.files["/bucket/m.gguf"][:4] == b"GGUF"
-    with pytest.raises(tenfold.Error, match="already exists"):
+    with pytest.raises(FileExistsError, match="already exists"):
         tenfold.convert("s3://bucket/m.safetensors", "s3://bucket/m.gguf", storage_options=storage)
     tenfold.convert("s3://bucket/m.gguf", tmp_path / "m.npz", storage_options=storage)
     assert (numpy.load(tmp_path / "m.npz")["w"] == tensors["w"]).all()

@@ -367,8 +367,8 @@ def test_other_threads_run_meanwhile(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_path() -> None:
-    with pytest.raises(tenfold.ArgumentError, match=r"fsspec\.open"):
-        tenfold.open("https://example.org/model.safetensors")
+    with pytest.raises(tenfold.ArgumentError, match="http"):
+        tenfold.open("http://example.org/model.safetensors")
     with pytest.raises(FileNotFoundError) as caught:
         tenfold.open("nowhere.safetensors")
     assert caught.value.filename == "nowhere.safetensors"

@@ -129,7 +129,9 @@ def from_library(facts: dict[str, Any]) -> BaseException:
         kind, code = "io", _errno.EEXIST
     if kind in ("io", "not-found"):
         code = code if code is not None else _errno.ENOENT if kind == "not-found" else _errno.EIO
-        error: BaseException = OSError(code, os.strerror(code) if path else facts["message"], path)
+        # Servers say more than the system does.
+        is_local = path is not None and "://" not in path
+        error: BaseException = OSError(code, os.strerror(code) if is_local else facts["message"], path)
         error.add_note(f"{facts['message']} [{facts['rule']}]")
         return error
     if is_plain:

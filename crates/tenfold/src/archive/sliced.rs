@@ -260,10 +260,11 @@ impl<'a> Sliced<'a> {
     }
 }
 
-/// The tensor as the numbers that it stands for, where it is quantized.
+/// The tensor as the numbers that it stands for, where its own elements are none.
 fn numbers_of(info: &TensorInfo) -> Cow<'_, TensorInfo> {
+    let is_number = matches!(info.dtype, DType::Number(..));
     match &info.decoder {
-        Some(decoder) if info.layout != Layout::Decoded => {
+        Some(decoder) if info.layout != Layout::Decoded && !is_number => {
             let mut decoded = info.clone();
             (decoded.dtype, decoded.layout) = (decoder.dtype(), Layout::Decoded);
             Cow::Owned(decoded)
