@@ -108,6 +108,6 @@ def test_errors_say_what_to_do_and_nothing_secret(server: str, storage: dict[str
         tenfold.open("http://192.0.2.1/x.npy")
     with pytest.raises(tenfold.Error, match="not read"):
         tenfold.open("ftp://host/x.npy")
-    with pytest.raises(tenfold.Error) as failed:
+    with pytest.raises(FileNotFoundError, match="404") as failed:
         tenfold.open("s3://bucket/none.npy", storage_options=storage)
     assert "hidden" not in str(failed.value)
