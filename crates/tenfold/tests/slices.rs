@@ -33,7 +33,12 @@ fn slices_of_every_fixture_are_those_of_the_whole_tensor() {
                 continue;
             }
             let one = readable.select(|other| other.name == tensor.name());
-            let Ok(numbers) = ops::dequantize(&one) else {
+            // What has numbers of its own is read as those, whatever they stand for.
+            let numbers = match tensor.info().dtype {
+                DType::Number(..) => Ok(one),
+                _ => ops::dequantize(&one),
+            };
+            let Ok(numbers) = numbers else {
                 continue;
             };
             let Ok(whole) = numbers.tensor(tensor.name()).unwrap().canonical() else {
