@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{Head, options, stem};
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::io::{Limits, Siblings, Source};
+use crate::io::{Limits, Siblings, Source, Tree};
 use crate::model::{DType, SourceId};
 use crate::prelude::*;
 
@@ -302,6 +302,17 @@ impl<'a> Context<'a> {
         let name = path.join("/");
         let source = self.beside(&name)?.open_below(path)?;
         Ok(self.opened(&name, source))
+    }
+
+    /// The files beside it and in the directories below, listed now; `None` where they cannot be.
+    pub fn tree(&self) -> Result<Option<Tree>> {
+        let tree = self.siblings.map(Siblings::tree).transpose()?;
+        Ok(tree.flatten())
+    }
+
+    /// What the directory is called that it lies in, where that is known.
+    pub fn directory_name(&self) -> Option<String> {
+        self.siblings.and_then(Siblings::directory_name)
     }
 
     fn beside(&self, name: &str) -> Result<&'a dyn Siblings> {
