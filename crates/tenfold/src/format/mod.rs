@@ -28,7 +28,7 @@ pub(crate) mod stem;
 
 pub use crate::model::{Effect, Form, Want};
 pub use capability::{Capabilities, Fit, Loss, Lost, adapt};
-pub use context::{Context, Finding, Severity};
+pub use context::{Context, DescribeOptions, Finding, Severity};
 pub use head::Head;
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
