@@ -4,7 +4,6 @@
 #![cfg(target_family = "wasm")]
 
 mod border;
-mod cache;
 mod host;
 
 use std::sync::{Arc, OnceLock};
