@@ -308,7 +308,7 @@ impl OpenOptions {
         };
         let mut findings = joined.findings().iter();
         match findings.find(|finding| complete::is_missing(finding)) {
-            Some(missing) if self.strict => {
+            Some(missing) if self.how.strict => {
                 Err(Error::malformed(complete::MISSING, missing.message.clone()))
             }
             _ => Ok(directory.opened_whole(joined)),

@@ -28,7 +28,7 @@ pub(crate) mod stem;
 
 pub use crate::model::{Effect, Form, Want};
 pub use capability::{Capabilities, Fit, Loss, Lost, adapt};
-pub use context::{Context, Finding, Severity};
+pub use context::{Context, DescribeOptions, Finding, Severity};
 pub use head::Head;
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
@@ -190,7 +190,8 @@ pub struct Spec {
     pub magic: &'static [(u64, &'static [u8])],
     /// The versions that are read, as they are called in listings.
     pub reads: &'static [&'static str],
-    /// The versions that are written, in order of preference. Empty: read only.
+    /// The versions that are written, in order of preference. Empty: read only, as every format is in a build without the
+    /// feature `write`.
     pub writes: &'static [Profile],
     /// What only this format understands: `key=value`.
     pub options: &'static [OptionSpec],
@@ -262,6 +263,15 @@ impl Profile {
             read_by,
             can,
         }
+    }
+}
+
+/// What a build can write of this: nothing without the feature `write`, which then does not carry what versions can hold.
+pub(crate) const fn written(profiles: &'static [Profile]) -> &'static [Profile] {
+    if cfg!(feature = "write") {
+        profiles
+    } else {
+        &[]
     }
 }
 
