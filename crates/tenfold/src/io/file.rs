@@ -286,6 +286,11 @@ impl Siblings for DirectorySiblings {
         }
         open_source(&full, self.access)
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        // What is looked at later may have changed: it is read, never mapped.
+        Some(Arc::new(Self::inside(&self.directory, Access::Read)))
+    }
 }
 
 /// Refuses what is not the name of one file or directory.

@@ -143,4 +143,12 @@ impl Siblings for RemoteSiblings {
             .map(|(begun, first)| self.remote.end(begun?, first))
             .collect()
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(Self::of(
+            &self.remote,
+            self.url.clone(),
+            self.commit.clone(),
+        )))
+    }
 }
