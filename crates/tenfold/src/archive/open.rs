@@ -327,15 +327,17 @@ impl OpenOptions {
         });
         let (manifest, (files, findings)) = described?;
         let (names, sources) = files.into_iter().unzip();
-        Ok(Archive::assemble(
+        let archive = Archive::assemble(
             Some(entry.spec),
             manifest,
             sources,
             names,
             findings,
             self.limits,
-        )
-        .with_threads(self.threads))
+        );
+        #[cfg(feature = "std")]
+        let archive = archive.lying_beside(siblings);
+        Ok(archive.with_threads(self.threads))
     }
 }
 

@@ -324,6 +324,11 @@ impl Siblings for DirectorySiblings {
         // The last of `.` and `..` is no name.
         named(&self.directory).or_else(|| named(&fs::canonicalize(&self.directory).ok()?))
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        // What is looked at later may have changed: it is read, never mapped.
+        Some(Arc::new(Self::inside(&self.directory, Access::Read)))
+    }
 }
 
 /// Refuses what is not the name of one file or directory.

@@ -373,6 +373,12 @@ pub trait Siblings: Send + Sync {
     fn directory_name(&self) -> Option<String> {
         None
     }
+
+    /// The same files, for whoever looks at them later: what lies beside an archive is asked for when it is needed. `None`
+    /// where they are there only while a file is opened.
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        None
+    }
 }
 
 /// Where the bytes of one file go, in order.

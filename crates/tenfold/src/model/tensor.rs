@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry,
+    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Scheme, Shape, Symmetry,
 };
 use crate::prelude::*;
 
@@ -69,6 +69,16 @@ pub trait Decode: fmt::Debug + Send + Sync {
 
     /// Elements that are decoded together: a stretch begins at a multiple of it.
     fn step(&self) -> u64;
+
+    /// Elements that cost little more together than one step of them does; a multiple of [`step`](Self::step).
+    fn stretch(&self) -> u64 {
+        self.step()
+    }
+
+    /// Which scheme the parts are taken for, where that is not what the file says of them.
+    fn scheme(&self) -> Option<&Scheme> {
+        None
+    }
 
     /// Keys of the tensor's metadata that say how it is quantized, and mean nothing once it is not.
     fn describes(&self) -> &'static [&'static str] {

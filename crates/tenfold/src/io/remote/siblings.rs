@@ -225,4 +225,12 @@ impl RemoteSiblings {
             .map(|(begun, first)| self.remote.end(begun?, first))
             .collect()
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(Self::of(
+            &self.remote,
+            self.url.clone(),
+            self.commit.clone(),
+        )))
+    }
 }
