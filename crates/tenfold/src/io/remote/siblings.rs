@@ -187,6 +187,14 @@ impl Siblings for RemoteSiblings {
         let name = path.rsplit('/').next().filter(|name| !name.is_empty());
         name.map(ToOwned::to_owned)
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(Self::of(
+            &self.remote,
+            self.url.clone(),
+            self.commit.clone(),
+        )))
+    }
 }
 
 impl RemoteSiblings {
@@ -224,13 +232,5 @@ impl RemoteSiblings {
         opened
             .map(|(begun, first)| self.remote.end(begun?, first))
             .collect()
-    }
-
-    fn shared(&self) -> Option<Arc<dyn Siblings>> {
-        Some(Arc::new(Self::of(
-            &self.remote,
-            self.url.clone(),
-            self.commit.clone(),
-        )))
     }
 }
