@@ -98,7 +98,7 @@ impl Hasher {
 }
 
 /// CRC-32C of bytes.
-#[cfg(feature = "mag")]
+#[cfg(any(feature = "mag", feature = "blosc"))]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
