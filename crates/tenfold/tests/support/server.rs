@@ -49,6 +49,14 @@ pub struct Seen {
     pub headers: BTreeMap<String, String>,
 }
 
+impl Seen {
+    /// Where the range begins that it asks for.
+    pub fn first_byte(&self) -> Option<usize> {
+        let range = self.headers.get("range")?.strip_prefix("bytes=")?;
+        range.split_once('-')?.0.parse().ok()
+    }
+}
+
 /// What goes wrong.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -66,6 +74,8 @@ pub enum Fault {
     Redirect(String),
     /// No answer for this long.
     Stall(Duration),
+    /// No answer for ten minutes to requests for bytes from here on; others are answered.
+    StallFrom(usize),
     /// An answer with this status, and a page that nobody shall see.
     Status(u16),
     /// A tag that says little.
@@ -129,7 +139,14 @@ impl Server {
         while let Some((seen, body)) = read_request(&mut reader) {
             let fault = self.state().take_fault(&seen);
             self.state().log.push(seen.clone());
-            if let Some(Fault::Stall(long)) = fault {
+            let stalls = match fault {
+                Some(Fault::Stall(long)) => Some(long),
+                Some(Fault::StallFrom(at)) if seen.first_byte() >= Some(at) => {
+                    Some(Duration::from_secs(600))
+                }
+                _ => None,
+            };
+            if let Some(long) = stalls {
                 thread::sleep(long);
                 return;
             }
