@@ -98,19 +98,20 @@ impl Hasher {
 }
 
 /// CRC-32C of bytes.
-#[cfg(feature = "mag")]
+#[cfg(any(feature = "mag", feature = "tf_checkpoint"))]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
 
+/// CRC-32C of bytes behind others.
 #[cfg(feature = "std")]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
 /// Without `std` there is no portable way to ask for the processor's instruction.
 #[cfg(not(feature = "std"))]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     table_crc32c(crc, bytes)
 }
 

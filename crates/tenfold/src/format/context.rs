@@ -370,10 +370,21 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
+        self.mismatch_in(SourceId::MAIN, rule, at, message)
+    }
+
+    /// The same about one of several files.
+    pub fn mismatch_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
         if self.checksums {
-            Err(Error::mismatch(rule, message).at(at))
+            Err(Error::mismatch(rule, message).at_source(source, at))
         } else {
-            self.warn(rule, at, message)
+            self.warn_in(source, rule, at, message)
         }
     }
 

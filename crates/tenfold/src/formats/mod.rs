@@ -9,6 +9,8 @@ pub mod hdf5;
 mod indexed;
 pub mod keras;
 pub mod mag;
+#[cfg(any(feature = "flax", feature = "tf_checkpoint"))]
+mod narrow;
 pub mod netcdf;
 pub mod npy;
 pub mod npz;
@@ -21,6 +23,7 @@ pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
 pub mod tens;
+pub mod tf_checkpoint;
 pub mod tflite;
 pub mod ztensor;
 
@@ -40,6 +43,7 @@ pub static FORMATS: &[Entry] = &[
     flax::ENTRY,
     paddle::ENTRY,
     tflite::ENTRY,
+    tf_checkpoint::ENTRY,
     netcdf::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,

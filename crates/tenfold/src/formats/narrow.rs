@@ -1,4 +1,4 @@
-//! Elements below a byte, which have a byte each in the file.
+//! Elements below a byte, which have a byte each in the file, as Flax and TensorFlow store them.
 
 use bytes::Bytes;
 
@@ -12,11 +12,14 @@ const PIECE: u64 = 1 << 20;
 
 /// Packs the low bits of bytes of a file.
 pub(super) struct Narrow {
+    pub(super) id: SourceId,
     pub(super) source: Arc<dyn Source>,
     /// Where the bytes are, piece by piece.
     pub(super) ranges: Vec<Range<u64>>,
     /// Bits of an element: 2 or 4.
     pub(super) bits: u32,
+    /// Whether the bits above must be 0; else they mean nothing.
+    pub(super) is_strict: bool,
     /// The most that is made.
     pub(super) limit: u64,
 }
@@ -49,6 +52,14 @@ impl Make for Narrow {
             while at < range.end {
                 let end = range.end.min(at + PIECE);
                 for element in &read_exactly(&*self.source, at..end)? {
+                    if self.is_strict && element & !mask != 0 {
+                        let message = format!(
+                            "an element of {} bits is stored as {element:#04x}",
+                            self.bits
+                        );
+                        let error = Error::malformed("narrow", message);
+                        return Err(error.at_source(self.id, at..end));
+                    }
                     byte |= (element & mask) << filled;
                     filled += self.bits;
                     if filled == 8 {
@@ -67,7 +78,7 @@ impl Make for Narrow {
 
     fn made_from(&self) -> Option<(SourceId, Range<u64>)> {
         match self.ranges.as_slice() {
-            [only] => Some((SourceId::MAIN, only.clone())),
+            [only] => Some((self.id, only.clone())),
             _ => None,
         }
     }
