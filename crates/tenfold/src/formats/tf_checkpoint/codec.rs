@@ -52,6 +52,15 @@ impl Format for TfCheckpoint {
             .is_some_and(|prefix| !prefix.is_empty())
     }
 
+    fn directory_file(&self, names: &[String]) -> Option<&'static str> {
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        if has("saved_model.pb") || has("saved_model.pbtxt") {
+            return Some("variables/variables.index");
+        }
+        let has_index = || names.iter().any(|name| self.is_index(name));
+        (has("checkpoint") && has_index()).then_some("checkpoint")
+    }
+
     fn reading_options(&self) -> &'static [OptionSpec] {
         const { &[NAMES] }
     }

@@ -41,7 +41,7 @@ mod write;
 #[cfg(feature = "tf_checkpoint")]
 use codec::TfCheckpoint;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{List, Value};
 use crate::prelude::*;
 
@@ -57,28 +57,31 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &[V2],
-    writes: &[Profile {
-        version: V2,
-        read_by: "tf.train.load_checkpoint and tf.compat.v1.train.Saver; objects restore what an object graph names",
-        can: Capabilities {
-            max_rank: MAX_RANK,
-            name,
-            dtype: |dtype| dtypes::number(dtype).is_some(),
-            tensor: |tensor| {
-                let stored = dtypes::stored(tensor.dtype);
-                let len = tensor.elements().and_then(|count| stored.bytes_for(count));
-                match len {
-                    Some(len) if i64::try_from(len).is_ok() => Ok(()),
-                    _ => Err("its elements have 2^63 bytes or more".to_owned()),
-                }
-            },
-            file_value: |key, value| fit(key, value),
-            kept: true,
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
     ..Spec::known("tf_checkpoint", "TensorFlow checkpoint", &["index"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: V2,
+    read_by: "tf.train.load_checkpoint and tf.compat.v1.train.Saver; tf.train.Checkpoint.restore only with a graph of objects",
+    can: Capabilities {
+        max_rank: MAX_RANK,
+        name,
+        dtype: |dtype| dtypes::number(dtype).is_some(),
+        tensor: |tensor| {
+            let stored = dtypes::stored(tensor.dtype);
+            let len = tensor.elements().and_then(|count| stored.bytes_for(count));
+            match len {
+                Some(len) if i64::try_from(len).is_ok() => Ok(()),
+                _ => Err("its elements have 2^63 bytes or more".to_owned()),
+            }
+        },
+        file_value: |key, value| fit(key, value),
+        kept: true,
+        ..Capabilities::new()
+    },
+}];
 
 const V2: &str = "V2";
 /// Dimensions that TensorFlow has, at most.

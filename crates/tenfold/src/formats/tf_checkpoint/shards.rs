@@ -57,7 +57,7 @@ impl Bundle {
 
     fn beside(cx: &mut Context<'_>, prefix: &str, why: &str) -> Result<Self> {
         let name = format!("{prefix}{INDEX}");
-        let id = cx.sibling(&name).map_err(|error| match error.kind() {
+        let id = open(cx, &name).map_err(|error| match error.kind() {
             ErrorKind::NotFound => missing(format!(
                 "{name:?}, the index of the checkpoint, is not there; {why}"
             )),
@@ -110,6 +110,14 @@ fn latest(cx: &Context<'_>) -> Result<Option<String>> {
     Ok(Some(name.to_owned()))
 }
 
+/// Opens a file beside the one that is opened, or in the directory below in which that is.
+fn open(cx: &mut Context<'_>, name: &str) -> Result<SourceId> {
+    match name.split('/').collect::<Vec<_>>().as_slice() {
+        [_] => cx.sibling(name),
+        path => cx.below(path),
+    }
+}
+
 fn missing(message: String) -> Error {
     Error::new(ErrorKind::NotFound, "tf_checkpoint.data-missing", message)
 }
@@ -145,7 +153,7 @@ impl Shards {
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
         cx.expect_siblings(&all);
         for (shard, name) in needed.iter().zip(&names) {
-            let id = cx.sibling(name).map_err(|error| match error.kind() {
+            let id = open(cx, name).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => missing(format!(
                     "{name:?}, which has data of this checkpoint, is not there"
                 )),

@@ -95,6 +95,28 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
     }
 }
 
+/// What zstd frames give, for formats that do not say how much that is: `limit` bytes at most.
+#[cfg(feature = "dcp")]
+pub(crate) fn unpack_zstd(bytes: bytes::Bytes, limit: u64) -> Result<Vec<u8>> {
+    /// Bytes that are decoded at once.
+    const PIECE: usize = 256 << 10;
+    let mut decoder = Decoder::new(Input::Memory(bytes))?;
+    let mut out = Vec::new();
+    loop {
+        let len = out.len();
+        out.resize(len + PIECE, 0);
+        let read = decoder.read(&mut out[len..])?;
+        out.truncate(len + read);
+        if read == 0 {
+            return Ok(out);
+        }
+        if out.len() as u64 > limit {
+            let message = format!("compressed data gives more than {limit} bytes");
+            return Err(Error::limit("zstd", message));
+        }
+    }
+}
+
 /// An error about compressed data.
 fn damaged(codec: Codec, input: &Input<'_>, message: impl Into<String>) -> Error {
     let rule = match codec {
