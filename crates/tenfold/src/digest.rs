@@ -15,9 +15,9 @@ use bytes::Bytes;
 
 use crate::model::DigestKind;
 use crate::prelude::*;
-#[cfg(any(feature = "mag", feature = "blosc"))]
+#[cfg(any(feature = "mag", feature = "blosc", feature = "tf_checkpoint"))]
 pub(crate) use crc::crc32c;
-use crc::crc32c_append;
+pub(crate) use crc::crc32c_append;
 #[cfg(any(
     feature = "keras",
     feature = "mag",

@@ -6,19 +6,19 @@
 const CRC32C: u32 = 0x82f6_3b78;
 
 /// CRC-32C of bytes.
-#[cfg(any(feature = "mag", feature = "blosc"))]
+#[cfg(any(feature = "mag", feature = "blosc", feature = "tf_checkpoint"))]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
 
 #[cfg(all(feature = "std", not(target_family = "wasm")))]
-pub(super) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
 /// Without `std` there is no portable way to ask for the processor's instruction.
 #[cfg(any(not(feature = "std"), target_family = "wasm"))]
-pub(super) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     by_table::<CRC32C>(crc, bytes)
 }
 

@@ -365,11 +365,32 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
+        self.mismatch_in(SourceId::MAIN, rule, at, message)
+    }
+
+    /// The same about one of several files.
+    pub fn mismatch_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
         if self.how.checksums {
-            Err(Error::mismatch(rule, message).at(at))
+            Err(Error::mismatch(rule, message).at_source(source, at))
         } else {
-            self.warn(rule, at, message)
+            self.warn_in(source, rule, at, message)
         }
+    }
+
+    /// Reports something that is wrong and spoils nothing else: those who verify get it as an error. An error at once when
+    /// strict.
+    pub fn fault(&mut self, error: Error) -> Result<()> {
+        if self.how.strict {
+            return Err(error);
+        }
+        self.find(Severity::Error, &error);
+        Ok(())
     }
 
     /// Says what was checked, for those who ask for a verification.

@@ -20,7 +20,8 @@ mod registry;
     feature = "mag",
     feature = "netcdf",
     feature = "pytorch",
-    feature = "safetensors"
+    feature = "safetensors",
+    feature = "tf_checkpoint"
 ))]
 pub(crate) mod salvage;
 mod shard;

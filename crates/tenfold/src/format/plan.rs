@@ -100,8 +100,11 @@ pub enum Segment {
         form: Form,
         /// Makes text of elements.
         spell: Spell,
+        /// Hashed how, while it is written.
+        digest: Option<(DigestKind, Over)>,
     },
-    /// Bytes that depend on what was written before them: indexes, footers.
+    /// Bytes that depend on what was written before them: indexes, footers. In the first of several files, which is written
+    /// last, what the others have is among it, in front.
     Computed(Compute),
     /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
     /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.

@@ -17,6 +17,8 @@ mod merged;
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
+#[cfg(feature = "dcp")]
+mod part;
 mod patched;
 mod produced;
 mod reader;
@@ -56,6 +58,8 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
+#[cfg(feature = "dcp")]
+pub(crate) use part::Part;
 pub use patched::Patch;
 #[cfg(feature = "std")]
 pub(crate) use patched::Patched;

@@ -5,8 +5,14 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::model::{Payload, Shape, SourceId};
+use crate::model::{Payload, Shape, SourceId, Strides};
 use crate::prelude::*;
+
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+mod tiles;
+
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+pub(crate) use tiles::{FindTile, Tile};
 
 /// How the elements of a [`Layout::Chunked`](crate::model::Layout::Chunked) tensor are cut into chunks, and how a chunk
 /// is found and decoded.
@@ -41,6 +47,8 @@ pub struct Chunks {
     pub files: Vec<SourceId>,
     /// All bytes that chunks can be stored in: those of the files.
     pub room: u64,
+    /// Whether finding a chunk takes decoding all of it, also without filters: it lies in something that is compressed.
+    pub at_once: bool,
 }
 
 impl Chunks {
@@ -58,6 +66,7 @@ impl Chunks {
             index: None,
             files: Vec::new(),
             room: 0,
+            at_once: false,
         }
     }
 
@@ -262,6 +271,9 @@ pub struct Located {
     pub payload: Payload,
     /// The filters that were left out for this chunk: bit 0 is the first.
     pub skipped: u32,
+    /// How the elements lie in the payload, where they are not all of it, one after the other, the last index running
+    /// fastest. Only of chunks that go through no filter.
+    pub strides: Option<Box<Strides>>,
 }
 
 impl Located {
@@ -270,6 +282,7 @@ impl Located {
         Self {
             payload,
             skipped: 0,
+            strides: None,
         }
     }
 }

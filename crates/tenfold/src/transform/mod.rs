@@ -40,6 +40,8 @@ pub(crate) use cast::{Tally, is_exact, precision};
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
+#[cfg(feature = "dcp")]
+pub(crate) use codec::unpack_zstd;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;

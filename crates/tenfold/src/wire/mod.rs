@@ -39,8 +39,15 @@ pub(crate) mod numpy;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod pickle;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tf_checkpoint"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "onnx", feature = "tf_checkpoint")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod protobuf;
+#[cfg(feature = "tf_checkpoint")]
+pub(crate) mod snappy;
 #[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
 // Each format uses a part of it.
 #[cfg_attr(

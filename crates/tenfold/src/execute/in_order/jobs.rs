@@ -187,9 +187,14 @@ impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
                 let view = view.map_err(|error| error.in_tensor(&info.name))?;
                 self.view((*index, 0), view, Change::Filter(filters), None)?;
             }
-            Segment::Text { index, form, spell } => {
+            Segment::Text {
+                index,
+                form,
+                spell,
+                digest,
+            } => {
                 let change = Change::Spell(*spell);
-                self.tensor((*index, 0), &Want::Dense(*form), change, None)?;
+                self.tensor((*index, 0), &Want::Dense(*form), change, *digest)?;
             }
             Segment::Computed(_) => return Err(Error::argument("a computed segment in a run")),
         }

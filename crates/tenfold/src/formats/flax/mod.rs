@@ -20,8 +20,6 @@ mod dtypes;
 #[cfg(feature = "flax")]
 mod leaves;
 #[cfg(feature = "flax")]
-mod narrow;
-#[cfg(feature = "flax")]
 mod walk;
 #[cfg(all(feature = "flax", feature = "write"))]
 mod write;

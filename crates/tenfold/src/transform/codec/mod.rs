@@ -83,29 +83,23 @@ pub(super) fn unpack_zstd_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
     decode_frame(stored, out)
 }
 
-/// The bytes of zstd frames, of which there may be `most`.
-#[cfg(feature = "blosc")]
-pub(super) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
-    let room = (stored.len() as u64).saturating_mul(MAX_RATIO);
-    let mut out = crate::io::zeros(most.min(room))?;
+/// What zstd frames give, where nothing says how much that is: `most` bytes at most.
+#[cfg(any(feature = "blosc", feature = "dcp"))]
+pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
     let mut decoder = Decoder::new(Input::Memory(stored.clone()))?;
-    let mut made = 0;
-    while made < out.len() {
+    let mut out = Vec::new();
+    loop {
         check()?;
-        let end = out.len().min(made + 8 * STEP);
-        match decoder.read(out.get_mut(made..end).unwrap_or_default())? {
-            0 => {
-                out.truncate(made);
-                return Ok(out);
-            }
-            n => made += n,
+        let len = out.len();
+        out.resize(len + 8 * STEP, 0);
+        let read = decoder.read(out.get_mut(len..).unwrap_or_default())?;
+        out.truncate(len + read);
+        if read == 0 {
+            return Ok(out);
         }
-    }
-    match decoder.read(&mut [0])? {
-        0 => Ok(out),
-        _ => {
-            let message = format!("the compressed data gives more than {made} bytes");
-            Err(Error::malformed("zstd", message))
+        if out.len() as u64 > most {
+            let message = format!("the compressed data gives more than {most} bytes");
+            return Err(Error::limit("zstd", message));
         }
     }
 }
