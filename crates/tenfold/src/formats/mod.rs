@@ -22,6 +22,7 @@ pub mod safetensors;
 mod sharded;
 pub mod tens;
 pub mod tflite;
+pub mod zarr;
 pub mod ztensor;
 
 use crate::format::{Entry, Registry};
@@ -41,6 +42,7 @@ pub static FORMATS: &[Entry] = &[
     paddle::ENTRY,
     tflite::ENTRY,
     netcdf::ENTRY,
+    zarr::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,

@@ -22,6 +22,7 @@ pub(crate) mod hdf5;
     feature = "mag",
     feature = "pytorch",
     feature = "safetensors",
+    feature = "zarr",
     // The configurations of models.
     feature = "std"
 ))]
@@ -50,7 +51,12 @@ pub(crate) mod numpy;
 pub(crate) mod pickle;
 #[cfg(feature = "onnx")]
 pub(crate) mod protobuf;
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(any(
+    feature = "keras",
+    feature = "npz",
+    feature = "pytorch",
+    feature = "zarr"
+))]
 // Each format uses a part of it.
 #[cfg_attr(
     not(all(feature = "keras", feature = "npz", feature = "pytorch")),

@@ -97,7 +97,10 @@ mod tests {
             (&[][..], 1),
             (&[0, 1, 1 << 5, 9], 4),
         ] {
-            assert!(undo(stored, &mut crate::prelude::vec![0; len]).is_err(), "{stored:?}");
+            assert!(
+                undo(stored, &mut crate::prelude::vec![0; len]).is_err(),
+                "{stored:?}"
+            );
         }
     }
 }
