@@ -7,6 +7,8 @@ use super::packed::Packed;
 use super::store::Store;
 use super::{ARRAY, COPIES, GROUP, NODE, SPEC, V2, V3, json, nodes};
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "write")]
+use crate::format::{Arranged, Finding, Plan, PlanOptions};
 use crate::format::{Confidence, Context, Format, Head, Spec, stem};
 use crate::io::{Source, Tree};
 use crate::model::{
@@ -78,6 +80,26 @@ impl Format for Zarr {
             Store::Tree(tree)
         };
         Reading::new(cx, store).manifest()
+    }
+
+    #[cfg(feature = "write")]
+    fn writes_tree(&self, file_name: &str) -> bool {
+        super::write::is_directory(file_name)
+    }
+
+    #[cfg(feature = "write")]
+    fn arrange(&self, what: &Manifest, _: &PlanOptions) -> Result<Option<Arranged>> {
+        Ok(super::write::arrange(what))
+    }
+
+    #[cfg(feature = "write")]
+    fn remarks(&self, what: &Manifest, _: &PlanOptions) -> Vec<Finding> {
+        super::write::remarks(what)
+    }
+
+    #[cfg(feature = "write")]
+    fn plan(&self, what: &Manifest, options: &PlanOptions) -> Result<Plan> {
+        super::write::plan(what, options)
     }
 }
 

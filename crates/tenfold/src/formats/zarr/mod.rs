@@ -23,6 +23,7 @@ mod codec;
 mod fill;
 #[cfg(feature = "zarr")]
 mod json;
+mod limits;
 #[cfg(feature = "zarr")]
 mod locate;
 #[cfg(feature = "zarr")]
@@ -38,11 +39,15 @@ mod types;
 mod v2;
 #[cfg(feature = "zarr")]
 mod v3;
+#[cfg(all(feature = "zarr", feature = "write"))]
+mod write;
+#[cfg(all(feature = "zarr", feature = "write"))]
+mod zip;
 
 #[cfg(feature = "zarr")]
 use codec::Zarr;
 
-use crate::format::{Entry, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -56,7 +61,41 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &[V2, V3],
+    writes: &[
+        Profile {
+            version: V3,
+            read_by: "zarr-python 3, tensorstore, zarrs, zarrita.js; bf16 and smaller floats by tensorstore alone",
+            can: CAN,
+        },
+        Profile {
+            version: V2,
+            read_by: "zarr-python 2 and 3, tensorstore, zarrs, z5, GDAL; bf16 and smaller floats by tensorstore alone",
+            can: CAN,
+        },
+    ],
+    options: &[
+        OptionSpec::new(
+            "chunk",
+            "bytes",
+            "cut tensors along their first dimension into chunks of about so many bytes (default: 64 MiB)",
+        ),
+        OptionSpec::new(
+            "shard",
+            "true or false",
+            "put the chunks of each tensor into one file (v3)",
+        ),
+    ],
     ..Spec::known("zarr", "Zarr", &["zarr"], &[])
+};
+
+const CAN: Capabilities = Capabilities {
+    max_rank: limits::MOST_RANK,
+    name: limits::name,
+    dtype: types::is_written,
+    file_value: limits::file_value,
+    tensor_value: limits::value,
+    zstd: true,
+    ..Capabilities::new()
 };
 
 const V2: &str = "v2";

@@ -38,7 +38,7 @@ const NAMES: &[(&str, DType)] = &[
 ];
 
 /// The name of version 3.
-#[cfg(feature = "zarr")]
+#[cfg(all(feature = "zarr", feature = "write"))]
 pub(super) fn name(dtype: DType) -> Option<&'static str> {
     let mut names = NAMES.iter();
     names
@@ -53,6 +53,13 @@ pub(super) fn is_written(dtype: DType) -> bool {
 
 #[cfg(all(feature = "zarr", feature = "write"))]
 pub(super) use read::code;
+/// Types that NumPy alone does not have: zarr-python does not take them.
+#[cfg(all(feature = "zarr", feature = "write"))]
+pub(super) fn is_rare(dtype: DType) -> bool {
+    const COMMON: usize = 14;
+    NAMES.iter().skip(COMMON).any(|(_, known)| *known == dtype)
+}
+
 #[cfg(feature = "zarr")]
 pub(super) use read::{Type, of_v2, of_v3};
 
@@ -79,6 +86,7 @@ mod read {
     }
 
     /// NumPy's description of a type, as version 2 has it.
+    #[cfg(feature = "write")]
     pub(in super::super) fn code(dtype: DType) -> Option<String> {
         let known = NUMPY_CODES
             .iter()
