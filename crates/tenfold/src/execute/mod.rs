@@ -337,8 +337,9 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
             index,
             dtype,
             sides,
+            numbers,
             ..
-        } => View::chunks_len(tensor(from, *index)?, *dtype, sides),
+        } => View::chunks_len(tensor(from, *index)?, *dtype, sides, numbers.as_ref()),
         Segment::Text { index, form, .. } => {
             View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(*form))
         }

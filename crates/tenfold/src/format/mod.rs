@@ -77,6 +77,12 @@ pub trait Format: Sync + 'static {
         None
     }
 
+    /// Whether what [`plan`](Self::plan) makes for a file of this name is a directory of the name: its files are the keys
+    /// below it.
+    fn writes_tree(&self, _file_name: &str) -> bool {
+        false
+    }
+
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false

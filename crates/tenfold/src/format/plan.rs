@@ -33,7 +33,8 @@ impl Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FilePlan {
-    /// The plain name, without a directory.
+    /// The plain name, without a directory; in a [tree](crate::format::Format::writes_tree) the names on the way to it, too,
+    /// with `/` in between.
     pub name: String,
     /// Its bytes in order.
     pub segments: Vec<Segment>,
@@ -91,6 +92,10 @@ pub enum Segment {
         sides: Vec<u64>,
         /// What is done to each of them, in this order.
         filters: Vec<Filter>,
+        /// Which of them, the last dimension of the grid running fastest; all, where nothing is said.
+        numbers: Option<Range<u64>>,
+        /// Hashed how, while they are written.
+        digest: Option<(DigestKind, Over)>,
     },
     /// A whole tensor as text: every piece of it goes through `spell`, and how long that gets is known afterwards.
     Text {

@@ -29,6 +29,7 @@ pub mod tflite;
 // The types are in the facts about PyTorch, also where it is not read.
 #[cfg_attr(not(feature = "pytorch"), allow(dead_code, unused_imports))]
 mod torch;
+pub mod zarr;
 pub mod ztensor;
 
 use crate::format::{Entry, Registry};
@@ -52,6 +53,7 @@ pub static FORMATS: &[Entry] = &[
     tflite::ENTRY,
     tf_checkpoint::ENTRY,
     netcdf::ENTRY,
+    zarr::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,

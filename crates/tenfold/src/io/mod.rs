@@ -413,6 +413,17 @@ pub trait Output {
         None
     }
 
+    /// Says before the first file that it is a directory what is written, and that files are called by the way to them:
+    /// `a/0.0`. The name that it was made for is that of the directory.
+    fn begin_tree(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What was written, to be read before it is committed, where that can be looked at without all of it being open.
+    fn written_tree(&self) -> Option<Arc<dyn Siblings>> {
+        None
+    }
+
     /// Begins a file; `len` is its length where that is known.
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>>;
 

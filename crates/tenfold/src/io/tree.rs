@@ -32,6 +32,7 @@ pub struct Tree {
     entries: Vec<Entry>,
     /// Keys of directories that are links, and were not followed.
     links: Vec<String>,
+    is_listed: bool,
     files: Arc<dyn Siblings>,
 }
 
@@ -52,8 +53,23 @@ impl Tree {
             text: String::new(),
             entries: Vec::new(),
             links: Vec::new(),
+            is_listed: true,
             files,
         }
+    }
+
+    /// The same where nobody can list them, as on a plain web server: any key may be there, and is tried.
+    #[cfg_attr(not(feature = "remote"), allow(dead_code))]
+    pub(crate) fn unlisted(files: Arc<dyn Siblings>) -> Self {
+        Self {
+            is_listed: false,
+            ..Self::new(files)
+        }
+    }
+
+    /// Whether there is nothing but the keys that it has.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// Adds a file, with its length where that is known.
@@ -144,7 +160,7 @@ impl Tree {
 
     /// Opens a file.
     pub fn open(&self, key: &str) -> Result<Arc<dyn Source>> {
-        if !self.contains(key)? {
+        if self.is_listed && !self.contains(key)? {
             let message = format!("there is no {key:?}");
             return Err(Error::new(ErrorKind::NotFound, "sibling", message));
         }

@@ -35,6 +35,8 @@ mod tiled;
 mod view;
 
 pub(crate) use crate::io::as_size;
+#[cfg(feature = "zarr")]
+pub(crate) use cast::number_bytes;
 pub(crate) use cast::{Tally, is_exact, precision};
 #[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
 pub(crate) use codec::Inflate;

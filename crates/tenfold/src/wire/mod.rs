@@ -48,7 +48,12 @@ pub(crate) mod pickle;
 pub(crate) mod protobuf;
 #[cfg(feature = "tf_checkpoint")]
 pub(crate) mod snappy;
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(any(
+    feature = "keras",
+    feature = "npz",
+    feature = "pytorch",
+    feature = "zarr"
+))]
 // Each format uses a part of it.
 #[cfg_attr(
     not(all(feature = "keras", feature = "npz", feature = "pytorch")),

@@ -181,11 +181,13 @@ impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
                 dtype,
                 sides,
                 filters,
+                numbers,
+                digest,
             } => {
                 let info = tensor(self.from, *index)?;
-                let view = View::tiled(self.data, info, *dtype, sides);
+                let view = View::tiled(self.data, info, *dtype, sides, numbers.as_ref());
                 let view = view.map_err(|error| error.in_tensor(&info.name))?;
-                self.view((*index, 0), view, Change::Filter(filters), None)?;
+                self.view((*index, 0), view, Change::Filter(filters), *digest)?;
             }
             Segment::Text {
                 index,

@@ -10,7 +10,7 @@
 //! A tensor's name is its path without the first slash; tensors are listed in the order of the bytes of their names, group
 //! by group. The attributes of the root are the file's metadata, those of a dataset the tensor's, and those of another
 //! group a map under its path with the first slash. What is no numbers is skipped with a note. Read are superblocks 0 to 3, the filters
-//! deflate, shuffle, Fletcher-32 and LZF. Written are version 2 superblocks with data in one piece, or in chunks as they
+//! deflate, shuffle, Fletcher-32 and LZF, and the plug-ins Blosc, LZ4 and zstd. Written are version 2 superblocks with data in one piece, or in chunks as they
 //! were before or as the option `chunk` says. Data in other files is never opened. The rules are listed in `docs/formats/hdf5.md`. Source: the
 //! HDF5 File Format Specification, and the behaviour of h5py 3.16 with HDF5 2.0.
 

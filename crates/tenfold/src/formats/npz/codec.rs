@@ -42,7 +42,7 @@ impl Format for Npz {
             Kind::Arrays => Confidence::Certain,
             // Not looked at one by one: archives of all kinds begin like this.
             Kind::Others if first_is_array(head)? => Confidence::Likely,
-            Kind::Others | Kind::Torch | Kind::Keras => Confidence::No,
+            Kind::Others | Kind::Torch | Kind::Zarr | Kind::Keras => Confidence::No,
             // Perhaps damaged or cut off.
             Kind::Unknown
                 if first_name(head)?.ends_with(EXTENSION.as_bytes()) || first_is_array(head)? =>

@@ -160,7 +160,7 @@ impl Siblings for RemoteSiblings {
 
     fn tree(&self) -> Result<Option<Tree>> {
         if self.url.is_web() {
-            return Ok(None);
+            return Ok(Some(Tree::unlisted(Arc::new(self.clone()))));
         }
         let mut tree = Tree::new(Arc::new(self.clone()));
         if self.url.scheme == Scheme::Hub {
