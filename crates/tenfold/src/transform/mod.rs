@@ -42,6 +42,8 @@ pub(crate) use cast::{Tally, is_exact, precision};
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
+#[cfg(feature = "tf_checkpoint")]
+pub(crate) use codec::unpack_snappy;
 #[cfg(feature = "dcp")]
 pub(crate) use codec::unpack_zstd;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};

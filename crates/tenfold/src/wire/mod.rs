@@ -46,8 +46,6 @@ pub(crate) mod pickle;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod protobuf;
-#[cfg(feature = "tf_checkpoint")]
-pub(crate) mod snappy;
 #[cfg(any(
     feature = "keras",
     feature = "npz",

@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::io::{Reader, Source, read_exactly};
 use crate::prelude::*;
+use crate::transform::unpack_snappy;
 #[cfg(feature = "write")]
 use crate::wire::protobuf::put_varint;
-use crate::wire::snappy;
 
 /// The last bytes of a table.
 pub(super) const MAGIC: [u8; 8] = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
@@ -208,7 +208,7 @@ impl Table<'_> {
                 let most = FREE
                     .saturating_add(handle.size.saturating_mul(TIMES))
                     .min(limit);
-                let unpacked = snappy::decompress(block, most);
+                let unpacked = unpack_snappy(block, most);
                 unpacked.map_err(|error| error.at(at.clone()))?.into()
             }
             other => {

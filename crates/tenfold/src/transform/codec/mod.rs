@@ -6,6 +6,8 @@ mod absent;
 mod deflate;
 mod frames;
 mod sequential;
+#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
+mod snappy;
 #[cfg(feature = "deflate")]
 mod zlib;
 #[cfg(feature = "zstd")]
@@ -24,6 +26,8 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
+#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
+pub(crate) use snappy::unpack_snappy;
 #[cfg(feature = "blosc")]
 pub(super) use zlib::inflate_raw;
 #[cfg(feature = "deflate")]
@@ -45,7 +49,7 @@ pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
 /// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a
 /// second for.
-#[cfg(any(feature = "zstd-write", feature = "deflate"))]
+#[cfg(any(feature = "zstd-write", feature = "deflate", feature = "dcp"))]
 const STEP: usize = 128 << 10;
 
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.

@@ -10,7 +10,6 @@
 //! for `BloscLZ` and Snappy, whose decoders are a page each.
 
 mod blosclz;
-mod snappy;
 
 use bytes::Bytes;
 
@@ -183,22 +182,24 @@ impl Frame {
         match self.inner {
             Inner::BloscLz => blosclz::undo(stored, out),
             Inner::Lz4 => super::lz4::block(stored, out),
-            Inner::Snappy => snappy::undo(stored, out),
+            Inner::Snappy => fill(out, &codec::unpack_snappy(stored, out.len() as u64)?),
             Inner::Zlib => {
                 let bytes = codec::inflate_zlib(stored, out.len() as u64, check)?;
-                if bytes.len() != out.len() {
-                    return Err(broken(format!(
-                        "a stream gives {} bytes, not {}",
-                        bytes.len(),
-                        out.len()
-                    )));
-                }
-                out.copy_from_slice(&bytes);
-                Ok(())
+                fill(out, &bytes)
             }
             Inner::Zstd => codec::unpack_zstd_frame(stored, out),
         }
     }
+}
+
+/// Takes the bytes of a stream, which must be as many as there is room for.
+fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
+    if bytes.len() != out.len() {
+        let message = format_args!("a stream gives {} bytes, not {}", bytes.len(), out.len());
+        return Err(broken(message));
+    }
+    out.copy_from_slice(bytes);
+    Ok(())
 }
 
 /// Puts the bits of elements together again: plane by plane, eight elements in a byte, the first in its lowest bit. The

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::prelude::*;
 
 /// The bytes of a block, `most` at most.
-pub(crate) fn decompress(block: &[u8], most: u64) -> Result<Vec<u8>> {
+pub(crate) fn unpack_snappy(block: &[u8], most: u64) -> Result<Vec<u8>> {
     let mut from = From { rest: block };
     let len = from.varint()?;
     if len > most {
@@ -112,11 +112,11 @@ mod tests {
     fn stretches_and_copies_are_put_together() {
         // By the description of the format: "Wikipedia" and two copies, one of which overlaps what it makes.
         let block = b"\x14\x20Wikipedia\x05\x09\x16\x01\x00";
-        assert_eq!(decompress(block, 100).unwrap(), b"WikipediaWikippppppp");
+        assert_eq!(unpack_snappy(block, 100).unwrap(), b"WikipediaWikippppppp");
         // A stretch of 61 bytes has its length in a byte of its own.
         let long = [&[61, 60 << 2, 60][..], &[7; 61]].concat();
-        assert_eq!(decompress(&long, 100).unwrap(), [7; 61]);
-        assert!(decompress(&[0], 0).unwrap().is_empty());
+        assert_eq!(unpack_snappy(&long, 100).unwrap(), [7; 61]);
+        assert!(unpack_snappy(&[0], 0).unwrap().is_empty());
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
             &[9, 0xf0],
             &[9, 0xfc, 0xff, 0xff, 0xff, 0xff],
         ] {
-            let error = decompress(block, 100).unwrap_err();
+            let error = unpack_snappy(block, 100).unwrap_err();
             assert_eq!(error.rule(), "file.snappy", "{block:?}");
         }
-        assert_eq!(decompress(&[101], 100).unwrap_err().rule(), "file.limit");
+        assert_eq!(unpack_snappy(&[101], 100).unwrap_err().rule(), "file.limit");
     }
 }
