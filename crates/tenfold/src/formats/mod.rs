@@ -9,6 +9,7 @@ pub mod hdf5;
 mod indexed;
 pub mod keras;
 pub mod mag;
+pub mod mat;
 pub mod netcdf;
 pub mod npy;
 pub mod npz;
@@ -17,6 +18,7 @@ pub mod onnx;
 pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
+pub mod raw;
 pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
@@ -41,12 +43,14 @@ pub static FORMATS: &[Entry] = &[
     paddle::ENTRY,
     tflite::ENTRY,
     netcdf::ENTRY,
+    mat::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
     tens::ENTRY,
     cc4s::ENTRY,
+    raw::ENTRY,
 ];
 
 impl Registry {
