@@ -101,10 +101,20 @@ fn long_arrays_are_written_in_chunks_as_flax_cuts_them() {
     let mut builder = tenfold::ArchiveBuilder::new();
     let bytes: Vec<u8> = (0..=239).collect();
     builder
-        .push("w", DType::F32, &[3, 20], bytes.clone())
+        .push(
+            "w",
+            DType::F32,
+            &[3, 20],
+            tenfold::Bytes::from(bytes.clone()),
+        )
         .unwrap();
     builder
-        .push("b", DType::U8, &[16], bytes[..16].to_vec())
+        .push(
+            "b",
+            DType::U8,
+            &[16],
+            tenfold::Bytes::copy_from_slice(&bytes[..16]),
+        )
         .unwrap();
     let archive = builder.finish();
     let registry = Registry::standard();
