@@ -80,7 +80,7 @@ impl<'l> Found<'l> {
         let texts = self.metadata.iter().map(|(key, _)| key);
         match crate::model::repeated(tensors.chain(texts)) {
             None => Ok(()),
-            Some(name) => {
+            Some((_, name)) => {
                 let shown = crate::model::brief(name);
                 let message = format!("two variables are called {shown}");
                 Err(Error::malformed("mat.duplicate", message))

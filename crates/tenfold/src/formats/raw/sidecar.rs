@@ -77,7 +77,7 @@ impl Sidecar {
             }
         }
         let names = sidecar.arrays.iter().map(|array| array.name.as_str());
-        if let Some(name) = crate::model::repeated(names) {
+        if let Some((_, name)) = crate::model::repeated(names) {
             let message = format!("two arrays are called {}", crate::model::brief(name));
             return Err(Error::malformed("raw.duplicate", message).at(0..len));
         }
