@@ -57,6 +57,7 @@ mod tests {
 
     use crate::io::Limits;
     use crate::model::{DType, Endian, Form, Order, Payload, TensorInfo, Want};
+    use crate::prelude::*;
     use crate::transform::{Data, View};
 
     #[test]

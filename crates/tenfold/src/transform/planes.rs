@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::io::Limits;
-    use crate::model::{Form, Layout, Payload, Role, Slice, TensorInfo};
+    use crate::model::{Axis, Form, Layout, Payload, Role, Selection, Steps, TensorInfo};
     use crate::transform::View;
 
     fn plane(dtype: DType, endian: Endian, bytes: Vec<u8>) -> Part {
@@ -212,7 +212,18 @@ mod tests {
         let info = tensor(DType::C128, &[2, 3], Layout::ColumnMajor, planes);
         assert_eq!(read(&info).unwrap(), row_major.concat());
         let limits = Limits::default();
-        let selection = "1, 1:".parse::<Slice>().unwrap().of(&[2, 3]).unwrap();
+        let mut selection = Selection::whole(&[2, 3]);
+        for (axis, dim, count) in [(0, 2, 1), (1, 3, 2)] {
+            selection.axes[axis] = Axis {
+                dim,
+                steps: vec![Steps {
+                    start: 1,
+                    step: 1,
+                    count,
+                }],
+                kept: true,
+            };
+        }
         let view = View::selected(Data::new(&[], &limits), &info, DType::C128, selection);
         let found = view.unwrap().collect(1 << 20).unwrap();
         assert_eq!(found, [&*row_major[4], &*row_major[5]].concat());

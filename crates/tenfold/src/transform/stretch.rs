@@ -41,6 +41,7 @@ mod tests {
 
     use crate::io::Limits;
     use crate::model::{DType, Endian, Form, Layout, Order, Payload, TensorInfo, Want};
+    use crate::prelude::*;
     use crate::transform::{Data, View};
 
     #[test]
