@@ -127,7 +127,7 @@ impl Tensor {
         })
     }
 
-    /// How its elements are arranged: `row-major`, `column-major`, `strided`, `coo`, `csr`, `packed`, `pairs`, `decoded`, or
+    /// How its elements are arranged: `row-major`, `column-major`, `strided`, `coo`, `csr`, `csc`, `packed`, `pairs`, `decoded`, or
     /// the name of a scheme.
     #[getter]
     fn layout(&self) -> PyResult<String> {
@@ -353,7 +353,7 @@ impl Tensor {
         glue(slf, "to_mlx", &[("dtype", dtype)])
     }
 
-    /// A sparse tensor as a `coo_array` or `csr_array` of SciPy, whose arrays share the file's memory.
+    /// A sparse tensor as a `coo_array`, `csr_array` or `csc_array` of SciPy, whose arrays share the file's memory.
     fn scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         glue(slf, "to_scipy", &[])
     }

@@ -30,6 +30,8 @@ pub(crate) use crc32::Crc32;
 pub struct Hasher(Inner);
 
 enum Inner {
+    #[cfg(feature = "mat")]
+    Adler32(Adler32),
     #[cfg(any(
         feature = "keras",
         feature = "mag",
@@ -56,6 +58,8 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
+            #[cfg(feature = "mat")]
+            DigestKind::Adler32 => Some(Self(Inner::Adler32(Adler32::default()))),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
@@ -78,6 +82,8 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
+            #[cfg(feature = "mat")]
+            Inner::Adler32(sum) => sum.update(bytes),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
@@ -98,6 +104,8 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
+            #[cfg(feature = "mat")]
+            Inner::Adler32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
@@ -113,6 +121,58 @@ impl Hasher {
             #[cfg(feature = "ztensor")]
             Inner::Xxh3(hasher) => Bytes::copy_from_slice(&hasher.digest().to_be_bytes()),
         }
+    }
+}
+
+/// Adler-32, of bytes or of what is known by its own sum.
+#[cfg(feature = "mat")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adler32 {
+    low: u32,
+    high: u32,
+}
+
+#[cfg(feature = "mat")]
+impl Default for Adler32 {
+    fn default() -> Self {
+        Self { low: 1, high: 0 }
+    }
+}
+
+#[cfg(feature = "mat")]
+impl Adler32 {
+    /// The greatest prime below 2^16.
+    const MODULUS: u32 = 65521;
+    /// Bytes of which the sums fit 32 bits.
+    const MOST: usize = 5552;
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(Self::MOST) {
+            for byte in bytes {
+                self.low += u32::from(*byte);
+                self.high += self.low;
+            }
+            self.low %= Self::MODULUS;
+            self.high %= Self::MODULUS;
+        }
+    }
+
+    /// Takes in `len` bytes of which only the sum is known.
+    #[cfg_attr(not(feature = "write"), allow(dead_code))]
+    pub(crate) fn append(&mut self, value: u32, len: u64) {
+        let modulus = u64::from(Self::MODULUS);
+        let (low, high) = (u64::from(value & 0xffff), u64::from(value >> 16));
+        let before = u64::from(self.low);
+        // Each byte adds what was there before once more; both begin with 1.
+        let more = len % modulus * ((before + modulus - 1) % modulus);
+        let low = (before + low + modulus - 1) % modulus;
+        let high = (u64::from(self.high) + high + more) % modulus;
+        self.low = u32::try_from(low).unwrap_or(0);
+        self.high = u32::try_from(high).unwrap_or(0);
+    }
+
+    pub(crate) fn value(self) -> u32 {
+        self.high << 16 | self.low
     }
 }
 
@@ -155,6 +215,25 @@ mod tests {
         let mut hasher = Hasher::new(kind)?;
         hasher.update(bytes);
         Some(Hex(&hasher.finish()).to_string())
+    }
+
+    #[test]
+    #[cfg(feature = "mat")]
+    fn sums_of_pieces_make_the_sum_of_all() {
+        let check = b"123456789";
+        assert_eq!(hash(DigestKind::Adler32, check).unwrap(), "091e01de");
+        let long: Vec<u8> = (0..70_000u32).map(|n| n.to_le_bytes()[0] | 0xf0).collect();
+        let mut whole = Adler32::default();
+        whole.update(&long);
+        for at in [0, 1, 6000, 65_521, 70_000] {
+            let (first, second) = long.split_at(at);
+            let mut sum = Adler32::default();
+            sum.update(first);
+            let mut other = Adler32::default();
+            other.update(second);
+            sum.append(other.value(), second.len() as u64);
+            assert_eq!(sum.value(), whole.value(), "{at}");
+        }
     }
 
     #[test]

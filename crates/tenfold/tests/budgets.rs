@@ -106,6 +106,15 @@ const BUDGETS: &[Budget] = &[
         to_file: [16, 16140],
         to_stream: [16, 16140],
     },
+    // Rows are columns in the file.
+    Budget {
+        id: "mat",
+        open: [8, 8, 16100],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 16],
+        to_file: [1000, 16000],
+        to_stream: [1000, 16000],
+    },
     // Numbers that begin with their highest byte are turned one tensor at a time.
     Budget {
         id: "netcdf",

@@ -4,7 +4,19 @@ use clap::{Arg, Command};
 
 /// The headings, and the options under each.
 const HEADINGS: &[(&str, &[&str])] = &[
-    ("What to read", &["from", "assume", "no_verify", "salvage"]),
+    (
+        "What to read",
+        &[
+            "from",
+            "assume",
+            "shape",
+            "offset",
+            "order",
+            "endian",
+            "no_verify",
+            "salvage",
+        ],
+    ),
     (
         "Where to",
         &[

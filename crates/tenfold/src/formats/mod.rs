@@ -10,6 +10,7 @@ pub mod hdf5;
 mod indexed;
 pub mod keras;
 pub mod mag;
+pub mod mat;
 #[cfg(any(feature = "flax", feature = "tf_checkpoint"))]
 mod narrow;
 pub mod netcdf;
@@ -20,6 +21,7 @@ pub mod onnx;
 pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
+pub mod raw;
 pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
@@ -54,12 +56,14 @@ pub static FORMATS: &[Entry] = &[
     tf_checkpoint::ENTRY,
     netcdf::ENTRY,
     zarr::ENTRY,
+    mat::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
     tens::ENTRY,
     cc4s::ENTRY,
+    raw::ENTRY,
 ];
 
 impl Registry {

@@ -23,12 +23,16 @@ mod elements;
 mod endian;
 mod filters;
 mod input;
+// A format that stores numbers apart asks for it.
+mod lane;
 mod layouts;
 mod numbers;
 mod order;
+mod planes;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod select;
+mod stretch;
 mod strides;
 mod symmetric;
 mod tiled;
@@ -38,7 +42,12 @@ pub(crate) use crate::io::as_size;
 #[cfg(feature = "zarr")]
 pub(crate) use cast::number_bytes;
 pub(crate) use cast::{Tally, is_exact, precision};
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(any(
+    feature = "keras",
+    feature = "mat",
+    feature = "npz",
+    feature = "pytorch"
+))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;

@@ -9,10 +9,10 @@
 pub(crate) mod cbor;
 #[cfg(feature = "tflite")]
 pub(crate) mod flatbuffer;
-#[cfg(any(feature = "hdf5", feature = "keras"))]
+#[cfg(any(feature = "hdf5", feature = "keras", feature = "mat"))]
 // Each format uses a part of it.
 #[cfg_attr(
-    not(all(feature = "hdf5", feature = "keras")),
+    not(all(feature = "hdf5", feature = "keras", feature = "mat")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod hdf5;

@@ -283,7 +283,7 @@ impl Of<'_> {
     pub(super) fn wanted(&self, view: &View<'_>) -> u64 {
         match self.codec() {
             Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
-            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
+            Some(Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zstd { .. }) => PIECE as u64,
             None if matches!(self.change, Change::Filter(_)) => view.step(),
             None => view.piece(),
         }

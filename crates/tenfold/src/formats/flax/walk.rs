@@ -366,13 +366,9 @@ impl<'a> Walk<'a> {
     /// Two paths may be the same when they are joined.
     fn unique_names(&self) -> Result<()> {
         let tensors = self.tensors.iter().map(|tensor| tensor.name.as_str());
-        let mut names: Vec<&str> = tensors
-            .chain(self.metadata.iter().map(|(key, _)| key))
-            .collect();
-        names.sort_unstable();
-        let mut neighbours = names.iter().zip(names.iter().skip(1));
-        match neighbours.find(|(a, b)| a == b) {
-            Some((name, _)) => {
+        let names = tensors.chain(self.metadata.iter().map(|(key, _)| key));
+        match crate::model::repeated(names) {
+            Some((_, name)) => {
                 let shown = crate::model::brief(name);
                 let message = format!("two values are called {shown}");
                 Err(Error::malformed("flax.duplicate", message))

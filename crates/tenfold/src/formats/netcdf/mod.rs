@@ -12,7 +12,7 @@
 //! N has 4 bytes in CDF-1 and CDF-2 and 8 in CDF-5, `begin` 4 in CDF-1 and 8 later. Names and values are padded to 4 bytes,
 //! as blocks of records are, unless there is a single record variable.
 //!
-//! All three are read, CDF-2 and CDF-5 are written, without records. `vsize` is not looked at: it is wrong for large
+//! All three are read, CDF-2 and CDF-5 are written, with records where the metadata `record_dimension` names their dimension. `vsize` is not looked at: it is wrong for large
 //! variables. Variables of text are no tensors: they stay in a NetCDF file, and are lost in any other. NetCDF-4 files are
 //! HDF5. The rules are listed in `docs/formats/netcdf.md`. Source: the NetCDF Classic Format Specification, and the
 //! behaviour of netCDF-C 4.10.
@@ -22,6 +22,8 @@ mod codec;
 mod limits;
 #[cfg(feature = "netcdf")]
 mod raw;
+#[cfg(all(feature = "netcdf", feature = "write"))]
+mod records;
 #[cfg_attr(not(feature = "netcdf"), allow(dead_code))]
 mod types;
 #[cfg(all(feature = "netcdf", feature = "write"))]
@@ -95,6 +97,9 @@ const CDF_5: &str = "CDF-5";
 const MAX_RANK: usize = 1024;
 /// The key of a tensor's metadata for the names of its dimensions.
 const DIMENSIONS: &str = "dimension_names";
+/// The key of the file's metadata for the name of the dimension that counts records.
+#[cfg(feature = "netcdf")]
+const RECORD_DIMENSION: &str = "record_dimension";
 /// The attribute by which xarray tells bool from i8, and its value.
 #[cfg(feature = "netcdf")]
 const BOOL: (&str, &str) = ("dtype", "bool");

@@ -180,14 +180,10 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
 
 /// Refuses initializers of the same name; what is listed beside them may be called as something in another graph.
 fn add_extras(tensors: &mut Tensors, extras: Vec<TensorInfo>) -> Result<()> {
-    let mut seen: LookupMap<&str, ()> = LookupMap::with_capacity(tensors.len());
-    for info in tensors.iter() {
-        if seen.insert(info.name.as_str(), ()).is_some() {
-            let message = "two initializers have this name";
-            return Err(Error::malformed("onnx.duplicate-name", message).in_tensor(&info.name));
-        }
+    if let Some((_, name)) = crate::model::repeated(tensors.iter().map(|info| info.name.as_str())) {
+        let message = "there are two initializers of this name";
+        return Err(Error::malformed("onnx.duplicate-name", message).in_tensor(name));
     }
-    drop(seen);
     if extras.is_empty() {
         return Ok(());
     }

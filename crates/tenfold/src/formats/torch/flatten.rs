@@ -613,18 +613,11 @@ impl Keys {
 const DERIVED: [&str; 2] = ["parameter", "requires_grad"];
 
 fn unique_names(tensors: &[TensorInfo]) -> Result<()> {
-    let mut order: Vec<u32> = (0..u32::try_from(tensors.len()).unwrap_or(u32::MAX)).collect();
-    let name = |place: &u32| {
-        let tensor = tensors.get(*place as usize);
-        tensor.map_or("", |tensor| tensor.name.as_str())
-    };
-    order.sort_unstable_by_key(name);
-    let mut pairs = order.iter().zip(order.iter().skip(1));
-    match pairs.find(|(a, b)| name(a) == name(b)) {
-        Some((place, _)) => {
+    match crate::model::repeated(tensors.iter().map(|tensor| tensor.name.as_str())) {
+        Some((_, name)) => {
             let message = "two tensors get this name when the keys that lead to them are joined";
             let error = Error::malformed("duplicate", message);
-            Err(error.in_tensor(name(place)))
+            Err(error.in_tensor(name))
         }
         None => Ok(()),
     }

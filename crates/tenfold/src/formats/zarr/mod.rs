@@ -47,7 +47,7 @@ mod zip;
 #[cfg(feature = "zarr")]
 use codec::Zarr;
 
-use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec, written};
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -61,18 +61,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &[V2, V3],
-    writes: &[
-        Profile {
-            version: V3,
-            read_by: "zarr-python 3, tensorstore, zarrs, zarrita.js; bf16 and smaller floats by tensorstore alone",
-            can: CAN,
-        },
-        Profile {
-            version: V2,
-            read_by: "zarr-python 2 and 3, tensorstore, zarrs, z5, GDAL; bf16 and smaller floats by tensorstore alone",
-            can: CAN,
-        },
-    ],
+    writes: written(WRITES),
     options: &[
         OptionSpec::new(
             "chunk",
@@ -87,6 +76,20 @@ pub static SPEC: Spec = Spec {
     ],
     ..Spec::known("zarr", "Zarr", &["zarr"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: V3,
+        read_by: "zarr-python 3, tensorstore, zarrs, zarrita.js; bf16 and smaller floats by tensorstore alone",
+        can: CAN,
+    },
+    Profile {
+        version: V2,
+        read_by: "zarr-python 2 and 3, tensorstore, zarrs, z5, GDAL; bf16 and smaller floats by tensorstore alone",
+        can: CAN,
+    },
+];
 
 const CAN: Capabilities = Capabilities {
     max_rank: limits::MOST_RANK,

@@ -68,7 +68,7 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
         ));
     }
     let most = match codec {
-        Codec::Deflate { .. } => DEFLATE_MAX_RATIO,
+        Codec::Deflate { .. } | Codec::Zlib { .. } => DEFLATE_MAX_RATIO,
         Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => MAX_RATIO,
     };
     if len > input.len().saturating_mul(most) {
@@ -76,7 +76,9 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
         return Err(damaged(codec, &input, message));
     }
     match codec {
-        Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
+        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zstd { .. } => {
+            Ok(Body::Sequential(input, codec, len))
+        }
         Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
     }
 }
@@ -133,7 +135,7 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
 /// An error about compressed data.
 fn damaged(codec: Codec, input: &Input<'_>, message: impl Into<String>) -> Error {
     let rule = match codec {
-        Codec::Deflate { .. } => "deflate",
+        Codec::Deflate { .. } | Codec::Zlib { .. } => "deflate",
         Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => "zstd",
     };
     let error = Error::malformed(rule, message);

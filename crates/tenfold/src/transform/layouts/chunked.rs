@@ -128,7 +128,7 @@ fn find(
 }
 
 /// Whether there are many more elements than the files have bytes.
-fn expands(chunks: &Chunks) -> bool {
+pub(super) fn expands(chunks: &Chunks) -> bool {
     let free = chunks.room.saturating_mul(EXPANSION);
     chunks.len().is_none_or(|len| len > free)
 }
@@ -143,6 +143,17 @@ pub(in crate::transform) fn all<'a>(data: Data<'a>, chunks: &Arc<Chunks>) -> Res
     let selection = Selection::whole(&chunks.shape);
     let boxes = Boxes::new(data, chunks, selection, Order::RowMajor, Endian::Little)?;
     Ok(Body::Selected(Box::new(Selected::boxes(boxes)?)))
+}
+
+/// The chunks of a column-major tensor, whose grid has the tensor's dimensions in reverse.
+pub(super) fn reversed<'t>(tensor: &Opening<'_, 't>) -> Option<(&'t Arc<Chunks>, Endian)> {
+    let values = tensor.values().ok()?;
+    let Payload::Chunks(chunks) = &values.payload else {
+        return None;
+    };
+    let is_reversed = chunks.shape.iter().eq(tensor.tensor.shape.iter().rev())
+        && Some(chunks.width) == values.dtype.width();
+    is_reversed.then_some((chunks, values.endian))
 }
 
 /// The chunks of a tensor, and its byte order.
@@ -260,7 +271,7 @@ impl Piece<'_> {
 }
 
 impl<'a> Boxes<'a> {
-    fn new(
+    pub(super) fn new(
         data: Data<'a>,
         chunks: &Arc<Chunks>,
         selection: Selection,
