@@ -218,20 +218,39 @@ impl OpenOptions {
     /// Opens a directory that is of a format as a whole.
     #[cfg(feature = "std")]
     fn open_as_a_whole(&self, directory: &Directory<'_>) -> Result<Option<Archive>> {
+        let names = directory.all_names();
+        self.open_by_file(directory, |codec| codec.directory_file(names))
+    }
+
+    /// Opens a directory that is of a format by what lies in the directories below.
+    #[cfg(feature = "std")]
+    pub(super) fn open_tree(&self, directory: &Directory<'_>) -> Result<Option<Archive>> {
+        match directory.files().tree() {
+            Ok(Some(tree)) => self.open_by_file(directory, |codec| codec.tree_file(&tree)),
+            // Nothing said yet that this is of any format, and something below it may be nobody's business.
+            Err(error) if !directory.is_here() => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn open_by_file<'f>(
+        &self,
+        directory: &Directory<'_>,
+        file: impl Fn(&'static dyn Format) -> Option<&'f str>,
+    ) -> Result<Option<Archive>> {
         let wanted = |entry: &&crate::format::Entry| {
             self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
         };
         let mut entries = self.registry.entries().iter().filter(wanted);
-        let found = entries.find_map(|entry| {
-            let file = entry.codec?.directory_file(directory.names())?;
-            Some((entry.spec.id, file))
-        });
+        let found = entries.find_map(|entry| Some((entry.spec.id, file(entry.codec?)?)));
         let Some((id, file)) = found else {
             return Ok(None);
         };
         let options = self.clone().format(Some(id));
         let files = directory.files();
-        let archive = options.describe(files.open(file)?, Some(file), Some(files))?;
+        let source = files.open_below(&file.split('/').collect::<Vec<_>>())?;
+        let archive = options.describe(source, Some(file), Some(files))?;
         Ok(Some(directory.opened_whole(archive)))
     }
 
@@ -308,15 +327,17 @@ impl OpenOptions {
         });
         let (manifest, (files, findings)) = described?;
         let (names, sources) = files.into_iter().unzip();
-        Ok(Archive::assemble(
+        let archive = Archive::assemble(
             Some(entry.spec),
             manifest,
             sources,
             names,
             findings,
             self.limits,
-        )
-        .with_threads(self.threads))
+        );
+        #[cfg(feature = "std")]
+        let archive = archive.lying_beside(siblings);
+        Ok(archive.with_threads(self.threads))
     }
 }
 

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{Head, options, stem};
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::io::{Limits, Siblings, Source};
+use crate::io::{Limits, Siblings, Source, Tree};
 use crate::model::{DType, SourceId};
 use crate::prelude::*;
 
@@ -288,6 +288,17 @@ impl<'a> Context<'a> {
         Ok(self.opened(&name, source))
     }
 
+    /// The files beside it and in the directories below, listed now; `None` where they cannot be.
+    pub fn tree(&self) -> Result<Option<Tree>> {
+        let tree = self.siblings.map(Siblings::tree).transpose()?;
+        Ok(tree.flatten())
+    }
+
+    /// What the directory is called that it lies in, where that is known.
+    pub fn directory_name(&self) -> Option<String> {
+        self.siblings.and_then(Siblings::directory_name)
+    }
+
     fn beside(&self, name: &str) -> Result<&'a dyn Siblings> {
         self.siblings.ok_or_else(|| {
             Error::unsupported(
@@ -354,11 +365,32 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
+        self.mismatch_in(SourceId::MAIN, rule, at, message)
+    }
+
+    /// The same about one of several files.
+    pub fn mismatch_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
         if self.how.checksums {
-            Err(Error::mismatch(rule, message).at(at))
+            Err(Error::mismatch(rule, message).at_source(source, at))
         } else {
-            self.warn(rule, at, message)
+            self.warn_in(source, rule, at, message)
         }
+    }
+
+    /// Reports something that is wrong and spoils nothing else: those who verify get it as an error. An error at once when
+    /// strict.
+    pub fn fault(&mut self, error: Error) -> Result<()> {
+        if self.how.strict {
+            return Err(error);
+        }
+        self.find(Severity::Error, &error);
+        Ok(())
     }
 
     /// Says what was checked, for those who ask for a verification.

@@ -17,6 +17,8 @@ mod merged;
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
+#[cfg(feature = "dcp")]
+mod part;
 mod patched;
 mod produced;
 mod reader;
@@ -25,6 +27,7 @@ mod remote;
 mod spool;
 #[cfg(feature = "std")]
 mod stream;
+mod tree;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -55,6 +58,8 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
+#[cfg(feature = "dcp")]
+pub(crate) use part::Part;
 pub use patched::Patch;
 #[cfg(feature = "std")]
 pub(crate) use patched::Patched;
@@ -71,6 +76,7 @@ pub(crate) use spool::Spool;
 pub use stream::StreamOutput;
 #[cfg(feature = "std")]
 pub(crate) use stream::spool;
+pub use tree::Tree;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;
@@ -353,6 +359,30 @@ pub trait Siblings: Send + Sync {
     fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
         names.iter().map(|name| self.open(name)).collect()
     }
+
+    /// Everything beside it and in the directories below, hidden files too; `None` where that cannot be listed. Links to
+    /// directories are not followed.
+    fn tree(&self) -> Result<Option<Tree>> {
+        Ok(None)
+    }
+
+    /// [Opens](Self::open_below) several files by their keys in the [tree](Self::tree), as [`open_all`](Self::open_all)
+    /// does those beside it.
+    fn open_keys(&self, keys: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        let open = |key: &&str| self.open_below(&key.split('/').collect::<Vec<_>>());
+        keys.iter().map(open).collect()
+    }
+
+    /// What the directory is called, where that is known.
+    fn directory_name(&self) -> Option<String> {
+        None
+    }
+
+    /// The same files, for whoever looks at them later: what lies beside an archive is asked for when it is needed. `None`
+    /// where they are there only while a file is opened.
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        None
+    }
 }
 
 /// Where the bytes of one file go, in order.
@@ -380,6 +410,17 @@ pub trait Output {
     /// The name that it was made for, where it has one, with links followed: a file that is written alone is called so,
     /// and the names of several are made from it.
     fn name(&self) -> Option<&str> {
+        None
+    }
+
+    /// Says before the first file that it is a directory what is written, and that files are called by the way to them:
+    /// `a/0.0`. The name that it was made for is that of the directory.
+    fn begin_tree(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What was written, to be read before it is committed, where that can be looked at without all of it being open.
+    fn written_tree(&self) -> Option<Arc<dyn Siblings>> {
         None
     }
 

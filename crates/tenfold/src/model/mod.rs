@@ -30,6 +30,8 @@ mod tensors;
 pub use cast::CastCounts;
 pub(crate) use cast::{has_zero, is_ieee};
 pub use chunks::{Chunks, Cuts, Filter, Locate, Located, ReadFile};
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+pub(crate) use chunks::{FindTile, Tile};
 pub use dtype::{BlockSpec, DType, Lanes, OpaqueSpec, Scalar};
 pub use effect::Effect;
 pub use form::{Form, Want};

@@ -35,14 +35,20 @@ mod tiled;
 mod view;
 
 pub(crate) use crate::io::as_size;
+#[cfg(feature = "zarr")]
+pub(crate) use cast::number_bytes;
 pub(crate) use cast::{Tally, is_exact, precision};
 #[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
+#[cfg(feature = "dcp")]
+pub(crate) use codec::unpack_zstd;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
+#[cfg(feature = "zarr")]
+pub(crate) use filters::undo_at_most as undo_filters;
 pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;

@@ -16,15 +16,6 @@ pub(crate) mod flatbuffer;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod hdf5;
-#[cfg(any(
-    feature = "gguf",
-    feature = "keras",
-    feature = "mag",
-    feature = "pytorch",
-    feature = "safetensors",
-    // The configurations of models.
-    feature = "std"
-))]
 // Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(
     not(all(feature = "mag", feature = "safetensors")),
@@ -48,9 +39,21 @@ pub(crate) mod numpy;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod pickle;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tf_checkpoint"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "onnx", feature = "tf_checkpoint")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod protobuf;
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(feature = "tf_checkpoint")]
+pub(crate) mod snappy;
+#[cfg(any(
+    feature = "keras",
+    feature = "npz",
+    feature = "pytorch",
+    feature = "zarr"
+))]
 // Each format uses a part of it.
 #[cfg_attr(
     not(all(feature = "keras", feature = "npz", feature = "pytorch")),

@@ -1,11 +1,11 @@
 //! What extensions hold: arrays and complex numbers.
 
 use super::dtypes;
-use super::narrow::Narrow;
 use crate::error::{Error, Result};
+use crate::formats::narrow::Narrow;
 use crate::io::{Limits, Source};
 use crate::model::{
-    Chunks, DType, Layout, Part, Payload, Role, Shape, TensorInfo, Value, element_count,
+    Chunks, DType, Layout, Part, Payload, Role, Shape, SourceId, TensorInfo, Value, element_count,
 };
 use crate::prelude::*;
 use crate::wire::msgpack::{Decoder, Item};
@@ -178,9 +178,11 @@ pub(super) fn join(
             Payload::Lazy {
                 len: dtype.bytes_for(elements).unwrap_or(0),
                 maker: Arc::new(Narrow {
+                    id: SourceId::MAIN,
                     source: source.clone(),
                     ranges,
                     bits: scalar.bits(),
+                    is_strict: false,
                     limit: limits.tensor_memory,
                 }),
             }

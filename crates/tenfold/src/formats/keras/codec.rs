@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::{CONFIG, METADATA, SPEC, WEIGHTS, layers, shards};
+use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
 use crate::io::Source;
@@ -247,7 +248,7 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
         );
         return Err(Error::malformed("keras.member-size", message).at(at));
     }
-    let found = crc32fast::hash(&bytes);
+    let found = Crc32::of(&bytes);
     if found != member.crc32 {
         let message = format!(
             "the CRC-32 of member {:?} is {found:08x}, {:08x} is stored",

@@ -1,8 +1,8 @@
 //! The pickle of an archive to be written: protocol 2, a dict of tensors and values, without a memo.
 
-use super::dtypes::{STORAGES, TYPES};
 use super::storages::View;
 use crate::error::{Error, Result};
+use crate::formats::torch::{STORAGES, TYPES};
 use crate::model::{TensorInfo, Value};
 use crate::prelude::*;
 use crate::wire::pickle::integer;

@@ -1,13 +1,13 @@
 //! The stream of before torch 1.6: five pickles, then the storages.
 
+use super::SPEC;
 use super::codec::ROOT;
-use super::container::budget;
-use super::flatten::{Around, Saved, flatten};
-use super::globals::Allowed;
-use super::tensors::{Storage, StorageId, Storages};
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::format::salvage::CutOff;
+use crate::formats::torch::{
+    Allowed, Around, Saved, Storage, StorageId, Storages, budget, flatten,
+};
 use crate::io::{Reader, Source};
 use crate::model::{Manifest, Payload, Region, SourceId};
 use crate::prelude::*;
@@ -93,6 +93,7 @@ pub(super) fn describe(
     drop(sizes);
     let stem = cx.tensor_name();
     let around = Around {
+        format: SPEC.id,
         root: cx.option(ROOT.key),
         allowed,
         storages: &storages,

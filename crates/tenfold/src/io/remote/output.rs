@@ -179,8 +179,19 @@ impl Output for RemoteOutput {
         Some(self.main.as_str()).filter(|name| !name.is_empty())
     }
 
+    fn begin_tree(&mut self) -> Result<()> {
+        if !self.main.is_empty() {
+            *self = Self::new(&self.remote, &self.url.as_prefix())?.force(self.force);
+        }
+        Ok(())
+    }
+
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
-        check_plain(name)?;
+        if self.main.is_empty() {
+            name.split('/').try_for_each(check_plain)?;
+        } else {
+            check_plain(name)?;
+        }
         if self.is_ended || self.files.iter().any(|(known, _)| known == name) {
             return Err(Error::argument(format!("{name:?} was begun already")));
         }

@@ -319,6 +319,9 @@ impl Conversion {
             let message = format!("the output was made for {made_for:?}, not for {name:?}");
             return Err(Error::argument(message));
         }
+        if self.format.writes_tree(name) {
+            out.begin_tree()?;
+        }
         #[cfg_attr(not(feature = "std"), expect(unused_mut))]
         let mut report = self.write_uncommitted(name, out)?;
         #[cfg(feature = "std")]

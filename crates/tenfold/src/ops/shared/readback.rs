@@ -3,7 +3,7 @@
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Registry};
-use crate::io::{Output, Siblings, Source};
+use crate::io::{Output, Siblings, Source, Tree};
 use crate::model::TensorInfo;
 #[cfg(feature = "digest")]
 use crate::ops::digest::{digest_watched, hashed_len};
@@ -54,11 +54,17 @@ impl Readback<'_> {
             places,
         } in opened
         {
-            let Some(written) = WrittenFiles::open(out, names)? else {
+            // The files of a tree are too many to be open at once.
+            let tree = out.written_tree();
+            let tree = tree.filter(|_| names.iter().any(|name| name.contains('/')));
+            let archive = if let Some(tree) = tree {
+                self.open(&*tree, names)?
+            } else if let Some(written) = WrittenFiles::open(out, names)? {
+                self.open(&written, names)?
+            } else {
                 // A stream cannot be read back.
                 return Ok(None);
             };
-            let archive = self.open(&written, names)?;
             let expected: Vec<_> = places
                 .iter()
                 .filter_map(|&place| self.expected.get(place))
@@ -84,7 +90,7 @@ impl Readback<'_> {
         Ok(None)
     }
 
-    fn open(&self, written: &WrittenFiles, names: &[String]) -> Result<Archive> {
+    fn open(&self, written: &dyn Siblings, names: &[String]) -> Result<Archive> {
         let id = self.format.spec().id;
         let registry = match self.registry.get(id) {
             Ok(_) => self.registry.clone(),
@@ -95,7 +101,7 @@ impl Readback<'_> {
             .registry(registry)
             .format(Some(id))
             .limits(*self.original.limits())
-            .read_beside(Siblings::open(written, main)?, Some(main), written)
+            .read_beside(written.open(main)?, Some(main), written)
     }
 
     fn compare_tensors(&self, written: &Archive, expected: &[&TensorInfo]) -> Result<()> {
@@ -199,6 +205,7 @@ fn failed(message: String) -> Error {
 }
 
 /// The files of an output that is not visible yet, as siblings of each other.
+#[derive(Clone)]
 struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
 
 impl WrittenFiles {
@@ -231,5 +238,17 @@ impl Siblings for WrittenFiles {
             )
         })?;
         Ok(found.1.clone())
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        self.open(&path.join("/"))
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        let mut tree = Tree::new(Arc::new(self.clone()));
+        for (name, source) in &self.0 {
+            tree.push(name, Some(source.len()))?;
+        }
+        Ok(Some(tree.sorted()))
     }
 }

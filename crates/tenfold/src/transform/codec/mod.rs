@@ -24,12 +24,16 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
+#[cfg(feature = "blosc")]
+pub(super) use zlib::inflate_raw;
 #[cfg(feature = "deflate")]
 pub(super) use zlib::{deflate as deflate_zlib, inflate as inflate_zlib};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
+
+use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::Codec;
@@ -70,6 +74,33 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
     match codec {
         Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
         Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
+    }
+}
+
+/// One zstd frame that gives exactly as many bytes as there is room for.
+#[cfg(feature = "blosc")]
+pub(super) fn unpack_zstd_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    decode_frame(stored, out)
+}
+
+/// What zstd frames give, where nothing says how much that is: `most` bytes at most.
+#[cfg(any(feature = "blosc", feature = "dcp"))]
+pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
+    let mut decoder = Decoder::new(Input::Memory(stored.clone()))?;
+    let mut out = Vec::new();
+    loop {
+        check()?;
+        let len = out.len();
+        out.resize(len + 8 * STEP, 0);
+        let read = decoder.read(out.get_mut(len..).unwrap_or_default())?;
+        out.truncate(len + read);
+        if read == 0 {
+            return Ok(out);
+        }
+        if out.len() as u64 > most {
+            let message = format!("the compressed data gives more than {most} bytes");
+            return Err(Error::limit("zstd", message));
+        }
     }
 }
 

@@ -41,7 +41,13 @@ pub(super) struct Opening<'a, 't> {
     pub(super) tensor: &'t TensorInfo,
 }
 
-impl<'t> Opening<'_, 't> {
+impl<'a, 't> Opening<'a, 't> {
+    /// Another tensor of the same files.
+    fn of<'o>(&self, tensor: &'o TensorInfo) -> Opening<'a, 'o> {
+        let data = self.data;
+        Opening { data, tensor }
+    }
+
     /// The part with the elements.
     fn values(&self) -> Result<&'t Part> {
         self.part(&Role::Values)
@@ -161,7 +167,10 @@ pub(crate) fn in_place(data: Data<'_>, tensor: &TensorInfo) -> Option<(Bytes, En
         return None;
     }
     let Some(order) = tensor.layout.order() else {
-        return run_in_place(data, tensor);
+        return match &tensor.layout {
+            Layout::Chunked => in_place(data, &chunked::only(data, tensor).ok()??),
+            _ => run_in_place(data, tensor),
+        };
     };
     if tensor.dense_len() != Some(values.payload.len()) {
         return None;

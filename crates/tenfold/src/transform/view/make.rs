@@ -195,16 +195,30 @@ impl<'a> View<'a> {
         tensor: &TensorInfo,
         dtype: DType,
         sides: &[u64],
+        numbers: Option<&Range<u64>>,
     ) -> Result<Self> {
         tensor.readable()?;
-        let len = Self::chunks_len(tensor, dtype, sides)?;
-        let tiled = Tiled::new(data, tensor, dtype, sides)?;
+        let len = Self::chunks_len(tensor, dtype, sides, numbers)?;
+        let first = numbers.map_or(0, |numbers| numbers.start);
+        let tiled = Tiled::new(data, tensor, dtype, sides, first)?;
         Ok(Self::plain(data, Body::Tiled(Box::new(tiled)), len))
     }
 
-    /// Bytes of a tensor in chunks of these sides, all of them whole.
-    pub(crate) fn chunks_len(tensor: &TensorInfo, dtype: DType, sides: &[u64]) -> Result<u64> {
-        let count = tiled::count(&tensor.shape, sides);
+    /// Bytes of a tensor in chunks of these sides, or of some of these, all of them whole.
+    pub(crate) fn chunks_len(
+        tensor: &TensorInfo,
+        dtype: DType,
+        sides: &[u64],
+        numbers: Option<&Range<u64>>,
+    ) -> Result<u64> {
+        let all = tiled::count(&tensor.shape, sides);
+        let count = match numbers {
+            Some(numbers) if all.is_some_and(|all| numbers.end <= all) => {
+                numbers.end.checked_sub(numbers.start)
+            }
+            Some(_) => return Err(Error::argument("chunks behind the last one")),
+            None => all,
+        };
         let elements = sides.iter().copied().try_fold(1, u64::checked_mul);
         let len = elements.and_then(|elements| dtype.bytes_for(elements)?.checked_mul(count?));
         len.ok_or_else(|| Error::argument("the size of the chunks does not fit 64 bits"))

@@ -15,7 +15,7 @@
 
 mod encode;
 
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{Encoder, varint as put_varint};
 
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};

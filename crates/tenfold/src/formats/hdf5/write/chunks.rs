@@ -128,8 +128,14 @@ fn alike(tensor: &TensorInfo) -> Option<Cut> {
         }
         Filter::Deflate { level: 1..=9 } | Filter::Fletcher32 => Some(*filter),
         Filter::Deflate { .. } => Some(Filter::Deflate { level: 6 }),
-        // Only h5py reads it, and it is as fast as this.
-        Filter::Lzf => Some(Filter::Deflate { level: 1 }),
+        Filter::Crc32c => Some(Filter::Fletcher32),
+        // Only h5py reads it, and it is as fast as this; for the others HDF5 needs plugins.
+        Filter::Blosc
+        | Filter::Gzip
+        | Filter::Lz4
+        | Filter::Lz4Blocks
+        | Filter::Lzf
+        | Filter::Zstd { .. } => Some(Filter::Deflate { level: 1 }),
     });
     Cut::new(
         tensor,

@@ -157,7 +157,13 @@ fn filters(filters: &[Filter]) -> Vec<u8> {
             Filter::Deflate { level } => (1, Some(u32::try_from(*level).unwrap_or(6))),
             Filter::Fletcher32 => (3, None),
             // Never asked for.
-            Filter::Lzf => continue,
+            Filter::Blosc
+            | Filter::Crc32c
+            | Filter::Gzip
+            | Filter::Lz4
+            | Filter::Lz4Blocks
+            | Filter::Lzf
+            | Filter::Zstd { .. } => continue,
         };
         let has_value = u16::from(value.is_some());
         for number in [id, has_value, has_value] {
