@@ -470,7 +470,10 @@ pub(super) static PACKAGES: &[Package] = &[
         f32_only: false,
         no_bool: false,
         build: None,
-        except: &[],
+        except: &[(
+            "own_attributes_huge",
+            "it has an attribute of more bytes than a message can, which is not written",
+        )],
     },
     Package {
         format: "hdf5",
