@@ -42,6 +42,18 @@ impl Source for Watched<'_> {
         self.source.read_into(at, buffer)
     }
 
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let lens = ranges
+            .iter()
+            .map(|range| range.end.saturating_sub(range.start));
+        self.note(lens.fold(0, u64::saturating_add))?;
+        self.source.read_ranges(ranges)
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        self.source.concurrency()
+    }
+
     fn gap(&self) -> u64 {
         self.source.gap()
     }
