@@ -4,7 +4,7 @@ import { Refusal, ask, askBytes, served } from "./ask.js";
 import { bytesScreen } from "./bytes.js";
 import { checks } from "./checks.js";
 import { compareScreen } from "./compare.js";
-import { button, fill, h, note, select } from "./dom.js";
+import { button, fill, h, note, select, marked } from "./dom.js";
 import { dropped, emptyDrop } from "./drop.js";
 import { grouped, middle, shown, size } from "./format.js";
 import { help } from "./help.js";
@@ -106,9 +106,9 @@ function drawScreen(): void {
 
 /** A file that cannot be read says why, in the words of the library. */
 function broken(why: string, rule: string | null, range: [number, number] | null): HTMLElement {
-  return h("div", { class: "empty broken" }, h("p", { class: "title" }, "■ This file cannot be opened."), h("p", null, why),
+  return h("div", { class: "empty broken" }, h("p", { class: "title" }, "■ This file cannot be opened."), h("p", null, ...marked(why)),
     rule ? h("p", { class: "mono dim" }, rule, range ? ` · byte ${grouped(range[0])}` : "") : null,
-    h("p", { class: "dim" }, "Nothing was changed. Another file can be chosen above, if there are several."));
+    h("p", { class: "dim" }, state.hello?.mode === "dropped" ? "Nothing was changed. Drop another file, or choose one with “open”." : "Nothing was changed."));
 }
 
 document.addEventListener("keydown", (event) => {

@@ -28,7 +28,7 @@ pub struct OpenOptions {
     #[cfg(feature = "std")]
     pub(super) access: crate::io::Access,
     #[cfg(feature = "remote")]
-    remote: crate::io::Remote,
+    pub(super) remote: crate::io::Remote,
     pub(super) how: DescribeOptions,
     threads: usize,
 }

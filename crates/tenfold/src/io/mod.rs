@@ -432,4 +432,14 @@ pub trait Output {
 
     /// Makes the files visible, all of them or none. Nothing more is written then.
     fn commit(&mut self) -> Result<()>;
+
+    /// What was written under `name`, to be read since it was committed; `None` where that cannot be read back. Only asked
+    /// where nothing could be read [before](Self::written).
+    fn committed(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        let _ = name;
+        Ok(None)
+    }
+
+    /// Removes what was committed, because it is not what was to be written. What was replaced stays replaced.
+    fn take_back(&mut self) {}
 }

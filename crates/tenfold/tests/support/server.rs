@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use tenfold::digest::{Hasher, Hex};
+use tenfold::model::DigestKind;
+
 /// A server; it ends with the process.
 #[derive(Clone)]
 pub struct Server {
@@ -23,7 +26,8 @@ pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     /// How often a file was changed: its tag.
     versions: BTreeMap<String, u32>,
-    /// What happens to requests whose path begins so, and holds the words behind a blank, how many times.
+    /// What happens to requests whose path begins so, and that hold the words behind a blank in it or in their range, how many
+    /// times.
     faults: Vec<(String, usize, Fault)>,
     /// What is sent in parts, by its number.
     uploads: BTreeMap<u32, Uploading>,
@@ -62,6 +66,8 @@ impl Seen {
 pub enum Fault {
     /// The connection ends after so many bytes of a body.
     Cut(usize),
+    /// What is sent arrives with another byte.
+    Damaged,
     /// The body is said to be compressed.
     Encoded,
     /// `If-Match` is not looked at.
@@ -72,6 +78,8 @@ pub enum Fault {
     NoTag,
     /// To another address.
     Redirect(String),
+    /// What arrived is kept with another byte.
+    Rots,
     /// No answer for this long.
     Stall(Duration),
     /// No answer for ten minutes to requests for bytes from here on; others are answered.
@@ -276,13 +284,19 @@ impl Answer {
 }
 
 impl State {
+    /// Nothing goes wrong any more.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+
     fn put(&mut self, path: &str, bytes: Vec<u8>) {
         *self.versions.entry(path.to_owned()).or_default() += 1;
         self.files.insert(path.to_owned(), bytes);
     }
 
     fn take_fault(&mut self, seen: &Seen) -> Option<Fault> {
-        let path = decoded(seen.target.trim_start_matches('/'));
+        let range = seen.headers.get("range").map_or("", String::as_str);
+        let path = decoded(seen.target.trim_start_matches('/')) + " " + range;
         let is_meant = |pattern: &str| {
             let mut words = pattern.split(' ');
             path.starts_with(words.next().unwrap_or_default())
@@ -325,7 +339,20 @@ impl State {
         match seen.method.as_str() {
             "GET" if query.contains_key("list-type") => self.list(&path, &query),
             "GET" | "HEAD" => self.get(&path, seen, fault),
-            "PUT" => self.store(&path, &query, seen, body),
+            "PUT" => {
+                let arrived = match fault {
+                    Some(Fault::Damaged) => damaged(body),
+                    _ => body,
+                };
+                if !is_as_signed(seen, &arrived) {
+                    return Answer::page(400, "XAmzContentSHA256Mismatch");
+                }
+                let kept = match fault {
+                    Some(Fault::Rots) => damaged(arrived),
+                    _ => arrived,
+                };
+                self.store(&path, &query, seen, kept)
+            }
             "POST" if query.contains_key("uploads") => {
                 self.next_upload += 1;
                 let id = self.next_upload;
@@ -509,6 +536,24 @@ impl State {
             .with("content-type", "application/xml")
             .body(xml)
     }
+}
+
+fn damaged(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    bytes
+}
+
+/// Whether a body is the one whose SHA-256 was signed, if one was.
+fn is_as_signed(seen: &Seen, body: &[u8]) -> bool {
+    let signed = seen.headers.get("x-amz-content-sha256");
+    let signed = signed.filter(|value| value.len() == 64);
+    signed.is_none_or(|signed| {
+        let mut hasher = Hasher::new(DigestKind::Sha256).unwrap();
+        hasher.update(body);
+        Hex(&hasher.finish()).to_string() == *signed
+    })
 }
 
 fn decoded(text: &str) -> String {

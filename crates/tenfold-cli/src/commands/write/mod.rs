@@ -27,7 +27,6 @@ use crate::hints;
 use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
-use crate::urls::is_url;
 
 pub(crate) use inputs::Inputs;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
@@ -144,7 +143,7 @@ impl<'a> Request<'a> {
 
     /// Whether contents are compared: what went into a stream cannot be.
     fn is_checked(&self) -> bool {
-        self.check && !is_stream(self.output) && !is_url(self.output)
+        self.check && !is_stream(self.output)
     }
 
     /// A failure that says which input it is about.

@@ -102,6 +102,8 @@ static FAMILY: super::sharded::Family = super::sharded::Family {
         left_over: "pytorch.shard-left-over",
         count: "pytorch.shard-count",
     },
+    // A zip file is described by its end.
+    described_by: |_| None,
     describe: codec::describe_shard,
 };
 

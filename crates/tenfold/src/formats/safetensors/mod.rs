@@ -107,6 +107,7 @@ pub(super) static FAMILY: super::sharded::Family = super::sharded::Family {
         left_over: "safetensors.shard-left-over",
         count: "safetensors.shard-count",
     },
+    described_by: codec::described_by,
     describe: codec::describe_shard,
 };
 

@@ -186,6 +186,11 @@ impl Remote {
         }
     }
 
+    /// The files under the prefix of a URL.
+    pub(crate) fn beside(&self, url: &RemoteUrl) -> RemoteSiblings {
+        self.siblings(&url.as_prefix(), None)
+    }
+
     fn siblings(&self, url: &RemoteUrl, commit: Option<String>) -> RemoteSiblings {
         let url = if url.is_prefix() {
             url.as_prefix()

@@ -33,6 +33,8 @@ pub struct RemoteOutput {
     main: String,
     force: bool,
     files: Vec<(String, Upload)>,
+    /// Those that were committed.
+    named: Vec<(String, Upload)>,
     is_ended: bool,
 }
 
@@ -60,6 +62,7 @@ impl RemoteOutput {
             main: main.unwrap_or_default(),
             force: false,
             files: Vec::new(),
+            named: Vec::new(),
             is_ended: false,
         })
     }
@@ -155,23 +158,32 @@ impl RemoteOutput {
         })
     }
 
-    /// Removes what has no name, and what got one before another file failed.
+    /// Keeps what is done; else removes what has no name, and what got one before another file failed.
     fn end(&mut self, is_done: bool) {
         self.is_ended = true;
-        let mut files = core::mem::take(&mut self.files);
-        if is_done || files.is_empty() {
-            return;
+        let files = core::mem::take(&mut self.files);
+        if is_done {
+            self.named = files;
+        } else {
+            remove(files);
         }
-        // Whoever stopped the work wants it to be gone too; a store that does not answer is not waited for.
-        let _ = wait(None, async move {
-            let aborted = async {
-                for (_, upload) in &mut files {
-                    upload.abort().await;
-                }
-            };
-            let _ = tokio::time::timeout(TIDY, aborted).await;
-        });
     }
+}
+
+/// Removes files, as far as they replaced nothing.
+fn remove(mut files: Vec<(String, Upload)>) {
+    if files.is_empty() {
+        return;
+    }
+    // Whoever stopped the work wants it to be gone too; a store that does not answer is not waited for.
+    let _ = wait(None, async move {
+        let aborted = async {
+            for (_, upload) in &mut files {
+                upload.abort().await;
+            }
+        };
+        let _ = tokio::time::timeout(TIDY, aborted).await;
+    });
 }
 
 impl Output for RemoteOutput {
@@ -223,6 +235,18 @@ impl Output for RemoteOutput {
         let named = self.name_all();
         self.end(named.is_ok());
         named
+    }
+
+    fn committed(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        if !self.named.iter().any(|(known, _)| known == name) {
+            return Ok(None);
+        }
+        let url = self.url.beside(name);
+        self.remote.open_file(&url, None).map(Some)
+    }
+
+    fn take_back(&mut self) {
+        remove(core::mem::take(&mut self.named));
     }
 }
 

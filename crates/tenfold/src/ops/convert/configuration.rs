@@ -1,7 +1,7 @@
 //! The configuration of a model, which says of which type its weights are.
 
 use crate::error::Result;
-use crate::io::{FileSource, Source};
+use crate::io::Source;
 use crate::model::{DType, Manifest};
 use crate::prelude::*;
 use crate::wire::json::{Json, Kind, Rules};
@@ -40,7 +40,7 @@ pub(super) struct Followed {
 }
 
 /// What becomes of a configuration beside weights of other types than before.
-pub(super) fn follow(source: &FileSource, weights: &Manifest) -> Result<Followed> {
+pub(super) fn follow(source: &dyn Source, weights: &Manifest) -> Result<Followed> {
     if source.len() > LONGEST {
         return Ok(Followed::default());
     }

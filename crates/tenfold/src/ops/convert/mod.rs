@@ -322,17 +322,43 @@ impl Conversion {
         if self.format.writes_tree(name) {
             out.begin_tree()?;
         }
-        #[cfg_attr(not(feature = "std"), expect(unused_mut))]
-        let mut report = self.write_uncommitted(name, out)?;
+        let (mut report, unread) = self.write_uncommitted(name, out)?;
         #[cfg(feature = "std")]
         report.notes.extend(self.bring(out)?);
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.work.control.check()?;
         out.commit()?;
+        if self.options.check && !unread.is_empty() {
+            let committed = |name: &str| out.committed(name);
+            match self.readback().compare(&committed, None, &unread) {
+                Ok(compared) => report.content = compared.and_then(|compared| compared.content),
+                Err(error) => {
+                    out.take_back();
+                    return Err(error);
+                }
+            }
+        }
         Ok(report)
     }
 
-    fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
+    /// What was written, compared with what was to be.
+    fn readback(&self) -> Readback<'_> {
+        Readback {
+            format: self.format,
+            registry: &self.options.registry,
+            expected: &self.adapted.tensors,
+            original: &self.from,
+            digests: self.options.check,
+            work: &self.options.work,
+        }
+    }
+
+    /// Gives the files too that could not be read back.
+    fn write_uncommitted(
+        &self,
+        file_name: &str,
+        out: &mut dyn Output,
+    ) -> Result<(Report, Vec<Opened>)> {
         let options = &self.options;
         if options.verify {
             compare_checksums_watched(&self.source, &options.work).map_err(|error| {
@@ -351,27 +377,25 @@ impl Conversion {
         let (surveyed, adapted) = self.survey(&plan_options, &execution)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
         let (plan, outputs) = self.lay_out(&adapted, plan_options)?;
-        let readback = Readback {
-            format: self.format,
-            registry: &options.registry,
-            expected: &self.adapted.tensors,
-            original: &self.from,
-            digests: options.check,
-            work: &options.work,
-        };
+        let readback = self.readback();
         options.work.control.expect(readback.len());
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
         let lengths = execute(plan, &from, out, &execution)?;
-        let content = readback.compare(out, &outputs)?;
+        let compared = readback.compare(&|name| out.written(name), out.written_tree(), &outputs)?;
         let mut casts = self.counted;
         casts += tally.counts();
-        Ok(Report {
+        let unread = match &compared {
+            Some(_) => Vec::new(),
+            None => outputs,
+        };
+        let report = Report {
             files: names.into_iter().zip(lengths).collect(),
             tensors: adapted.tensors.len(),
-            content,
+            content: compared.and_then(|compared| compared.content),
             notes,
             casts,
-        })
+        };
+        Ok((report, unread))
     }
 
     /// What will be written where, the file that is opened first. Writes nothing; reads tensor data where the layout depends
