@@ -278,6 +278,16 @@ impl Siblings for Beside {
     fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
         self.open(&path.join("/"))
     }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(match self {
+            Beside::Directory { path, .. } => Beside::Directory {
+                path: path.clone(),
+                read: Mutex::default(),
+            },
+            Beside::Files(files) => Beside::Files(files.clone()),
+        }))
+    }
 }
 
 /// How a version is written on one thread, losing whatever metadata has to be lost.
