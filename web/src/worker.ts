@@ -72,7 +72,8 @@ async function answer(message: Message): Promise<[boolean, ArrayBuffer]> {
     const first = files.length;
     const given = message.files ?? [];
     files.push(...given);
-    put(JSON.stringify({ name: given[0].name, file: first, beside: given.map((file, n) => [file.name, first + n]) }));
+    // No name of a file has a zero byte.
+    put([first, ...given.map((file) => file.name)].join("\0"));
     return [library.open() === 1, new ArrayBuffer(0)];
   }
   put(message.question ?? "");

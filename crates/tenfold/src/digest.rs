@@ -1,11 +1,30 @@
 //! Checksums and hashes, one interface for all kinds.
 
+mod crc;
+#[cfg(any(
+    feature = "keras",
+    feature = "mag",
+    feature = "npz",
+    feature = "pytorch"
+))]
+mod crc32;
+
 use core::fmt;
 
 use bytes::Bytes;
 
 use crate::model::DigestKind;
 use crate::prelude::*;
+#[cfg(any(feature = "mag", feature = "blosc"))]
+pub(crate) use crc::crc32c;
+use crc::crc32c_append;
+#[cfg(any(
+    feature = "keras",
+    feature = "mag",
+    feature = "npz",
+    feature = "pytorch"
+))]
+pub(crate) use crc32::Crc32;
 
 /// Computes one checksum or hash.
 pub struct Hasher(Inner);
@@ -17,7 +36,7 @@ enum Inner {
         feature = "npz",
         feature = "pytorch"
     ))]
-    Crc32(crc32fast::Hasher),
+    Crc32(Crc32),
     Crc32c(u32),
     #[cfg(feature = "onnx")]
     Sha1(Box<sha1::Sha1>),
@@ -43,7 +62,7 @@ impl Hasher {
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
+            DigestKind::Crc32 => Some(Self(Inner::Crc32(Crc32::default()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
             #[cfg(feature = "onnx")]
             DigestKind::Sha1 => Some(Self(Inner::Sha1(Box::default()))),
@@ -65,7 +84,7 @@ impl Hasher {
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            Inner::Crc32(hasher) => hasher.update(bytes),
+            Inner::Crc32(sum) => sum.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
             #[cfg(feature = "onnx")]
             Inner::Sha1(hasher) => sha1::Digest::update(&mut **hasher, bytes),
@@ -85,7 +104,7 @@ impl Hasher {
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
+            Inner::Crc32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
             #[cfg(feature = "onnx")]
             Inner::Sha1(hasher) => Bytes::copy_from_slice(&sha1::Digest::finalize(*hasher)),
@@ -95,51 +114,6 @@ impl Hasher {
             Inner::Xxh3(hasher) => Bytes::copy_from_slice(&hasher.digest().to_be_bytes()),
         }
     }
-}
-
-/// CRC-32C of bytes.
-#[cfg(feature = "mag")]
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    crc32c_append(0, bytes)
-}
-
-#[cfg(feature = "std")]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc, bytes)
-}
-
-/// Without `std` there is no portable way to ask for the processor's instruction.
-#[cfg(not(feature = "std"))]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    table_crc32c(crc, bytes)
-}
-
-/// One byte at a time, by a table made at compile time.
-#[cfg(any(not(feature = "std"), test))]
-fn table_crc32c(crc: u32, bytes: &[u8]) -> u32 {
-    #[allow(clippy::cast_possible_truncation, clippy::indexing_slicing)] // below 256
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let mut crc = byte as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                crc = if crc & 1 == 1 {
-                    crc >> 1 ^ 0x82f6_3b78
-                } else {
-                    crc >> 1
-                };
-                bit += 1;
-            }
-            table[byte] = crc;
-            byte += 1;
-        }
-        table
-    };
-    #[allow(clippy::indexing_slicing)] // a byte indexes 256 entries
-    let step = |crc: u32, &byte: &u8| crc >> 8 ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)];
-    !bytes.iter().fold(!crc, step)
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -187,7 +161,6 @@ mod tests {
     fn known_values_of_the_published_check_string() {
         let check = b"123456789";
         assert_eq!(hash(DigestKind::Crc32c, check).unwrap(), "e3069283");
-        assert_eq!(format!("{:08x}", table_crc32c(0, check)), "e3069283");
         if let Some(value) = hash(DigestKind::Crc32, check) {
             assert_eq!(value, "cbf43926");
         }

@@ -380,6 +380,13 @@ pub trait Make: fmt::Debug + Send + Sync {
     /// All of the bytes, the same each time.
     fn make(&self) -> Result<Bytes>;
 
+    /// Some of them: what lies in a file of its own need not be read whole.
+    fn part(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = self.make()?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(bytes.slice(place(range.start)..place(range.end.max(range.start))))
+    }
+
     /// The bytes that they are made from, where a file has them in one place.
     fn made_from(&self) -> Option<(SourceId, Range<u64>)> {
         None

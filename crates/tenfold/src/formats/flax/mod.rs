@@ -29,7 +29,7 @@ mod write;
 #[cfg(feature = "flax")]
 use codec::Flax;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{Value, ValueKind};
 use crate::prelude::*;
 
@@ -45,29 +45,32 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &[VERSION],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "flax.serialization.msgpack_restore of every flax with ml_dtypes",
-        can: Capabilities {
-            max_rank: 64,
-            name,
-            dtype: |dtype| dtypes::written(dtype).is_some(),
-            tensor: |tensor| {
-                let len = tensor.elements().and_then(|count| {
-                    let (_, stored) = dtypes::written(tensor.dtype)?;
-                    stored.bytes_for(count)
-                });
-                match len {
-                    Some(len) if len <= MOST_BYTES => Ok(()),
-                    _ => Err("MessagePack counts bytes with 32 bits".to_owned()),
-                }
-            },
-            file_value: |key, value| fit(key, value),
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
     ..Spec::known("flax", "Flax", &["msgpack"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "flax.serialization.msgpack_restore of every flax with ml_dtypes",
+    can: Capabilities {
+        max_rank: 64,
+        name,
+        dtype: |dtype| dtypes::written(dtype).is_some(),
+        tensor: |tensor| {
+            let len = tensor.elements().and_then(|count| {
+                let (_, stored) = dtypes::written(tensor.dtype)?;
+                stored.bytes_for(count)
+            });
+            match len {
+                Some(len) if len <= MOST_BYTES => Ok(()),
+                _ => Err("MessagePack counts bytes with 32 bits".to_owned()),
+            }
+        },
+        file_value: |key, value| fit(key, value),
+        ..Capabilities::new()
+    },
+}];
 
 const VERSION: &str = "1";
 /// Levels of maps and arrays, at most.

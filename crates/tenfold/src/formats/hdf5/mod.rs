@@ -23,7 +23,7 @@ mod write;
 #[cfg(feature = "hdf5")]
 use codec::Hdf5;
 
-use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec, written};
 use crate::model::Layout;
 
 /// The row of the table of formats.
@@ -38,19 +38,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &["superblock 0", "superblock 1", VERSION, "superblock 3"],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
-        can: Capabilities {
-            max_rank: limits::MOST_RANK,
-            name: limits::name,
-            dtype: limits::dtype,
-            layout: |layout| matches!(layout, Layout::RowMajor | Layout::Chunked),
-            file_value: limits::file_value,
-            tensor_value: limits::named,
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec::new(
             "chunk",
@@ -75,6 +63,21 @@ pub static SPEC: Spec = Spec {
         &[(0, b"\x89HDF\r\n\x1a\n")],
     )
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
+    can: Capabilities {
+        max_rank: limits::MOST_RANK,
+        name: limits::name,
+        dtype: limits::dtype,
+        layout: |layout| matches!(layout, Layout::RowMajor | Layout::Chunked),
+        file_value: limits::file_value,
+        tensor_value: limits::named,
+        ..Capabilities::new()
+    },
+}];
 
 /// The version that is written.
 const VERSION: &str = "superblock 2";

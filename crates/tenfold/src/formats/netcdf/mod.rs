@@ -30,7 +30,7 @@ mod write;
 #[cfg(feature = "netcdf")]
 use codec::NetCdf;
 
-use crate::format::{Capabilities, Entry, Profile, Spec};
+use crate::format::{Capabilities, Entry, Profile, Spec, written};
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -44,30 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &["CDF-1", CDF_2, CDF_5],
-    writes: &[
-        Profile {
-            version: CDF_2,
-            read_by: "netCDF-C 3.6 and later, netCDF4-python, xarray, SciPy, NCO, CDO",
-            can: Capabilities {
-                dtype: limits::old_dtype,
-                tensor: limits::small,
-                file_value: limits::old_value,
-                tensor_value: limits::old_value,
-                ..CAN
-            },
-        },
-        Profile {
-            version: CDF_5,
-            read_by: "netCDF-C 4.4 and later, netCDF4-python, xarray, PnetCDF; not SciPy",
-            can: Capabilities {
-                dtype: limits::dtype,
-                tensor: limits::countable,
-                file_value: limits::value,
-                tensor_value: limits::value,
-                ..CAN
-            },
-        },
-    ],
+    writes: written(WRITES),
     ..Spec::known(
         "netcdf",
         "NetCDF",
@@ -75,6 +52,32 @@ pub static SPEC: Spec = Spec {
         &[(0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")],
     )
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: CDF_2,
+        read_by: "netCDF-C 3.6 and later, netCDF4-python, xarray, SciPy, NCO, CDO",
+        can: Capabilities {
+            dtype: limits::old_dtype,
+            tensor: limits::small,
+            file_value: limits::old_value,
+            tensor_value: limits::old_value,
+            ..CAN
+        },
+    },
+    Profile {
+        version: CDF_5,
+        read_by: "netCDF-C 4.4 and later, netCDF4-python, xarray, PnetCDF; not SciPy",
+        can: Capabilities {
+            dtype: limits::dtype,
+            tensor: limits::countable,
+            file_value: limits::value,
+            tensor_value: limits::value,
+            ..CAN
+        },
+    },
+];
 
 const CAN: Capabilities = Capabilities {
     max_rank: MAX_RANK,

@@ -7,6 +7,7 @@ use super::flatten::{Around, Saved, flatten};
 use super::globals::Allowed;
 use super::salvage;
 use super::tensors::{Storage, Storages, checksum};
+use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Context;
 use crate::io::Source;
@@ -223,7 +224,7 @@ impl<'z> Archive<'z> {
             Some((text, _)) if text == "little" => Ok(Endian::Little),
             Some((text, _)) if text == "big" => Ok(Endian::Big),
             Some((text, at)) => {
-                let message = format!("the byte order is {text:?}; little or big is expected");
+                let message = format!("the byte order is {text:?}; expected little or big");
                 Err(Error::malformed("pytorch.byte-order", message).at(at))
             }
         }
@@ -316,7 +317,7 @@ impl Program {
         }
         let bytes = unpack(source, member)?;
         if let Some(expected) = crc32(member) {
-            let found = crc32fast::hash(&bytes);
+            let found = Crc32::of(&bytes);
             if found != expected {
                 let message = format!(
                     "the CRC-32 of member {:?} is {found:08x}, the directory says {expected:08x}",

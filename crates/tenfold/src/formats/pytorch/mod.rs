@@ -47,7 +47,7 @@ mod write;
 #[cfg(feature = "pytorch")]
 use codec::PyTorch;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{DType, Layout, TensorInfo, Value, element_count};
 use crate::prelude::*;
 
@@ -68,31 +68,34 @@ pub static SPEC: Spec = Spec {
     // Of the stream. Archives are looked into.
     magic: &[(0, MAGIC)],
     reads: &[ZIP, LEGACY, INDEX],
-    writes: &[Profile {
-        version: ZIP,
-        read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
-        can: Capabilities {
-            max_tensors: u64::MAX,
-            min_rank: 0,
-            max_rank: MAX_RANK,
-            zero_sizes: true,
-            name: |_| Ok(()),
-            dtype: |dtype| dtypes::TYPES.iter().any(|(_, known)| *known == dtype),
-            layout: |layout| matches!(layout, Layout::RowMajor | Layout::Strided(_)),
-            tensor: fits,
-            file_value: |_, value| fit(value),
-            tensor_value: |key, value| match (key, value) {
-                ("parameter" | "requires_grad", Value::Bool(true)) => Fit::Exact,
-                _ => Fit::No,
-            },
-            kept: false,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-        },
-    }],
+    writes: written(WRITES),
     options: &[],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: ZIP,
+    read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
+    can: Capabilities {
+        max_tensors: u64::MAX,
+        min_rank: 0,
+        max_rank: MAX_RANK,
+        zero_sizes: true,
+        name: |_| Ok(()),
+        dtype: |dtype| dtypes::TYPES.iter().any(|(_, known)| *known == dtype),
+        layout: |layout| matches!(layout, Layout::RowMajor | Layout::Strided(_)),
+        tensor: fits,
+        file_value: |_, value| fit(value),
+        tensor_value: |key, value| match (key, value) {
+            ("parameter" | "requires_grad", Value::Bool(true)) => Fit::Exact,
+            _ => Fit::No,
+        },
+        kept: false,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+    },
+}];
 
 /// Files that an index can name.
 #[cfg(feature = "pytorch")]

@@ -70,6 +70,11 @@ impl ElementMap {
         let refused = |why: &str| {
             Error::unsupported("cast", format!("{from} cannot be turned into {to}{why}"))
         };
+        if cfg!(not(feature = "cast")) {
+            return Err(refused(
+                ": this build casts nothing, the feature `cast` does",
+            ));
+        }
         let (DType::Number(a, from_lanes), DType::Number(b, to_lanes)) = (from, to) else {
             return Err(refused(""));
         };
