@@ -85,6 +85,13 @@ pub(crate) fn dequantize(archive: &Archive) -> PyResult<Archive> {
     Ok(archive.derived(changed))
 }
 
+/// Tensors that are quantized together as one each.
+#[pyfunction]
+pub(crate) fn grouped(archive: &Archive) -> PyResult<Archive> {
+    let quantized = ops::quantized(&archive.get()?).map_err(raised)?;
+    Ok(archive.derived(quantized.archive))
+}
+
 /// Tensors under other names.
 #[pyfunction]
 pub(crate) fn rename(archive: &Archive, names: HashMap<String, String>) -> PyResult<Archive> {

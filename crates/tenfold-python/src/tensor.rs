@@ -424,7 +424,7 @@ impl Tensor {
         let dtype = dtype::parse(dtype)?;
         let name = self.name()?;
         let archive = self.opened()?.select(|info| info.name == name);
-        let mut cast = ops::dequantize(&archive).map_err(raised)?;
+        let mut cast = ops::decoded(&archive).map_err(raised)?;
         cast = ops::cast(&cast, |_| Some(dtype)).map_err(raised)?;
         Python::attach(|py| {
             let archive = Py::new(py, self.archive.get().derived(cast))?;

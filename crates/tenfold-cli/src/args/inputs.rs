@@ -94,6 +94,14 @@ pub(crate) struct Opening {
     pub(crate) no_verify: bool,
 }
 
+/// What quantized tensors are looked at as.
+#[derive(Args, Debug)]
+pub(crate) struct AsNumbers {
+    /// Read quantized tensors as the numbers they stand for
+    #[arg(long)]
+    pub(crate) dequantize: bool,
+}
+
 /// Which tensors.
 #[derive(Args, Debug)]
 pub(crate) struct Filter {

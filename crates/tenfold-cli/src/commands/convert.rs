@@ -47,6 +47,8 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = inputs.joined()?;
     let target = target(&request, Some(&all).filter(|_| keeps_format), &registry)?;
     let request = request.keeping_files(&inputs, target);
+    let source = all.format().map(|spec| spec.id);
+    let all = request.grouped(&args.types, all)?;
     let archive = request.select(&args.filter, all)?;
     let (archive, left_out) = request.salvaged(archive)?;
     let archive = request.retype(&args.types, archive)?;
@@ -57,8 +59,11 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
             (_, true) => Sparse::Keep,
             _ => Sparse::AsIs,
         });
-    let conversion =
+    let mut conversion =
         Conversion::prepare(&archive, target, &options).map_err(|error| request.about(&error))?;
+    if !args.types.dequantize && source != Some(target.spec.id) {
+        request.remark_parts(&archive, &mut conversion);
+    }
     let left_out = || {
         left_out
             .iter()

@@ -29,6 +29,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;
+    let all = request.grouped(&args.types, all)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
     let archive = request.retype(&args.types, archive)?;
     let options = request.options(target)?;

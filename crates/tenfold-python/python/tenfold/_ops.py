@@ -202,7 +202,9 @@ def stats(
     >>> tenfold.stats("fixtures/safetensors/valid/scalars.safetensors").total.nans >= 0
     True
     """
-    archive = select(_opened(source, open_options), include, exclude)
+    opened = _opened(source, open_options)
+    # Patterns are about the names that the numbers have.
+    archive = select(_tenfold.grouped(opened) if dequantize else opened, include, exclude)
     with watched(progress) as told:
         return ArchiveStats._of(_tenfold.stats(archive, _title(source), bins, told, threads))
 

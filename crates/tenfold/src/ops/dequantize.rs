@@ -21,10 +21,15 @@ use crate::schemes::{self, ConfigFile, Recognized};
 /// ```
 pub fn dequantize(archive: &Archive) -> Result<Archive> {
     let quantized = quantized(archive)?;
-    if let Some(problem) = quantized.problems.into_iter().next() {
-        return Err(problem);
+    match quantized.problems.into_iter().next() {
+        Some(problem) => Err(problem),
+        None => decoded(&quantized.archive),
     }
-    quantized.archive.try_change(|tensor| {
+}
+
+/// The same of tensors that are quantized by themselves: nothing is put together, and no configuration is looked for.
+pub fn decoded(archive: &Archive) -> Result<Archive> {
+    archive.try_change(|tensor| {
         if !is_quantized(tensor) {
             return Ok(None);
         }

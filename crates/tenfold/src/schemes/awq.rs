@@ -25,6 +25,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["awq"],
     anchors: &[".qweight"],
     companions: &[".qweight", ".qzeros"],
+    main: ".qweight",
+    scale: ".scales",
     reads: &[],
     build,
 };

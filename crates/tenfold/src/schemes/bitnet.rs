@@ -22,6 +22,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["bitnet"],
     anchors: &[".weight_scale"],
     companions: &[],
+    main: ".weight",
+    scale: ".weight_scale",
     reads: &[],
     build,
 };

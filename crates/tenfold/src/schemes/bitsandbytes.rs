@@ -30,6 +30,8 @@ pub(super) const METHOD: Method = Method {
         ".quant_map",
         ".nested_quant_map",
     ],
+    main: NF4,
+    scale: ".SCB",
     reads: &[NF4, FP4, ".weight_format"],
     build,
 };

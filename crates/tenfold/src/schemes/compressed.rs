@@ -31,6 +31,8 @@ pub(super) const METHOD: Method = Method {
         ".weight_zero_point",
         ".weight_g_idx",
     ],
+    main: ".weight_packed",
+    scale: ".weight_scale",
     reads: &[".weight_shape"],
     build,
 };
@@ -206,6 +208,17 @@ fn order(set: &mut Set<'_, '_>, cols: u64) -> Result<Option<Order>> {
     }))
 }
 
+/// Zero points that may be missing, unless the configuration says of all groups that they are there.
+fn zeros<'m>(set: &mut Set<'_, 'm>) -> Result<Option<Member<'m>>> {
+    let said = said(set, "symmetric");
+    let is_needed = !said.is_empty() && said.iter().all(|value| value.as_bool() == Some(false));
+    if is_needed {
+        set.take(".weight_zero_point").map(Some)
+    } else {
+        set.maybe(".weight_zero_point")
+    }
+}
+
 fn name(set: &Set<'_, '_>) -> String {
     format!("{}.weight", set.base)
 }
@@ -227,7 +240,7 @@ fn plain(set: &mut Set<'_, '_>) -> Result<Built> {
     let grid = grid(set, scale, sizes)?;
     let block = grid.block;
     let mut quant = Quant::new(weight.plane(rows, cols), grid).matrices(count);
-    if let Some(zero) = set.maybe(".weight_zero_point")? {
+    if let Some(zero) = zeros(set)? {
         let zero = zero.has_shape(scale.shape())?;
         let zeros = self::grid(set, zero, sizes)?;
         quant = quant.with(Formula::Offset, zeros);
@@ -328,7 +341,7 @@ fn packed(set: &mut Set<'_, '_>) -> Result<Built> {
     let grid = grid(set, scale, sizes)?;
     let block = grid.block;
     let mut quant = Quant::new(plane, grid);
-    if let Some(zero) = set.maybe(".weight_zero_point")? {
+    if let Some(zero) = zeros(set)? {
         let [zero_words, groups] = zero.matrix()?;
         let wanted = rows.saturating_mul(bits.into()).div_ceil(32);
         let padded = rows.div_ceil(u64::from(32 / bits));

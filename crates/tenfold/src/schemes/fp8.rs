@@ -27,6 +27,8 @@ pub(super) const METHOD: Method = Method {
         ".scale",
     ],
     companions: &[".weight_scale_inv", ".qscale_weight"],
+    main: ".weight",
+    scale: ".weight_scale_inv",
     reads: &[],
     build,
 };

@@ -21,6 +21,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["mxfp4"],
     anchors: &["_blocks", "_scales"],
     companions: &[],
+    main: "_blocks",
+    scale: "_scales",
     reads: &[],
     build,
 };

@@ -26,6 +26,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["gptq", "gptq-v2"],
     anchors: &[".qweight"],
     companions: &[".qweight", ".qzeros", ".g_idx"],
+    main: ".qweight",
+    scale: ".scales",
     reads: &[],
     build,
 };
@@ -59,7 +61,7 @@ fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
         return Err(set.error("quantized.shape", ".qweight", message));
     }
     let [zero_rows, zero_words] = zeros.matrix()?;
-    let bits = bits(set, cols, zero_words)?;
+    let bits = bits(set, cols, zero_words, down)?;
     let rows = down
         .checked_mul(32)
         .filter(|all| all.is_multiple_of(bits.into()));
@@ -71,7 +73,13 @@ fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
         let message = format!("it has {zero_rows} rows for {groups} groups");
         return Err(set.error("quantized.shape", ".qzeros", message));
     }
-    let index = set.maybe(".g_idx")?;
+    // Columns in another order than that of groups are listed.
+    let is_listed = set.config().and_then(|config| config.flag("desc_act")) == Some(true);
+    let index = if is_listed {
+        Some(set.take(".g_idx")?)
+    } else {
+        set.maybe(".g_idx")?
+    };
     let order = match index {
         Some(index) => {
             let index = index
@@ -142,12 +150,14 @@ fn is_second_version(config: &Config) -> Result<bool> {
     }
 }
 
-/// The bits of a code, by the zero points of a row.
-fn bits(set: &Set<'_, '_>, cols: u64, words: u64) -> Result<u32> {
+/// The bits of a code, by the zero points of a row, and by the rows where something lists them.
+fn bits(set: &Set<'_, '_>, cols: u64, words: u64, down: u64) -> Result<u32> {
+    let rows = set.find(".g_idx").and_then(|index| index.elements());
     let fits = |bits: &u32| {
-        cols.checked_mul(u64::from(*bits))
-            .map(|all| all.div_ceil(32))
-            == Some(words)
+        let bits = u64::from(*bits);
+        let is_wide = cols.checked_mul(bits).map(|all| all.div_ceil(32)) == Some(words);
+        let is_high = rows.is_none_or(|rows| rows.checked_mul(bits) == down.checked_mul(32));
+        is_wide && is_high
     };
     let fitting: Vec<u32> = BITS.into_iter().filter(fits).collect();
     let config = set.config();

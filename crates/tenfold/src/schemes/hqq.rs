@@ -20,6 +20,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["hqq"],
     anchors: &[".W_q"],
     companions: &[".W_q", ".encoded_state_dict"],
+    main: ".W_q",
+    scale: ".scale",
     reads: &[".nbits", ".axis", ".shape", ".quant_scale", ".quant_zero"],
     build,
 };

@@ -23,6 +23,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["mlx"],
     anchors: &[".scales"],
     companions: &[],
+    main: ".weight",
+    scale: ".scales",
     reads: &[],
     build,
 };

@@ -52,6 +52,9 @@ pub(crate) struct Method {
     anchors: &'static [&'static str],
     /// How names end that nothing else has, and that say nothing without one of the anchors.
     companions: &'static [&'static str],
+    /// How the names end of what they say nothing without, and of the scales that a weight of codes has.
+    main: &'static str,
+    scale: &'static str,
     /// How the names of small tensors end that say how others are to be read.
     reads: &'static [&'static str],
     /// What the tensors are taken for that begin like the one that ended so; `None` where they are something else.
@@ -392,13 +395,9 @@ impl<'s, 'm> Search<'s, 'm> {
         }
         for tensor in free() {
             for method in self.methods {
-                let mut endings = method.companions.iter();
-                let Some(ending) = endings.find(|ending| tensor.name.ends_with(**ending)) else {
-                    continue;
-                };
-                let base = tensor.name.strip_suffix(ending).unwrap_or_default();
-                let anchor = method.anchors.first().copied().unwrap_or_default();
-                return Some(missing(tensor, &format!("{base}{anchor}")));
+                if let Some(name) = self.absent(method, &tensor.name) {
+                    return Some(missing(tensor, &name));
+                }
             }
             let (Some(config), [method, ..]) = (self.model.config, self.methods) else {
                 continue;
@@ -407,11 +406,27 @@ impl<'s, 'm> Search<'s, 'm> {
                 continue;
             };
             if tensor.shape.len() > 1 && holds_codes(tensor) && !config.leaves_out(module) {
-                let anchor = method.anchors.first().copied().unwrap_or_default();
-                return Some(missing(tensor, &format!("{module}{anchor}")));
+                return Some(missing(tensor, &format!("{module}{}", method.scale)));
             }
         }
         None
+    }
+
+    /// What is not there of a set that a tensor can only be a part of.
+    fn absent(&self, method: &Method, name: &str) -> Option<String> {
+        let is_there = |name: &str| self.model.get(name).is_some();
+        let mut endings = method.companions.iter();
+        if let Some(base) = endings.find_map(|ending| name.strip_suffix(ending)) {
+            let names = [method.main, method.scale].map(|ending| format!("{base}{ending}"));
+            let absent = names.iter().find(|name| !is_there(name));
+            return absent.or(names.first()).cloned();
+        }
+        // Scales of what is not there, where a configuration says that they are some.
+        let base = name
+            .strip_suffix(method.scale)
+            .filter(|_| self.model.config.is_some())?;
+        let main = format!("{base}{}", method.main);
+        (!is_there(&main) && !is_there(&format!("{base}.weight"))).then_some(main)
     }
 
     /// The tensors that are not part of a set, and those that sets became, where the codes were.

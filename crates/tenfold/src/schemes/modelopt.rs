@@ -25,6 +25,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["modelopt", "modelopt-fp4", "modelopt-fp8"],
     anchors: &[".weight_scale"],
     companions: &[".weight_scale_2"],
+    main: ".weight",
+    scale: ".weight_scale",
     reads: &[],
     build,
 };

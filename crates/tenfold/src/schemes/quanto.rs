@@ -22,6 +22,8 @@ pub(super) const METHOD: Method = Method {
     methods: &["quanto"],
     anchors: &["._data"],
     companions: &[".weight._data", ".weight._scale", ".weight._shift"],
+    main: ".weight._data",
+    scale: ".weight._scale",
     reads: &[],
     build,
 };

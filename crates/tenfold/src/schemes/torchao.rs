@@ -23,7 +23,9 @@ pub(super) const METHOD: Method = Method {
     title: "torchao",
     methods: &["torchao"],
     anchors: &["_qdata"],
-    companions: &["_weight_qdata", "_weight_scale_and_zero"],
+    companions: &["._weight_qdata", "._weight_scale", "._weight_zero_point"],
+    main: "._weight_qdata",
+    scale: "._weight_scale",
     reads: &[],
     build,
 };
@@ -53,6 +55,14 @@ fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
         if !CLASSES.contains(&class.as_str()) {
             let message = format!("{} is a {}", Quoted(&name), Quoted(&class));
             return Err(unread(message).in_tensor(&name));
+        }
+        if let Some(Value::List(names)) = said.get("_tensor_data_names") {
+            for part in names.iter() {
+                let ending = format!("_{}", part.as_str().unwrap_or_default());
+                if set.find(&ending).is_none() {
+                    return Err(set.missing(&format!("{}{ending}", set.base)));
+                }
+            }
         }
         if let Some(Value::Map(data)) = said.get("_data")
             && let Some(Value::List(list)) = data.get("block_size")

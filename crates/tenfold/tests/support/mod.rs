@@ -279,6 +279,16 @@ impl Siblings for Beside {
         self.open(&path.join("/"))
     }
 
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(match self {
+            Beside::Directory { path, .. } => Beside::Directory {
+                path: path.clone(),
+                read: Mutex::default(),
+            },
+            Beside::Files(files) => Beside::Files(files.clone()),
+        }))
+    }
+
     fn tree(&self) -> Result<Option<Tree>> {
         match self {
             Beside::Directory { path, .. } => DirectorySiblings::of(path.join("any")).tree(),

@@ -1,15 +1,17 @@
 //! How the writing was asked to be done, in the words of the library: formats, checksums, compression, types.
 
 use globset::GlobSet;
-use tenfold::Archive;
-use tenfold::format::{Checksums, Compression, Effect, Entry};
+use tenfold::format::{Checksums, Compression, Effect, Entry, Finding, Severity};
 use tenfold::model::{BlockSpec, DType, DigestKind, TensorInfo};
-use tenfold::ops::{self, ConvertOptions};
+use tenfold::ops::{self, Conversion, ConvertOptions};
+use tenfold::{Archive, Hint};
 
 use super::{Request, is_directory};
 use crate::args::{Allow, Checksum, Types, Writing};
 use crate::commands::globs;
 use crate::failure::{Failure, Result};
+use crate::losses;
+use crate::output::{Clean, count, say};
 
 impl Request<'_> {
     /// How the writing was asked to be done.
@@ -40,6 +42,43 @@ impl Request<'_> {
             .file_per_tensor(is_directory(self.output) && self.shards.is_none() && !self.whole)
             .timestamp(timestamp()?)
             .work(self.work()))
+    }
+
+    /// The tensors, with those that are quantized together as one where they are to become numbers: patterns are about the
+    /// names that the numbers have.
+    pub(crate) fn grouped(&self, types: &Types, archive: Archive) -> Result<Archive> {
+        if !types.dequantize {
+            return Ok(archive);
+        }
+        let quantized = ops::quantized(&archive).map_err(|error| self.about(&error))?;
+        if !quantized.left_out.is_empty() && !self.writing.quiet {
+            let names: Vec<_> = quantized.left_out.iter().map(String::as_str).collect();
+            let names = losses::some(&names);
+            say(format_args!(
+                "left out with the quantization: {}",
+                Clean(&names)
+            ));
+        }
+        Ok(quantized.archive)
+    }
+
+    /// That quantized tensors stay in parts, where they go into another format.
+    pub(crate) fn remark_parts(&self, archive: &Archive, conversion: &mut Conversion) {
+        // What cannot be read of them shows elsewhere.
+        let Ok(quantized) = ops::quantized(archive) else {
+            return;
+        };
+        let groups = quantized.groups.iter();
+        let schemes = groups.map(|group| group.scheme.name.as_str());
+        let mut schemes: Vec<_> = schemes.collect();
+        schemes.dedup();
+        if schemes.is_empty() {
+            return;
+        }
+        let count = count(quantized.groups.len(), "quantized tensor");
+        let message = format!("{count} ({}) stay in parts", losses::some(&schemes));
+        let remark = Finding::new(Severity::Note, "quantized.parts", message);
+        conversion.remarks.push(remark.hinting(Hint::Dequantize));
     }
 
     /// The tensors with the types that are asked for.

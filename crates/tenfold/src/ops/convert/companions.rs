@@ -7,6 +7,7 @@ use super::configuration::{self, Followed};
 use crate::archive::Companion;
 use crate::error::Result;
 use crate::io::{Output, Source};
+use crate::model::Layout;
 use crate::ops::cast::before_cast;
 use crate::prelude::*;
 
@@ -19,6 +20,12 @@ impl Conversion {
         let mut notes = Vec::new();
         for companion in &self.companions {
             let Companion { name, .. } = companion;
+            if self.is_dequantized() && configuration::ABOUT_QUANTIZATION.contains(&name.as_str()) {
+                notes.push(format!(
+                    "{name} is left out: the weights are not quantized any more"
+                ));
+                continue;
+            }
             let file = companion.open()?;
             let Followed { text, note } = self.follow(name, &*file)?;
             notes.extend(note);
@@ -43,10 +50,23 @@ impl Conversion {
     fn follow(&self, name: &str, file: &dyn Source) -> Result<Followed> {
         let mut tensors = self.source.manifest().tensors.iter();
         let is_cast = tensors.any(|tensor| before_cast(tensor).is_some());
-        if is_cast && name == configuration::NAME {
-            configuration::follow(file, &self.adapted)
+        let is_dequantized = self.is_dequantized();
+        if name == configuration::NAME && (is_cast || is_dequantized) {
+            configuration::follow(file, &self.adapted, is_dequantized)
         } else {
             Ok(Followed::default())
         }
+    }
+
+    /// Whether tensors become numbers that were quantized together, which a configuration says.
+    fn is_dequantized(&self) -> bool {
+        let mut tensors = self.source.manifest().tensors.iter();
+        tensors.any(|tensor| {
+            let decoder = tensor
+                .decoder
+                .as_ref()
+                .filter(|_| tensor.layout == Layout::Decoded);
+            decoder.is_some_and(|decoder| decoder.scheme().is_some())
+        })
     }
 }
