@@ -45,7 +45,10 @@ pub use groups::{NameGroup, group_names, name_pattern};
 pub use metadata::{Edit, edit_metadata};
 pub use picture::{Cell, Picture, PictureOptions, PictureSteps, picture};
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
-pub use quantize::quantize;
+pub use quantize::{
+    Choice, ImportanceMatrix, Mixture, Quality, QuantizeOptions, QuantizeTo, Quantized,
+    TensorQuality, quality, quantize, quantized_types,
+};
 pub use rename::rename;
 #[cfg(feature = "pytorch")]
 pub use scan::{Scan, ScanOptions, ScannedImport, ScannedPickle, Verdict, scan};
