@@ -370,15 +370,33 @@ fn halves_are_rounded_away_from_zero_and_codes_are_clamped() {
 }
 
 #[test]
-fn rows_that_are_no_whole_blocks_are_refused_by_name() {
+fn rows_that_are_no_whole_blocks_fall_back_and_it_is_said() {
     let mut builder = ArchiveBuilder::new();
-    builder
-        .push("odd", DType::F32, &[2, 33], numbers(66))
-        .unwrap();
-    let error = to_blocks(&builder.finish(), "Q8_0");
-    let error = error.map(drop).unwrap_err();
-    assert_eq!(error.tensor(), Some("odd"));
-    assert!(error.message().contains("33"), "{error}");
+    for (name, row) in [("none", 33), ("small", 32)] {
+        builder
+            .push(
+                name,
+                DType::F32,
+                &[2, row],
+                numbers(u16::try_from(2 * row).unwrap()),
+            )
+            .unwrap();
+    }
+    let spec = BlockSpec::from_name("Q6_K");
+    let options = ops::QuantizeOptions::new().every_matrix(spec);
+    let quantized = ops::quantize(&builder.finish(), &options).unwrap();
+    let types: Vec<_> = (quantized.choices.iter())
+        .map(|choice| (choice.to.to_string(), choice.instead_of))
+        .collect();
+    let expected = ["f16", "gguf:Q8_0"].map(|to| (to.to_owned(), spec));
+    assert_eq!(types, expected);
+    let said: Vec<_> = (quantized.remarks.iter())
+        .map(|remark| &*remark.message)
+        .collect();
+    assert!(
+        said[0].contains("none") && said[1].contains("small"),
+        "{said:?}"
+    );
 }
 
 #[test]

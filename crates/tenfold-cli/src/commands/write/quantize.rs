@@ -141,7 +141,10 @@ impl Quantizing {
                 continue;
             };
             let mut about = (plan.choices.iter()).filter(|choice| rule.is_about(&choice.name));
-            if about.all(|choice| choice.is_left() && choice.to != DType::Block(spec)) {
+            let is_done = |choice: &Choice| {
+                !choice.is_left() || choice.instead_of.is_some() || choice.to == DType::Block(spec)
+            };
+            if !about.any(is_done) {
                 return Err(Failure::Message(format!(
                     "--quantize: {pattern:?} matches no matrix of floating-point numbers that llama.cpp quantizes; the name \
                      of a tensor quantizes that"

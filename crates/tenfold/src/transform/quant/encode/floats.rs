@@ -40,6 +40,7 @@ pub(super) fn mxfp4(x: &[f32; SMALL], out: &mut [u8; 17]) {
 
 /// The greatest whole number that is not above the logarithm, rounded to 32 bits, of a positive number: just below a large
 /// power of two, that is its exponent already.
+#[allow(clippy::cast_possible_truncation)] // eleven bits of an exponent
 fn power_below(x: f32) -> i32 {
     let bits = (f64::from(x)).to_bits();
     let power = i32::from_le_bytes(((bits >> 52) as u32).to_le_bytes()) - 1023 + 1;
@@ -91,6 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::cast_possible_truncation, clippy::unwrap_used)]
     fn just_below_some_powers_the_rounded_logarithm_is_the_exponent() {
         for k in -125..128 {
             let power = f32::from_bits(u32::try_from(k + 127).unwrap() << 23);

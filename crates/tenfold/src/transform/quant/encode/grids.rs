@@ -118,7 +118,7 @@ struct Part {
 fn without_signs(x: &[f32]) -> ([f32; PART], [u8; PART / 8]) {
     let (mut magnitudes, mut signs) = ([0.0; PART], [0; PART / 8]);
     for (i, (out, &x)) in magnitudes.iter_mut().zip(x).enumerate() {
-        let is_negative = !(x >= 0.0);
+        let is_negative = x < 0.0;
         *out = if is_negative { -x } else { x };
         signs[i / 8] |= u8::from(is_negative) << (i % 8);
     }
@@ -141,18 +141,15 @@ fn sums(codes: &[[f32; 4]; PART / 4], x: &[f32; PART], w: &[f32; PART]) -> (f32,
     (products, squares)
 }
 
-fn part(book: &Book<4>, x: &[f32], w: &[f32; PART]) -> Part {
+/// The best scale and rows; none where all numbers are 0.
+fn part(book: &Book<4>, x: &[f32], w: &[f32; PART]) -> Option<Part> {
     let (x, signs) = without_signs(x);
     let roots = w.map(square_root);
     let most = x
         .iter()
         .fold(x[0], |most, &x| if x > most { x } else { most });
     if most == 0.0 {
-        return Part {
-            rows: [0; PART / 4],
-            signs: [0; PART / 8],
-            scale: 0.0,
-        };
+        return None;
     }
     let groups = || x.chunks_exact(4).zip(roots.chunks_exact(4));
     let (mut codes, mut in_book) = ([[0.0; 4]; PART / 4], false);
@@ -184,7 +181,7 @@ fn part(book: &Book<4>, x: &[f32], w: &[f32; PART]) -> Part {
         }
     }
     let rows = codes.map(|mut codes| book.find(&mut codes, &[], &[], 0.0).0);
-    Part { rows, signs, scale }
+    Some(Part { rows, signs, scale })
 }
 
 pub(super) fn iq3_s(x: &[f32; SUPER], importance: Option<&[f32; SUPER]>, out: &mut [u8; 110]) {
@@ -192,19 +189,25 @@ pub(super) fn iq3_s(x: &[f32; SUPER], importance: Option<&[f32; SUPER]>, out: &m
     let mean = 2.0 * sum_of_squares(x) / 256.0;
     out.fill(0);
     let mut scales = [0.0; SUPER / PART];
+    // The reference goes on after a part of zeros where that began: what follows is at another place than it is read from, and
+    // the bytes at the end stay zeros.
+    let mut place = 0;
     for (j, x) in x.chunks_exact(PART).enumerate() {
         let weights: [f32; PART] = core::array::from_fn(|i| match importance {
             Some(importance) => importance[PART * j + i] * square_root(mean + x[i] * x[i]),
             None => x[i] * x[i],
         });
-        let found = part(book, x, &weights);
+        let Some(found) = part(book, x, &weights) else {
+            continue;
+        };
         scales[j] = found.scale;
         for (k, row) in found.rows.into_iter().enumerate() {
             let [low, high] = row.to_le_bytes();
-            out[2 + 8 * j + k] = low;
+            out[2 + 8 * place + k] = low;
             out[66 + j] |= high << k;
         }
-        out[74 + 4 * j..78 + 4 * j].copy_from_slice(&found.signs);
+        out[74 + 4 * place..78 + 4 * place].copy_from_slice(&found.signs);
+        place += 1;
     }
     let most = scales
         .iter()

@@ -9,10 +9,30 @@ pub(super) const SMALL: usize = 32;
 type Numbers = [f32; SMALL];
 
 /// The number of the largest magnitude, the first of them; 0 where all are 0.
-fn largest(values: &[f32]) -> f32 {
-    let most = most(values);
-    let found = values.iter().copied().find(|value| value.abs() == most);
-    found.filter(|_| most > 0.0).unwrap_or(0.0)
+#[inline(always)]
+fn largest(x: &Numbers) -> f32 {
+    let (mut low, mut high) = ([0f32; 8], [0f32; 8]);
+    for row in x.as_chunks::<8>().0 {
+        for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(row) {
+            *low = if x < *low { x } else { *low };
+            *high = if x > *high { x } else { *high };
+        }
+    }
+    let low = low
+        .iter()
+        .fold(0.0, |low: f32, &x| if x < low { x } else { low });
+    let high = high
+        .iter()
+        .fold(0.0, |high: f32, &x| if x > high { x } else { high });
+    if high > -low {
+        high
+    } else if high < -low {
+        low
+    } else {
+        // Both signs have it, or all are 0.
+        let found = x.iter().copied().find(|value| value.abs() == high);
+        found.filter(|_| high > 0.0).unwrap_or(0.0)
+    }
 }
 
 /// The largest magnitude. Four at a time, as that is the same in any order.
@@ -37,20 +57,39 @@ pub(super) fn most(values: &[f32]) -> f32 {
 }
 
 /// The least and the greatest number, the first of each.
+#[inline(always)]
 fn bounds(x: &Numbers) -> (f32, f32) {
-    x.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| {
-        (
-            if x < low { x } else { low },
-            if x > high { x } else { high },
-        )
-    })
+    let (mut low, mut high) = ([f32::MAX; 8], [f32::MIN; 8]);
+    for row in x.as_chunks::<8>().0 {
+        for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(row) {
+            *low = if x < *low { x } else { *low };
+            *high = if x > *high { x } else { *high };
+        }
+    }
+    let low = low
+        .iter()
+        .fold(f32::MAX, |low, &x| if x < low { x } else { low });
+    let high = high
+        .iter()
+        .fold(f32::MIN, |high, &x| if x > high { x } else { high });
+    // Which of several equal numbers was first can be seen of zeros only.
+    let first = |value: f32| match value {
+        0.0 => x.iter().copied().find(|x| *x == 0.0).unwrap_or(value),
+        value => value,
+    };
+    (first(low), first(high))
 }
 
-/// What is left of a number that is not negative without its fraction.
+/// What is left of a number without its fraction, of one that is neither negative nor above 255.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturating, and clamped by the caller
 fn trunc(value: f32) -> u8 {
-    value as i32 as u8
+    let whole = super::search::near(value);
+    let code = code(whole);
+    if whole > value {
+        code.wrapping_sub(1)
+    } else {
+        code
+    }
 }
 
 /// Four bits of each code, those of the second half above those of the first.

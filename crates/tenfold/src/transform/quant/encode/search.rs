@@ -12,11 +12,12 @@ pub(super) type Lane<const L: usize> = [f32; L];
 /// Parts whose largest number is below this are zeros.
 pub(super) const TINY: f32 = 1e-15;
 
+/// One and a half times 2^23: there is no room for a fraction beside it.
+const ROUND: f32 = 12_582_912.0;
+
 /// To the nearest whole number, ties to even, for numbers that are not larger than 2^22.
 #[inline(always)]
 pub(super) fn near(value: f32) -> f32 {
-    // One and a half times 2^23: there is no room for a fraction beside it.
-    const ROUND: f32 = 12_582_912.0;
     (value + ROUND) - ROUND
 }
 
@@ -28,11 +29,10 @@ pub(super) fn near_within(value: f32, low: f32, high: f32) -> f32 {
     if code < high { code } else { high }
 }
 
-/// A whole number that was found by rounding, as a code of at most eight bits.
+/// A whole number from -128 to 255 as a code: the lowest bits of what was added to it.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within -128 to 255: it was clamped
 pub(super) fn code(value: f32) -> u8 {
-    value as i32 as u8
+    (value + ROUND).to_bits().to_le_bytes()[0]
 }
 
 #[inline(always)]
@@ -198,10 +198,8 @@ pub(super) fn three_bits<const N: usize, const L: usize>(x: &[Lane<L>; N]) -> Fo
             codes[l] = if is_zero[l] { 0.0 } else { codes[l] + TOP };
         }
     }
-    let scale = each(|l| match is_zero[l] {
-        true => 0.0,
-        false => ratio(products[l], squares[l]),
-    });
+    let found: Lane<L> = each(|l| ratio(products[l], squares[l]));
+    let scale = each(|l| if is_zero[l] { 0.0 } else { found[l] });
     Found { codes, scale }
 }
 
