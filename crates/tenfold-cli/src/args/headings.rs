@@ -52,6 +52,8 @@ const HEADINGS: &[(&str, &[&str])] = &[
         &[
             "cast",
             "quantize",
+            "imatrix",
+            "pure",
             "dequantize",
             "keep_sparse",
             "sparse",
@@ -63,7 +65,7 @@ const HEADINGS: &[(&str, &[&str])] = &[
     ),
     (
         "Safety",
-        &["allow", "dry_run", "check", "no_check", "no_sync"],
+        &["allow", "dry_run", "report", "check", "no_check", "no_sync"],
     ),
     ("Output", &["quiet", "json", "no_progress", "threads"]),
 ];

@@ -8,7 +8,9 @@ use tenfold::ops::{Conversion, Shards, Sparse};
 
 use crate::args::ConvertArgs;
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, target};
+use crate::commands::write::{
+    Inputs, Places, Request, Retyped, as_directory, is_directory, target,
+};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::Out;
@@ -51,7 +53,7 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = request.grouped(&args.types, all)?;
     let archive = request.select(&args.filter, all)?;
     let (archive, left_out) = request.salvaged(archive)?;
-    let archive = request.retype(&args.types, archive)?;
+    let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
     let options = request
         .options(target)?
         .sparse(match (args.sparse, args.keep_sparse) {
@@ -74,7 +76,8 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
         left_out: args.salvage.then(left_out),
         ..Written::default()
     };
-    request.finish(target, conversion, &inputs, extra, out)
+    let quantized = quantized.as_ref();
+    request.finish_quantized(target, conversion, &inputs, extra, quantized, out)
 }
 
 /// Whether it is a model of several files: a directory, an index, or one of files that count themselves.

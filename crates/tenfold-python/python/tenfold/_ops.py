@@ -239,6 +239,8 @@ def convert(
     rename: Rename = None,
     cast: CastSpec = None,
     quantize: CastSpec = None,
+    imatrix: str | os.PathLike[str] | None = None,
+    pure: bool = False,
     dequantize: bool = False,
     zstd: int | Mapping[str, int] | None = None,
     checksums: str | bool | None = None,
@@ -288,7 +290,7 @@ def convert(
     archive = select(_opened(source, open_options), include, exclude)
     if rename is not None:
         archive = _tenfold.rename(archive, _new_names(archive, rename))
-    archive = retyped(archive, cast, quantize, dequantize)
+    archive = retyped(archive, cast, quantize, dequantize, imatrix, pure)
     directory = _is_directory(path)
     return _written(
         "convert",

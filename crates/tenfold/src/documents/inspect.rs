@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::{Each, ShownMetadata, Words, text};
 use crate::archive::Archive;
 use crate::model::{DType, Endian, Metadata, Part, SourceId, TensorInfo};
-use crate::ops::{Quantized, QuantizedGroup, elements_by_type};
+use crate::ops::{QuantizedGroup, QuantizedGroups, elements_by_type};
 use crate::prelude::*;
 
 /// `tenfold.inspect/1`: an archive, its metadata and its tensors.
@@ -81,8 +81,8 @@ impl<'a> Inspection<'a> {
 
     /// The same with what tensors are quantized together, where any are or seem to be.
     #[must_use]
-    pub fn quantized(mut self, quantized: &'a Quantized) -> Self {
-        let Quantized {
+    pub fn quantized(mut self, quantized: &'a QuantizedGroups) -> Self {
+        let QuantizedGroups {
             archive,
             groups,
             config,

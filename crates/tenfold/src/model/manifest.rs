@@ -22,6 +22,8 @@ pub struct Manifest {
     /// Bytes that are no value of their type (a bool over 1, set padding bits) are errors in this version of the
     /// format, not only deviations.
     pub strict_content: bool,
+    /// What the metadata says about the types of the tensors is about those that they are given, and not outdated.
+    pub(crate) knows_types: bool,
 }
 
 impl Manifest {

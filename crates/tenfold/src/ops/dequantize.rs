@@ -76,7 +76,7 @@ fn is_quantized(tensor: &TensorInfo) -> bool {
 /// An archive in which tensors that are quantized together are one each.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Quantized {
+pub struct QuantizedGroups {
     /// Its quantized tensors have a layout that is named after the scheme, the tensors of the file as parts, and a decoder.
     pub archive: Archive,
     /// What was taken for what.
@@ -113,10 +113,10 @@ pub struct QuantizedGroup {
 /// }
 /// # Ok::<(), tenfold::Error>(())
 /// ```
-pub fn quantized(archive: &Archive) -> Result<Quantized> {
+pub fn quantized(archive: &Archive) -> Result<QuantizedGroups> {
     let manifest = archive.manifest();
     if !schemes::is_suspect(manifest) {
-        return Ok(Quantized {
+        return Ok(QuantizedGroups {
             archive: archive.clone(),
             groups: Vec::new(),
             config: None,
@@ -143,7 +143,7 @@ pub fn quantized(archive: &Archive) -> Result<Quantized> {
     } else {
         archive.with_manifest(manifest)
     };
-    Ok(Quantized {
+    Ok(QuantizedGroups {
         archive,
         groups,
         config,

@@ -455,6 +455,7 @@ impl<'s, 'm> Search<'s, 'm> {
             sealed: manifest.sealed.clone(),
             kept: manifest.kept.clone(),
             strict_content: manifest.strict_content,
+            knows_types: manifest.knows_types,
         };
     }
 }

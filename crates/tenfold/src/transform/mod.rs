@@ -64,7 +64,7 @@ pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};
-pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
+pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, square_root};
 pub(crate) use strides::dense_order;
 #[cfg(feature = "tens")]
 pub(crate) use symmetric::Triangle;

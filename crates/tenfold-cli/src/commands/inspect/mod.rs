@@ -14,7 +14,7 @@ use std::path::Path;
 use tenfold::Archive;
 use tenfold::documents::{Inspection, ShownValue};
 use tenfold::model::{Endian, Layout, Metadata, Scheme, TensorInfo};
-use tenfold::ops::{self, Quantized, group_names, natural_order};
+use tenfold::ops::{self, QuantizedGroups, group_names, natural_order};
 
 use crate::args::{InspectArgs, Sort};
 use crate::commands::{Names, Session, for_each_file, json_for_each_file, refuse_nothing};
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
 }
 
 /// What is quantized together. What is wrong with it is said by whoever needs the numbers.
-fn quantized(archive: &Archive) -> Option<Quantized> {
+fn quantized(archive: &Archive) -> Option<QuantizedGroups> {
     ops::quantized(archive).ok()
 }
 

@@ -261,6 +261,11 @@ impl fmt::Debug for Conversion {
 }
 
 impl Conversion {
+    /// The tensors that will be written, as they were given.
+    pub fn source(&self) -> &Archive {
+        &self.source
+    }
+
     /// How many tensors will be written.
     pub fn tensors(&self) -> usize {
         self.adapted.tensors.len()

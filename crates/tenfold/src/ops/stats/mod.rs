@@ -9,7 +9,6 @@ use core::fmt;
 
 pub use histogram::Histogram;
 use histogram::Histograms;
-pub(super) use kernel::square_root;
 pub use number::Number;
 
 use crate::archive::{Archive, Tensor};
