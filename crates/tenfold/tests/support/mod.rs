@@ -356,7 +356,12 @@ pub fn write_on(
 
 /// A name that a file of this format may have.
 pub fn file_name(entry: &Entry) -> String {
-    format!("written.{}", entry.spec.extensions[0])
+    let name = format!("written.{}", entry.spec.extensions[0]);
+    // What would be a directory is one file here, an archive.
+    match entry.codec.is_some_and(|codec| codec.writes_tree(&name)) {
+        true => name + ".zip",
+        false => name,
+    }
 }
 
 /// The findings that say that a file is not sound.
