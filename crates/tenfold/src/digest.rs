@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::model::DigestKind;
 use crate::prelude::*;
-#[cfg(feature = "mag")]
+#[cfg(any(feature = "mag", feature = "blosc"))]
 pub(crate) use crc::crc32c;
 use crc::crc32c_append;
 #[cfg(any(

@@ -6,7 +6,7 @@
 const CRC32C: u32 = 0x82f6_3b78;
 
 /// CRC-32C of bytes.
-#[cfg(feature = "mag")]
+#[cfg(any(feature = "mag", feature = "blosc"))]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }

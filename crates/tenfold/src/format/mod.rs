@@ -28,7 +28,7 @@ pub(crate) mod stem;
 
 pub use crate::model::{Effect, Form, Want};
 pub use capability::{Capabilities, Fit, Loss, Lost, adapt};
-pub use context::{Context, Finding, Severity};
+pub use context::{Context, DescribeOptions, Finding, Severity};
 pub use head::Head;
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
@@ -38,7 +38,7 @@ pub use registry::{Entry, Registry};
 pub use shard::ShardName;
 
 use crate::error::{Error, Result};
-use crate::io::{Patch, Source};
+use crate::io::{Patch, Source, Tree};
 use crate::model::{Manifest, Value};
 use crate::prelude::*;
 
@@ -63,9 +63,16 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files. By
-    /// default `None`: a directory is as many archives as it has files.
+    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files, the
+    /// hidden ones too. It may be a key in the directories below (`variables/variables.index`). By default `None`: a
+    /// directory is as many archives as it has files.
     fn directory_file(&self, _names: &[String]) -> Option<&'static str> {
+        None
+    }
+
+    /// The same for what shows only in the directories below: asked where the files of the directory are of no format, with
+    /// all keys below it. By default `None`.
+    fn tree_file<'t>(&self, _tree: &'t Tree) -> Option<&'t str> {
         None
     }
 

@@ -25,6 +25,7 @@ mod remote;
 mod spool;
 #[cfg(feature = "std")]
 mod stream;
+mod tree;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -71,6 +72,7 @@ pub(crate) use spool::Spool;
 pub use stream::StreamOutput;
 #[cfg(feature = "std")]
 pub(crate) use stream::spool;
+pub use tree::Tree;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;
@@ -352,6 +354,30 @@ pub trait Siblings: Send + Sync {
     /// gained by asking for all at once.
     fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
         names.iter().map(|name| self.open(name)).collect()
+    }
+
+    /// Everything beside it and in the directories below, hidden files too; `None` where that cannot be listed. Links to
+    /// directories are not followed.
+    fn tree(&self) -> Result<Option<Tree>> {
+        Ok(None)
+    }
+
+    /// [Opens](Self::open_below) several files by their keys in the [tree](Self::tree), as [`open_all`](Self::open_all)
+    /// does those beside it.
+    fn open_keys(&self, keys: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        let open = |key: &&str| self.open_below(&key.split('/').collect::<Vec<_>>());
+        keys.iter().map(open).collect()
+    }
+
+    /// What the directory is called, where that is known.
+    fn directory_name(&self) -> Option<String> {
+        None
+    }
+
+    /// The same files, for whoever looks at them later: what lies beside an archive is asked for when it is needed. `None`
+    /// where they are there only while a file is opened.
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        None
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Chunks {
     pub padded: bool,
     /// Bytes of an element.
     pub width: usize,
+    /// Which dimension of the tensor each of a stored chunk is, the one that runs slowest first; in their order, where it
+    /// is empty.
+    pub axes: Vec<usize>,
     /// What the elements of a chunk went through, in the order in which they did.
     pub filters: Vec<Filter>,
     /// An element of the chunks that are not stored; zeros where it is empty.
@@ -49,6 +52,7 @@ impl Chunks {
             shape,
             padded: true,
             width,
+            axes: Vec::new(),
             filters: Vec::new(),
             fill: Bytes::new(),
             index: None,
@@ -113,7 +117,7 @@ impl Chunks {
         let mut filters = self
             .filters
             .iter()
-            .filter(|filter| **filter != Filter::Fletcher32);
+            .filter(|filter| !matches!(filter, Filter::Crc32c | Filter::Fletcher32));
         match (filters.next(), filters.next(), filters.next_back()) {
             (None, ..) => "raw",
             (Some(Filter::Shuffle { .. }), Some(Filter::Deflate { .. }), None) => "shuffle+deflate",
@@ -197,6 +201,21 @@ pub enum Filter {
     Lzf,
     /// A Fletcher-32 checksum behind the bytes.
     Fletcher32,
+    /// A Blosc 1 frame, which says itself what is in it.
+    Blosc,
+    /// A CRC-32C behind the bytes.
+    Crc32c,
+    /// Deflated, in the frame of gzip.
+    Gzip,
+    /// An LZ4 block behind the length of what comes out, as numcodecs has it.
+    Lz4,
+    /// LZ4 blocks behind their lengths, as HDF5's filter 32004 has them.
+    Lz4Blocks,
+    /// Zstandard frames. The level matters for writing only.
+    Zstd {
+        /// The level to write with.
+        level: i32,
+    },
 }
 
 impl Filter {
@@ -207,6 +226,11 @@ impl Filter {
             Filter::Deflate { .. } => "deflate",
             Filter::Lzf => "lzf",
             Filter::Fletcher32 => "fletcher32",
+            Filter::Blosc => "blosc",
+            Filter::Crc32c => "crc32c",
+            Filter::Gzip => "gzip",
+            Filter::Lz4 | Filter::Lz4Blocks => "lz4",
+            Filter::Zstd { .. } => "zstd",
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry,
+    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Scheme, Shape, Symmetry,
 };
 use crate::prelude::*;
 
@@ -69,6 +69,16 @@ pub trait Decode: fmt::Debug + Send + Sync {
 
     /// Elements that are decoded together: a stretch begins at a multiple of it.
     fn step(&self) -> u64;
+
+    /// Elements that cost little more together than one step of them does; a multiple of [`step`](Self::step).
+    fn stretch(&self) -> u64 {
+        self.step()
+    }
+
+    /// Which scheme the parts are taken for, where that is not what the file says of them.
+    fn scheme(&self) -> Option<&Scheme> {
+        None
+    }
 
     /// Keys of the tensor's metadata that say how it is quantized, and mean nothing once it is not.
     fn describes(&self) -> &'static [&'static str] {
@@ -369,6 +379,13 @@ pub struct Unknown {
 pub trait Make: fmt::Debug + Send + Sync {
     /// All of the bytes, the same each time.
     fn make(&self) -> Result<Bytes>;
+
+    /// Some of them: what lies in a file of its own need not be read whole.
+    fn part(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = self.make()?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(bytes.slice(place(range.start)..place(range.end.max(range.start))))
+    }
 
     /// The bytes that they are made from, where a file has them in one place.
     fn made_from(&self) -> Option<(SourceId, Range<u64>)> {

@@ -33,7 +33,7 @@ pub use convert::EditedInPlace;
 pub use convert::{
     Conversion, ConvertOptions, PlannedContent, PlannedFile, PlannedSegment, Report,
 };
-pub use dequantize::dequantize;
+pub use dequantize::{Quantized, QuantizedGroup, dequantize, quantized};
 pub use diff::{
     Change, ChangeKind, Diff, DiffOptions, DiffSteps, Difference, First, MetadataChange, Side,
     Tolerance, Which, diff,

@@ -43,6 +43,8 @@ pub(crate) use codec::measure;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
+#[cfg(feature = "zarr")]
+pub(crate) use filters::undo_at_most as undo_filters;
 pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;

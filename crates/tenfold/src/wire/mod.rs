@@ -16,15 +16,6 @@ pub(crate) mod flatbuffer;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod hdf5;
-#[cfg(any(
-    feature = "gguf",
-    feature = "keras",
-    feature = "mag",
-    feature = "pytorch",
-    feature = "safetensors",
-    // The configurations of models.
-    feature = "std"
-))]
 // Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(
     not(all(feature = "mag", feature = "safetensors")),

@@ -1,7 +1,7 @@
 //! A small web server for tests, on a free port of this machine: ranges and tags, redirects, faults on demand, and as much of
 //! an object store's interface as uploads and lists need. It knows every request that was made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -53,6 +53,14 @@ pub struct Seen {
     pub headers: BTreeMap<String, String>,
 }
 
+impl Seen {
+    /// Where the range begins that it asks for.
+    pub fn first_byte(&self) -> Option<usize> {
+        let range = self.headers.get("range")?.strip_prefix("bytes=")?;
+        range.split_once('-')?.0.parse().ok()
+    }
+}
+
 /// What goes wrong.
 #[derive(Clone, Debug)]
 pub enum Fault {
@@ -74,6 +82,8 @@ pub enum Fault {
     Rots,
     /// No answer for this long.
     Stall(Duration),
+    /// No answer for ten minutes to requests for bytes from here on; others are answered.
+    StallFrom(usize),
     /// An answer with this status, and a page that nobody shall see.
     Status(u16),
     /// A tag that says little.
@@ -137,7 +147,14 @@ impl Server {
         while let Some((seen, body)) = read_request(&mut reader) {
             let fault = self.state().take_fault(&seen);
             self.state().log.push(seen.clone());
-            if let Some(Fault::Stall(long)) = fault {
+            let stalls = match fault {
+                Some(Fault::Stall(long)) => Some(long),
+                Some(Fault::StallFrom(at)) if seen.first_byte() >= Some(at) => {
+                    Some(Duration::from_secs(600))
+                }
+                _ => None,
+            };
+            if let Some(long) = stalls {
                 thread::sleep(long);
                 return;
             }
@@ -479,26 +496,38 @@ impl State {
         Answer::new(200).with("x-goog-generation", "1").body(xml)
     }
 
-    /// As S3 and Google list what is in a bucket, without what is in directories below.
+    /// As S3 and Google list what is in a bucket; with a delimiter, what is in directories below is named by those alone.
     fn list(&self, bucket: &str, query: &BTreeMap<String, String>) -> Answer {
         let bucket = bucket.trim_end_matches('/');
         let prefix = query.get("prefix").map_or("", String::as_str);
         let mut xml = format!(
             "<ListBucketResult><Name>{bucket}</Name><Prefix>{prefix}</Prefix><IsTruncated>false</IsTruncated>"
         );
+        let mut directories = BTreeSet::new();
         for (path, bytes) in &self.files {
             let key = path
                 .strip_prefix(bucket)
                 .and_then(|rest| rest.strip_prefix('/'));
-            let Some(key) =
-                key.filter(|key| key.starts_with(prefix) && !key[prefix.len()..].contains('/'))
-            else {
+            let Some(key) = key.filter(|key| key.starts_with(prefix)) else {
                 continue;
             };
+            if query.contains_key("delimiter")
+                && let Some((directory, _)) = key[prefix.len()..].split_once('/')
+            {
+                directories.insert(format!("{prefix}{directory}/"));
+                continue;
+            }
             let (len, tag) = (bytes.len(), self.tag(path));
             write!(
                 xml,
                 "<Contents><Key>{key}</Key><LastModified>2026-11-18T12:00:00.000Z</LastModified><ETag>{tag}</ETag><Size>{len}</Size></Contents>"
+            )
+            .unwrap();
+        }
+        for directory in directories {
+            write!(
+                xml,
+                "<CommonPrefixes><Prefix>{directory}</Prefix></CommonPrefixes>"
             )
             .unwrap();
         }

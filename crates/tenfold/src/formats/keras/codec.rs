@@ -219,7 +219,7 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
     let at = member.data.clone();
     if member.size > most {
         let message = format!(
-            "member {:?} has {} bytes unpacked, {most} are read at most",
+            "member {:?} has {} bytes unpacked, the limit is {most}",
             member.name, member.size
         );
         return Err(Error::limit("keras.member-size", message).at(at));
@@ -243,7 +243,7 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
         == 0;
     if !is_whole || !is_end {
         let message = format!(
-            "member {:?} unpacks to another length than {} bytes",
+            "member {:?} does not unpack to {} bytes",
             member.name, member.size
         );
         return Err(Error::malformed("keras.member-size", message).at(at));

@@ -224,7 +224,7 @@ impl<'z> Archive<'z> {
             Some((text, _)) if text == "little" => Ok(Endian::Little),
             Some((text, _)) if text == "big" => Ok(Endian::Big),
             Some((text, at)) => {
-                let message = format!("the byte order is {text:?}; little or big is expected");
+                let message = format!("the byte order is {text:?}; expected little or big");
                 Err(Error::malformed("pytorch.byte-order", message).at(at))
             }
         }

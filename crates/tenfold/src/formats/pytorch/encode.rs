@@ -155,7 +155,7 @@ impl Program {
     /// BINUNICODE
     fn text(&mut self, text: &str) -> Result<()> {
         let len = u32::try_from(text.len()).map_err(|cause| {
-            let message = format!("a text of {} bytes; 4 GiB are the most", text.len());
+            let message = format!("a text of {} bytes; at most 4 GiB fit", text.len());
             Error::unsupported("pytorch.write", message).because(cause)
         })?;
         self.put(b"X");

@@ -323,7 +323,7 @@ impl Walk<'_, '_> {
                     for pair in node.items() {
                         let pair = leaves::arguments_of(&pair?)?;
                         let [key, value] = pair.as_slice() else {
-                            let message = "a dict is made of something that is no pairs";
+                            let message = "a dict is made of something other than pairs";
                             return Err(Error::malformed("pytorch.value", message));
                         };
                         let is_text = matches!(key, Value::Text(_));

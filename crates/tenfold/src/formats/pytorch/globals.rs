@@ -201,9 +201,9 @@ impl Policy for Allowed {
             return Ok(());
         }
         let what = match (module, name) {
-            ("torch", name) if name.ends_with("Storage") => "a class of storages that is not read",
+            ("torch", name) if name.ends_with("Storage") => "an unknown class of storages",
             ("torch._utils", name) if name.starts_with("_rebuild_") => {
-                "a kind of tensor that is not read; save it as a dense tensor"
+                "a kind of tensor that only torch reads; save it as a dense tensor"
             }
             (module, _) if module == "torch.nn" || module.starts_with("torch.nn.") => {
                 "a whole module; its class is code, which is never run here: save its state_dict() instead"

@@ -148,7 +148,7 @@ fn float_exponent(text: &str) -> String {
 
 fn odd(expected: &str, arguments: &[Value<'_>]) -> Error {
     let found: Vec<_> = arguments.iter().take(4).map(Value::what).collect();
-    let message = format!("{expected} is expected, found ({})", found.join(", "));
+    let message = format!("expected {expected}, found ({})", found.join(", "));
     Error::malformed("pytorch.value", message)
 }
 
@@ -283,7 +283,7 @@ pub(super) struct NumpyType {
 /// `numpy.dtype("f4", ..)` with the state `(3, "<", ..)`.
 pub(super) fn numpy_type(allowed: Allowed, value: &Value<'_>) -> Result<NumpyType> {
     let wrong = || {
-        let message = format!("a type of NumPy is expected, found {}", value.what());
+        let message = format!("expected a NumPy dtype, found {}", value.what());
         Error::malformed("pytorch.numpy", message)
     };
     let Value::Node(node) = value else {

@@ -71,7 +71,7 @@ pub(super) fn describe(
         Some(PROTOCOL) => Ok(()),
         _ => {
             let found = tree.root()?.what();
-            let message = format!("protocol {found} of the stream, {PROTOCOL} is known");
+            let message = format!("protocol {found} of the stream, expected {PROTOCOL}");
             Err(Error::unsupported("pytorch.protocol", message).at(at))
         }
     })?;
@@ -152,7 +152,7 @@ fn check_machine(tree: &Tree<'_>, at: Range<u64>) -> Result<()> {
         let (key, value) = entry?;
         let is_order = matches!(&key, Value::Text(key) if key == "little_endian");
         if is_order && !matches!(value, Value::Bool(true)) {
-            let message = "the stream is big-endian, which no file that is known is";
+            let message = "the stream is big-endian; no known program writes that";
             return Err(Error::unsupported("pytorch.byte-order", message).at(at));
         }
     }
@@ -229,7 +229,7 @@ fn storages(
     let mut at = start;
     for key in keys {
         let overflow = || {
-            let message = format!("storage {key:?} has more bytes than can be counted");
+            let message = format!("storage {key:?} has more bytes than fit 64 bits");
             Error::malformed("pytorch.storage-size", message)
         };
         let head = at..at.checked_add(HEAD).ok_or_else(overflow)?;

@@ -88,7 +88,7 @@ impl StorageId {
         let dtype = match allowed.meaning(class) {
             Some(Global::Storage(dtype)) => dtype,
             _ => {
-                let message = format!("{} is no class of storages", class.what());
+                let message = format!("{} is not a known class of storages", class.what());
                 return Err(Error::unsupported("pytorch.storage-class", message));
             }
         };
@@ -152,7 +152,8 @@ impl View {
                             || (&**module, &**name) == ("torch.nn.parameter", "Parameter"))
                 };
                 let Some(Global::Rebuild(rebuild)) = allowed.meaning(function) else {
-                    let message = format!("{} makes no tensor that is read", function.what());
+                    let message =
+                        format!("{} does not make a tensor of a known kind", function.what());
                     return Err(Error::unsupported("pytorch.tensor", message));
                 };
                 if !is_tensor(class) && !allowed.opaque {
@@ -202,7 +203,7 @@ impl View {
                 ],
             ) => {
                 let Some(Global::Type(known)) = allowed.meaning(dtype) else {
-                    let message = format!("{} is no type that is read", dtype.what());
+                    let message = format!("{} is not a known dtype", dtype.what());
                     return Err(Error::unsupported("pytorch.dtype", message));
                 };
                 let mut view = Self::of(allowed, [storage, offset, size, stride], Some(known))?;
@@ -223,7 +224,7 @@ impl View {
                 StorageId::parse(allowed, *node)?
             }
             other => {
-                let message = format!("a tensor of {}, which is no storage", other.what());
+                let message = format!("a tensor of {}, expected one of a storage", other.what());
                 return Err(Error::malformed("pytorch.tensor", message));
             }
         };
@@ -312,7 +313,7 @@ impl View {
     /// Every element lies in the storage.
     fn check_bounds(&self, len: u64) -> Result<()> {
         let overflow = || {
-            let message = format!("sizes {:?} cannot be counted in 64 bits", self.size);
+            let message = format!("sizes {:?} do not fit 64 bits", self.size);
             Error::malformed("pytorch.shape-overflow", message)
         };
         let elements = element_count(&self.size).ok_or_else(overflow)?;
@@ -351,7 +352,7 @@ impl View {
     /// Counts elements instead of pairs of them, which share a byte.
     fn unpair(&mut self) -> Result<()> {
         let refuse = |message: &str| Error::unsupported("pytorch.view", message);
-        let overflow = || refuse("sizes that cannot be counted");
+        let overflow = || refuse("sizes that do not fit 64 bits");
         let is_row_major = self.is_row_major();
         let (Some(last), Some(step)) = (self.size.last_mut(), self.stride.last_mut()) else {
             return Err(refuse("a pair of elements without a dimension"));
@@ -378,7 +379,7 @@ impl View {
         limits: &Limits,
         file: u64,
     ) -> Result<(TensorInfo, Placed)> {
-        let overflow = || Error::malformed("pytorch.view", "a size that cannot be counted");
+        let overflow = || Error::malformed("pytorch.view", "a size that does not fit 64 bits");
         let len = self
             .dtype
             .bytes_for(element_count(&self.size).ok_or_else(overflow)?);
@@ -466,7 +467,7 @@ fn inner<'t>(
             return Ok((rebuild, leaves::arguments(&object.arguments)?));
         }
     }
-    let message = format!("a parameter of {}, which is no tensor", tensor.what());
+    let message = format!("a parameter of {}, expected one of a tensor", tensor.what());
     Err(Error::malformed("pytorch.tensor", message))
 }
 
@@ -487,10 +488,7 @@ fn refuse_bits(rest: &[Value<'_>]) -> Result<()> {
 
 fn number(value: &Value<'_>, what: &str) -> Result<u64> {
     let wrong = || {
-        let message = format!(
-            "the {what} is {}, a number from 0 is expected",
-            value.what()
-        );
+        let message = format!("the {what} is {}, expected a number from 0", value.what());
         Error::malformed("pytorch.view", message)
     };
     let number = value.as_i64().ok_or_else(wrong)?;
@@ -499,7 +497,7 @@ fn number(value: &Value<'_>, what: &str) -> Result<u64> {
 
 fn numbers(allowed: Allowed, value: &Value<'_>, what: &str) -> Result<Vec<u64>> {
     let wrong = || {
-        let message = format!("the {what} is {}, a tuple is expected", value.what());
+        let message = format!("the {what} is {}, expected a tuple", value.what());
         Error::malformed("pytorch.view", message)
     };
     let Value::Node(node) = value else {
@@ -537,12 +535,12 @@ pub(super) fn numpy_array(allowed: Allowed, node: Node<'_>, name: &str) -> Resul
     let state = node.states().last().transpose()?;
     let state = state.map(|state| leaves::arguments(&state)).transpose()?;
     let Some([_version, shape, dtype, fortran, data]) = state.as_deref() else {
-        return Err(wrong("an array of NumPy without its state".to_owned()));
+        return Err(wrong("a NumPy array without its state".to_owned()));
     };
     let shape = numbers(allowed, shape, "shape")?;
     let NumpyType { dtype, endian } = leaves::numpy_type(allowed, dtype)?;
     let data = leaves::as_bytes(allowed, data)?;
-    let data = data.ok_or_else(|| wrong("an array of NumPy that is no bytes".to_owned()))?;
+    let data = data.ok_or_else(|| wrong("a NumPy array that is not made of bytes".to_owned()))?;
     let len = crate::wire::numpy::data_len(dtype, &shape);
     if len != Some(data.len() as u64) {
         let message = format!("{} bytes for {dtype} of {shape:?}", data.len());

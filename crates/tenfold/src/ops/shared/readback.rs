@@ -3,7 +3,7 @@
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Registry};
-use crate::io::{Siblings, Source};
+use crate::io::{Siblings, Source, Tree};
 use crate::model::TensorInfo;
 #[cfg(feature = "digest")]
 use crate::ops::digest::{digest_watched, hashed_len};
@@ -207,6 +207,7 @@ fn failed(message: String) -> Error {
 }
 
 /// The files of an output that is not visible yet, as siblings of each other.
+#[derive(Clone)]
 struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
 
 impl WrittenFiles {
@@ -242,5 +243,17 @@ impl Siblings for WrittenFiles {
             )
         })?;
         Ok(found.1.clone())
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        self.open(&path.join("/"))
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        let mut tree = Tree::new(Arc::new(self.clone()));
+        for (name, source) in &self.0 {
+            tree.push(name, Some(source.len()))?;
+        }
+        Ok(Some(tree.sorted()))
     }
 }

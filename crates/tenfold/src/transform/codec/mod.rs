@@ -24,12 +24,16 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
+#[cfg(feature = "blosc")]
+pub(super) use zlib::inflate_raw;
 #[cfg(feature = "deflate")]
 pub(super) use zlib::{deflate as deflate_zlib, inflate as inflate_zlib};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
+
+use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::Codec;
@@ -70,6 +74,39 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
     match codec {
         Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
         Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
+    }
+}
+
+/// One zstd frame that gives exactly as many bytes as there is room for.
+#[cfg(feature = "blosc")]
+pub(super) fn unpack_zstd_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    decode_frame(stored, out)
+}
+
+/// The bytes of zstd frames, of which there may be `most`.
+#[cfg(feature = "blosc")]
+pub(super) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
+    let room = (stored.len() as u64).saturating_mul(MAX_RATIO);
+    let mut out = crate::io::zeros(most.min(room))?;
+    let mut decoder = Decoder::new(Input::Memory(stored.clone()))?;
+    let mut made = 0;
+    while made < out.len() {
+        check()?;
+        let end = out.len().min(made + 8 * STEP);
+        match decoder.read(out.get_mut(made..end).unwrap_or_default())? {
+            0 => {
+                out.truncate(made);
+                return Ok(out);
+            }
+            n => made += n,
+        }
+    }
+    match decoder.read(&mut [0])? {
+        0 => Ok(out),
+        _ => {
+            let message = format!("the compressed data gives more than {made} bytes");
+            Err(Error::malformed("zstd", message))
+        }
     }
 }
 

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use super::{Arrangement, Opening, Whole};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{Axis, Chunks, Endian, Order, Payload, Selection, SourceId, TensorInfo};
+use crate::model::{Axis, Chunks, Endian, Make, Order, Payload, Selection, SourceId, TensorInfo};
 use crate::prelude::*;
 use crate::transform::select::Selected;
-use crate::transform::{Body, Data, as_size, filters, overflow};
+use crate::transform::{Body, Data, Input, as_size, filters, overflow};
 
 /// Bytes of a row of chunks that is made at once, unless a single chunk has more.
 const BAND: u64 = 32 << 20;
@@ -139,6 +139,43 @@ enum Content {
     Stored { bytes: Bytes, from: u64 },
 }
 
+/// A chunk as it is stored.
+enum Piece<'p> {
+    Stored(Input<'p>),
+    /// In a file of its own.
+    Made(u64, &'p Arc<dyn Make>),
+}
+
+impl Piece<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Piece::Stored(input) => input.len(),
+            Piece::Made(len, _) => *len,
+        }
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let len = range.end - range.start;
+        match self {
+            Piece::Stored(input) => input.read(range.start, len),
+            Piece::Made(_, maker) => {
+                let bytes = maker.part(range).map_err(Error::nowhere)?;
+                match bytes.len() as u64 == len {
+                    true => Ok(bytes),
+                    false => Err(filters::wrong_size(bytes.len() as u64, len)),
+                }
+            }
+        }
+    }
+
+    fn place(&self) -> Option<(SourceId, Range<u64>)> {
+        match self {
+            Piece::Stored(input) => input.place(),
+            Piece::Made(..) => None,
+        }
+    }
+}
+
 impl<'a> Boxes<'a> {
     fn new(
         data: Data<'a>,
@@ -152,6 +189,7 @@ impl<'a> Boxes<'a> {
             let message = format!("a grid of {} dimensions for {rank}", chunks.grid.len());
             return Err(Error::malformed("chunks", message));
         }
+        check_axes(&chunks.axes, rank)?;
         if !chunks.fill.is_empty() && chunks.fill.len() != chunks.width {
             let message = format!(
                 "a fill value of {} bytes for elements of {}",
@@ -377,17 +415,9 @@ impl<'a> Boxes<'a> {
         if self.reversed {
             in_order.reverse();
         }
-        let content = self.content(&in_order)?;
-        let mut stride = 1u64;
-        let mut strides: Vec<u64> = (in_order.iter().rev())
-            .map(|span| {
-                let here = stride;
-                stride = stride.saturating_mul(span.chunk.end - span.chunk.start);
-                here
-            })
-            .collect();
-        // Now the innermost dimension of the tensor comes first.
-        if !self.reversed {
+        let mut strides = self.strides(&in_order);
+        let content = self.content(&in_order, &strides)?;
+        if self.reversed {
             strides.reverse();
         }
         let copy = Copy {
@@ -401,6 +431,21 @@ impl<'a> Boxes<'a> {
         copy.run(0, 0, 0, out)
     }
 
+    /// How far a step along each dimension of the tensor goes in a chunk.
+    fn strides(&self, spans: &[&Span]) -> Vec<u64> {
+        let rank = spans.len();
+        let mut strides = vec![0; rank];
+        let mut stride = 1u64;
+        for axis in (0..rank).rev() {
+            let axis = self.chunks.axes.get(axis).copied().unwrap_or(axis);
+            if let (Some(span), Some(place)) = (spans.get(axis), strides.get_mut(axis)) {
+                *place = stride;
+                stride = stride.saturating_mul(span.chunk.end - span.chunk.start);
+            }
+        }
+        strides
+    }
+
     /// What the index calls a file.
     fn file(&self, file: SourceId) -> Result<SourceId> {
         let id = self.chunks.files.get(file.index()).copied();
@@ -408,7 +453,7 @@ impl<'a> Boxes<'a> {
     }
 
     /// What is wanted of a chunk, given by its spans in the order of the tensor's dimensions.
-    fn content(&self, spans: &[&Span]) -> Result<Content> {
+    fn content(&self, spans: &[&Span], strides: &[u64]) -> Result<Content> {
         let Some(index) = &self.chunks.index else {
             return Ok(Content::Fill);
         };
@@ -432,33 +477,46 @@ impl<'a> Boxes<'a> {
         let width = self.chunks.width as u64;
         let len = elements.and_then(|elements| elements.checked_mul(width));
         let len = len.ok_or_else(|| overflow("the size of a chunk"))?;
-        let input = self.data.input(&located.payload)?;
+        let piece = match &located.payload {
+            Payload::Lazy { len, maker } => Piece::Made(*len, maker),
+            payload => Piece::Stored(self.data.input(payload)?),
+        };
         let placed = |error: Error| {
-            let error = match input.place() {
+            let error = match piece.place() {
                 Some((source, range)) if error.range().is_none() => error.at_source(source, range),
                 _ => error,
             };
             named(error)
         };
         if filters::are_all_skipped(&self.chunks.filters, located.skipped) {
-            if input.len() != len {
-                return Err(placed(filters::wrong_size(input.len(), len)));
+            if piece.len() != len {
+                return Err(placed(filters::wrong_size(piece.len(), len)));
             }
             // Nothing but what is wanted has to be read.
-            let (mut least, mut most, mut stride) = (0, 0, 1);
-            for span in spans.iter().rev() {
+            let (mut least, mut most) = (0, 0);
+            for (span, stride) in spans.iter().zip(strides) {
                 let (a, b) = span.bounds();
                 (least, most) = (least + a * stride, most + b * stride);
-                stride *= span.chunk.end - span.chunk.start;
             }
-            let bytes = input.read(least * width, (most + 1 - least) * width)?;
+            let bytes = piece.read(least * width..(most + 1) * width);
+            let bytes = bytes.map_err(placed)?;
             return Ok(Content::Stored { bytes, from: least });
         }
-        let stored = input.read(0, input.len())?;
+        let stored = piece.read(0..piece.len()).map_err(placed)?;
         let bytes = filters::undo(&self.chunks.filters, located.skipped, stored, len, &check);
         let bytes = bytes.map_err(placed)?;
         Ok(Content::Stored { bytes, from: 0 })
     }
+}
+
+/// Refuses an order of dimensions that is none.
+fn check_axes(axes: &[usize], rank: usize) -> Result<()> {
+    let has_all = axes.len() == rank && (0..rank).all(|axis| axes.contains(&axis));
+    if has_all || axes.is_empty() {
+        return Ok(());
+    }
+    let message = format!("chunks of {rank} dimensions in the order {axes:?}");
+    Err(Error::malformed("chunks", message))
 }
 
 /// Refuses to look for more chunks than a file could have an index of.

@@ -140,6 +140,12 @@ pub(crate) fn expands(tensor: &TensorInfo) -> bool {
     of(&tensor.layout).expands(tensor)
 }
 
+/// Whether a tensor has more elements than are stored of it.
+fn is_longer_than_stored(tensor: &TensorInfo) -> bool {
+    let stored: u64 = tensor.parts.iter().map(|part| part.payload.len()).sum();
+    tensor.dense_len().is_none_or(|len| len > stored)
+}
+
 /// What is tolerated of a tensor; what is not is an error.
 pub(crate) fn check(data: Data<'_>, tensor: &TensorInfo) -> Result<Vec<Deviation>> {
     of(&tensor.layout).check(&Opening { data, tensor })

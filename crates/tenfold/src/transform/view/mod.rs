@@ -190,7 +190,7 @@ impl<'a> View<'a> {
             // Asked for at once.
             Body::Direct(input) if input.is_late() => return None,
             Body::Direct(_) | Body::InOrder(_) => 1,
-            Body::Decoded(decoded) => decoded.step_len(),
+            Body::Decoded(decoded) => decoded.stretch_len(),
             _ => return None,
         };
         // A multiple of both.

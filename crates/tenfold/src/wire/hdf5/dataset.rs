@@ -249,7 +249,7 @@ fn chunked(
     }
     if storage.address != UNDEFINED {
         let has_filters = !chunks.filters.is_empty();
-        let index = Index::new(file.space, storage, &parsed.dataspace, has_filters);
+        let index = Index::new(file, storage, &parsed.dataspace, has_filters);
         chunks.index = Some(Arc::new(index));
     }
     finish(file, source, header, parsed, chunks)

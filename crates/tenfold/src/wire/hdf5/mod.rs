@@ -12,6 +12,7 @@ mod header;
 mod heap;
 mod index;
 mod links;
+mod recent;
 mod storage;
 mod superblock;
 mod tree2;
