@@ -43,10 +43,9 @@ impl Source for Watched<'_> {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let lens = ranges
-            .iter()
-            .map(|range| range.end.saturating_sub(range.start));
-        self.note(lens.fold(0, u64::saturating_add))?;
+        for range in ranges {
+            self.note(range.end.saturating_sub(range.start))?;
+        }
         self.source.read_ranges(ranges)
     }
 
