@@ -358,9 +358,10 @@ pub fn write_on(
 pub fn file_name(entry: &Entry) -> String {
     let name = format!("written.{}", entry.spec.extensions[0]);
     // What would be a directory is one file here, an archive.
-    match entry.codec.is_some_and(|codec| codec.writes_tree(&name)) {
-        true => name + ".zip",
-        false => name,
+    if entry.codec.is_some_and(|codec| codec.writes_tree(&name)) {
+        name + ".zip"
+    } else {
+        name
     }
 }
 

@@ -113,7 +113,11 @@ mod tests {
         assert_eq!(control.done(), 40);
         assert_eq!(watched.concurrency(), Some(32));
         control.cancel();
-        assert!(watched.read_ranges(&[0..10]).is_err());
+        assert!(
+            watched
+                .read_ranges(core::slice::from_ref(&(0..10)))
+                .is_err()
+        );
         assert_eq!(
             *late.1.lock().unwrap(),
             [2],
