@@ -104,7 +104,11 @@ fn what_is_skipped_is_noted_and_lost_by_name() {
 }
 
 fn element(kind: u32, data: &[u8]) -> Vec<u8> {
-    let mut bytes = [kind.to_le_bytes(), u32::try_from(data.len()).unwrap().to_le_bytes()].concat();
+    let mut bytes = [
+        kind.to_le_bytes(),
+        u32::try_from(data.len()).unwrap().to_le_bytes(),
+    ]
+    .concat();
     bytes.extend_from_slice(data);
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     bytes

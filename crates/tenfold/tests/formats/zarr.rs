@@ -1,5 +1,8 @@
 //! What is special to Zarr: stores that are directories, shards, groups, copies of metadata.
 
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

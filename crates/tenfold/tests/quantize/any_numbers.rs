@@ -30,7 +30,7 @@ impl Numbers {
             1 => constant,
             2 => 0.0,
             3 => self.unit().abs() * scale,
-            4 if self.next() % 16 == 0 => self.unit() * scale * 100.0,
+            4 if self.next().is_multiple_of(16) => self.unit() * scale * 100.0,
             4 => self.unit() * scale,
             _ => self.unit() * 1e-40,
         };
