@@ -612,6 +612,36 @@ pub(super) static PACKAGES: &[Package] = &[
         build: None,
         except: &[],
     },
+    Package {
+        format: "dcp",
+        extension: "distcp",
+        installs: &["torch==2.15.0", "numpy", "zstandard"],
+        program: "torch_distributed.py",
+        writes: &["basic", "full", "threads", "items", "zstd"],
+        loads: &[],
+        metadata_only: false,
+        options: &[],
+        fixtures: &[],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
+    Package {
+        format: "tf_checkpoint",
+        extension: "index",
+        installs: &["tensorflow-cpu==2.21.0"],
+        program: "tensorflow_bundle.py",
+        writes: &["basic", "full", "sliced", "objects"],
+        loads: &["V2"],
+        metadata_only: false,
+        options: &[],
+        fixtures: &[],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
 ];
 
 /// Versions whose metadata is text: numbers change their form, which the user of such a file allows.
@@ -627,5 +657,6 @@ pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[
     ("npz", "zip"),
     ("onnx", "ir_version 10"),
     ("onnx", "ir_version 14"),
+    ("tf_checkpoint", "V2"),
     ("ztensor", "0.1"),
 ];

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::OpenOptions;
 use super::directory::Directory;
 use crate::error::{Error, Result};
+use crate::format::ShardName;
 use crate::io::{DirectorySiblings, FileSource, Siblings, Source};
 use crate::prelude::*;
 
@@ -127,7 +128,8 @@ impl OpenOptions {
             let is_recognized = || self.is_recognized(files, name);
             let is_tensors = is_known && (!self.is_doubtful(name) || is_recognized());
             // An index says which file a tensor is in, and there will be other files.
-            !is_tensors && !has_ending(name, &WEIGHTS) && !name.ends_with(".index.json")
+            let is_weights = has_ending(name, &WEIGHTS) || is_bundle_data(name);
+            !is_tensors && !is_weights && !name.ends_with(".index.json")
         });
         Ok(names.cloned().collect())
     }
@@ -186,6 +188,11 @@ impl OpenOptions {
         let entry = self.registry.by_extension(name);
         entry.is_some_and(|entry| entry.spec.magic.is_empty()) || has_ending(name, &PICKLED)
     }
+}
+
+/// Whether it is a file of data beside an index of TensorFlow: `model.ckpt.data-00000-of-00001`.
+fn is_bundle_data(name: &str) -> bool {
+    ShardName::in_stem(name).is_some_and(|shard| shard.stem.ends_with(".data"))
 }
 
 pub(super) fn is_training_state(name: &str) -> bool {

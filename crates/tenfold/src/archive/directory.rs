@@ -4,7 +4,7 @@
 //! configurations. One *set* of files is opened, the first in this order:
 //!
 //! 1. by format: safetensors, GGUF, every other format in the order of the table, then NumPy, PyTorch, Keras, HDF5,
-//!    ONNX, Flax, Paddle and TensorFlow Lite;
+//!    ONNX, Flax, Paddle, TensorFlow Lite and TensorFlow's checkpoints;
 //! 2. of one format, files with an index before files without one; then variants, which are the same weights in another
 //!    type (`model.fp16.safetensors`); and last `consolidated.*`, which is how some publish them under other names.
 //!
@@ -24,8 +24,17 @@ use crate::prelude::*;
 
 /// Formats that come before the others, and those that come after them.
 const FIRST: [&str; 2] = ["safetensors", "gguf"];
-const LAST: [&str; 9] = [
-    "npy", "npz", "pytorch", "keras", "hdf5", "onnx", "flax", "paddle", "tflite",
+const LAST: [&str; 10] = [
+    "npy",
+    "npz",
+    "pytorch",
+    "keras",
+    "hdf5",
+    "onnx",
+    "flax",
+    "paddle",
+    "tflite",
+    "tf_checkpoint",
 ];
 
 /// What diffusers and transformers put between the name of a file and its extension where the same weights are there in

@@ -146,11 +146,31 @@ impl OpenOptions {
             let files = crate::io::DirectorySiblings::inside(path, self.access);
             return self.open_files(&Directory::new(&files)?.at(path));
         }
-        let source = crate::io::open_source(path, self.access)?;
+        let source = match crate::io::open_source(path, self.access) {
+            Err(error) if error.kind() == ErrorKind::NotFound => match self.by_prefix(path) {
+                Some(path) => return self.open(path),
+                None => return Err(error),
+            },
+            opened => opened?,
+        };
         let siblings = crate::io::DirectorySiblings::with(path, self.access);
         let name = path.file_name().map(|name| name.to_string_lossy());
         let archive = self.describe(source, name.as_deref(), Some(&siblings))?;
         Ok(archive.opened_by(path))
+    }
+
+    /// The file that a path stands for which is none itself.
+    #[cfg(feature = "std")]
+    fn by_prefix(&self, path: &Path) -> Option<std::path::PathBuf> {
+        let name = path.file_name()?.to_str()?;
+        let codecs = self
+            .registry
+            .entries()
+            .iter()
+            .filter_map(|entry| entry.codec);
+        let mut files =
+            codecs.filter_map(|codec| Some(path.with_file_name(codec.file_of_prefix(name)?)));
+        files.find(|path| path.is_file())
     }
 
     /// How files behind URLs are reached. Archives that are opened with a copy of these options share its connections.

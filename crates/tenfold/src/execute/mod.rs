@@ -52,23 +52,22 @@ pub(crate) fn execute(
     for segment in plan.files.iter().flat_map(|file| &file.segments) {
         options.control.expect(work(segment, from)?);
     }
-    let mut files = plan.files;
-    // The file that names the others comes last.
-    let main = files.len().min(1);
-    files.rotate_left(main);
-    let mut lengths = Vec::new();
+    // What says what others hold comes behind them, and last the file that names all.
+    let mut order: Vec<(usize, FilePlan)> = plan.files.into_iter().enumerate().collect();
+    order.sort_by_key(|(place, file)| (*place == 0, file.is_index));
+    let mut lengths: Vec<u64> = order.iter().map(|_| 0).collect();
     let mut written = Vec::new();
-    let last = files.len().saturating_sub(1);
-    for (place, file) in files.into_iter().enumerate() {
+    for (place, file) in order {
         let mut executor = Executor::new(from, options);
-        if place == last {
+        if file.is_index {
             executor.before = core::mem::take(&mut written);
         }
-        let (len, mut parts) = executor.file(file, out)?;
-        lengths.push(len);
-        written.append(&mut parts);
+        let (len, done) = executor.file(file, out)?;
+        if let Some(known) = lengths.get_mut(place) {
+            *known = len;
+        }
+        written.extend(done);
     }
-    lengths.rotate_right(main);
     Ok(lengths)
 }
 
@@ -101,7 +100,7 @@ impl<'e> Executor<'e> {
         }
     }
 
-    /// Writes all of it, and says how long it is and what is in it.
+    /// Writes all of it, and says how long it is and what is in it and in those that it knows.
     fn file(mut self, file: FilePlan, out: &mut dyn Output) -> Result<(u64, Vec<Written>)> {
         let mut known = Some(0);
         for segment in &file.segments {
@@ -129,11 +128,9 @@ impl<'e> Executor<'e> {
             self.segments(&known, &mut target)?;
             late.extend(known.into_iter().filter(is_late));
             if let Some(Segment::Computed(make)) = segments.next() {
-                let bytes = if self.before.is_empty() {
-                    make(&self.written, self.at)?
-                } else {
-                    let all: Vec<_> = self.before.iter().chain(&self.written).cloned().collect();
-                    make(&all, self.at)?
+                let bytes = match (self.before.as_slice(), self.written.as_slice()) {
+                    ([], written) | (written, []) => make(written, self.at)?,
+                    (before, written) => make(&[before, written].concat(), self.at)?,
                 };
                 target.write(self.at, &bytes)?;
                 self.at += bytes.len() as u64;
@@ -147,7 +144,8 @@ impl<'e> Executor<'e> {
         keep_promises(&promised, &self.written)?;
         target.finish(self.at)?;
         sink.finish()?;
-        Ok((self.at, self.written))
+        self.before.append(&mut self.written);
+        Ok((self.at, self.before))
     }
 
     /// Writes segments without a computed one among them.

@@ -83,6 +83,12 @@ pub trait Format: Sync + 'static {
         false
     }
 
+    /// The file that a name stands for which is no file itself, as `model.ckpt.index` does for `model.ckpt`. By default
+    /// `None`.
+    fn file_of_prefix(&self, _prefix: &str) -> Option<String> {
+        None
+    }
+
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
     fn writes_shards(&self) -> bool {
         false

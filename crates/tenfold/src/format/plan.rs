@@ -38,6 +38,9 @@ pub struct FilePlan {
     pub name: String,
     /// Its bytes in order.
     pub segments: Vec<Segment>,
+    /// Whether it says what others hold: it is written behind those that do not, and what is [computed](Segment::Computed)
+    /// for it knows what is in these.
+    pub is_index: bool,
 }
 
 impl FilePlan {
@@ -46,6 +49,7 @@ impl FilePlan {
         Self {
             name: name.into(),
             segments,
+            is_index: false,
         }
     }
 }
@@ -108,8 +112,8 @@ pub enum Segment {
         /// Hashed how, while it is written.
         digest: Option<(DigestKind, Over)>,
     },
-    /// Bytes that depend on what was written before them: indexes, footers. In the first of several files, which is written
-    /// last, what the others have is among it, in front.
+    /// Bytes that depend on what was written before them: indexes, footers. For an [index](FilePlan::is_index) of other files,
+    /// what these have comes first.
     Computed(Compute),
     /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
     /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.

@@ -15,6 +15,8 @@ mod support;
 mod burnpack;
 #[cfg(all(feature = "cc4s", feature = "ztensor"))]
 mod cc4s;
+#[cfg(feature = "dcp")]
+mod dcp;
 #[cfg(feature = "flax")]
 mod flax;
 #[cfg(all(feature = "gguf", feature = "safetensors"))]
@@ -47,6 +49,8 @@ mod safetensors;
 mod safetensors_shards;
 #[cfg(all(feature = "tens", feature = "mag", feature = "ztensor"))]
 mod tens;
+#[cfg(feature = "tf_checkpoint")]
+mod tf_checkpoint;
 #[cfg(feature = "tflite")]
 mod tflite;
 #[cfg(all(feature = "zarr", feature = "digest"))]

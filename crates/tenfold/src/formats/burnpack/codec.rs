@@ -140,7 +140,7 @@ impl Format for Burnpack {
         segments.extend(data);
         let name = options.file_name.clone();
         Ok(Plan {
-            files: vec![FilePlan { name, segments }],
+            files: vec![FilePlan::new(name, segments)],
         })
     }
 }

@@ -70,10 +70,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         let message = format!("{:?} is the name of its elements; name a .yaml", clash.name);
         return Err(Error::argument(message));
     }
-    let main = FilePlan {
-        name: name.clone(),
-        segments: vec![Segment::Bytes(text.into_bytes())],
-    };
+    let main = FilePlan::new(name.clone(), vec![Segment::Bytes(text.into_bytes())]);
     files.insert(0, main);
     Ok(Plan { files })
 }
@@ -112,10 +109,7 @@ fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> Fil
             digest: None,
         }
     };
-    FilePlan {
-        name: format!("{base}.elements"),
-        segments: vec![segment],
-    }
+    FilePlan::new(format!("{base}.elements"), vec![segment])
 }
 
 /// The map of a Tensor, its keys in alphabetical order as cc4s has them.

@@ -8,6 +8,7 @@ use super::objects::{self, Object};
 use super::{DATA, METADATA, SPEC, globals};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
+use crate::formats::torch::MAX_RANK;
 use crate::io::Source;
 use crate::model::{
     Chunks, DType, Layout, Manifest, Part, Payload, Region, Role, Shape, SourceId, TensorInfo,
@@ -142,7 +143,7 @@ fn describe(cx: &mut Context<'_>, id: SourceId, bytes: &Bytes) -> Result<Manifes
         &mut globals::Listed,
         &mut budget,
     )?;
-    let described = Described::parse(&tree, cx.limits().rank, &mut budget)?;
+    let described = Described::parse(&tree, MAX_RANK, &mut budget)?;
     let files = Files::open(cx, &described.files)?;
     let mut manifest = Manifest::new(described.version.as_deref().unwrap_or("none"));
     manifest.regions.push(Region::new(id, 0..len, "metadata"));
@@ -286,6 +287,8 @@ fn tensor(
     let (mut tiles, mut items, mut used) = (Vec::new(), Vec::new(), Vec::new());
     let (mut room, mut at_once) = (0u64, false);
     for tile in chunks {
+        let inside = tile.check_inside(shape);
+        inside.map_err(|message| Error::malformed("dcp.chunks", message))?;
         // Of a rank that got nothing; it must lie inside all the same.
         if tile.sides.contains(&0) || shape.contains(&0) {
             let place = Place {

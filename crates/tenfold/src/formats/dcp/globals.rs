@@ -25,6 +25,8 @@ pub(super) enum Class {
 }
 
 const MODULE: &str = "torch.distributed.checkpoint.metadata";
+/// Where torch up to 2.2 has what is said of the elements.
+const OLD_MODULE: &str = "torch.distributed._shard.sharded_tensor.metadata";
 const FILES: &str = "torch.distributed.checkpoint.filesystem";
 
 /// What a class or function of the list is.
@@ -32,12 +34,13 @@ fn find(module: &str, name: &str) -> Option<Class> {
     Some(match (module, name) {
         (MODULE, "Metadata") => Class::Metadata,
         (MODULE, "TensorStorageMetadata") => Class::Tensor,
-        (MODULE, "TensorProperties") => Class::Properties,
+        (MODULE | OLD_MODULE, "TensorProperties") => Class::Properties,
         (MODULE, "ChunkStorageMetadata") => Class::Chunk,
         (MODULE, "BytesStorageMetadata") => Class::Bytes,
         (MODULE, "MetadataIndex") => Class::Index,
         (FILES, "_StorageInfo") => Class::Place,
         (MODULE, "StorageMeta" | "_MEM_FORMAT_ENCODING") => Class::Informative,
+        (OLD_MODULE, "MEM_FORMAT_ENCODING") => Class::Informative,
         (
             "pathlib" | "pathlib._local",
             "Path" | "PosixPath" | "WindowsPath" | "PurePath" | "PurePosixPath" | "PureWindowsPath",

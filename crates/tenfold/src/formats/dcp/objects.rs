@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::SPEC;
 use super::items::{self, Item, SMALL};
 use super::metadata::Place;
 use crate::error::{Error, Result};
@@ -62,7 +63,10 @@ pub(super) fn read(
         let at = object.place.offset..object.place.end();
         let read = one(cx, file, object, bytes, manifest);
         let Err(error) = read else { continue };
-        let error = error.in_tensor(&object.name).at_source(*id, at);
+        let error = error
+            .in_tensor(&object.name)
+            .in_format(SPEC.id)
+            .at_source(*id, at);
         manifest.metadata.push(
             &object.name,
             Value::Str(format!("not read: {}", error.message())),
@@ -98,7 +102,7 @@ fn one(
     }
     let storages = item.storages()?;
     let around = Around {
-        format: super::SPEC.id,
+        format: SPEC.id,
         root: None,
         allowed,
         storages: &storages,

@@ -142,7 +142,7 @@ fn file(
     if let Some(first) = segments.first_mut() {
         *first = Segment::Bytes(header(&offsets, entries)?);
     }
-    Ok(FilePlan { name, segments })
+    Ok(FilePlan::new(name, segments))
 }
 
 /// The header, up to where the data is aligned: tensors, each with the place of its data, and metadata.

@@ -79,10 +79,10 @@ impl Format for Npy {
             digest: None,
         };
         Ok(Plan {
-            files: vec![FilePlan {
-                name: options.file_name.clone(),
-                segments: vec![Segment::Bytes(header), data],
-            }],
+            files: vec![FilePlan::new(
+                options.file_name.clone(),
+                vec![Segment::Bytes(header), data],
+            )],
         })
     }
 }

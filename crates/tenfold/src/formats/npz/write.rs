@@ -51,10 +51,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         directory(&members, written, at)
     })));
     Ok(Plan {
-        files: vec![FilePlan {
-            name: options.file_name.clone(),
-            segments: file,
-        }],
+        files: vec![FilePlan::new(options.file_name.clone(), file)],
     })
 }
 

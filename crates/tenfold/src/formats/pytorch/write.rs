@@ -116,7 +116,7 @@ fn layout(program: Vec<u8>, stored: Vec<Stored>, name: String) -> Result<FilePla
     segments.push(Segment::Computed(Box::new(move |written, at| {
         directory(&members, written, at)
     })));
-    Ok(FilePlan { name, segments })
+    Ok(FilePlan::new(name, segments))
 }
 
 /// A member to be written.

@@ -90,7 +90,7 @@ fn file(what: &Manifest, mut places: Vec<usize>, name: String, room: Room) -> Re
     if let Some(first) = segments.first_mut() {
         *first = Segment::Bytes(header);
     }
-    Ok(FilePlan { name, segments })
+    Ok(FilePlan::new(name, segments))
 }
 
 fn len(tensor: &TensorInfo) -> Result<u64> {

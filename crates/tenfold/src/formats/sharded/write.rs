@@ -79,10 +79,10 @@ fn sharded(
         }
     }
     let text = index::encode(total, weight_map);
-    let mut files = vec![FilePlan {
-        name: family.index_name(stem),
-        segments: vec![Segment::Bytes(text.into_bytes())],
-    }];
+    let mut files = vec![FilePlan::new(
+        family.index_name(stem),
+        vec![Segment::Bytes(text.into_bytes())],
+    )];
     for (number, (places, name)) in shards.into_iter().zip(names).enumerate() {
         files.push(file(places, name, number == 0)?);
     }

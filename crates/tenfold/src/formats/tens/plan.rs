@@ -145,7 +145,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let segments = segments.map_err(|error| error.in_tensor(&tensor.name))?;
     let name = options.file_name.clone();
     Ok(Plan {
-        files: vec![FilePlan { name, segments }],
+        files: vec![FilePlan::new(name, segments)],
     })
 }
 

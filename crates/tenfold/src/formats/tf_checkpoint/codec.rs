@@ -61,6 +61,10 @@ impl Format for TfCheckpoint {
         (has("checkpoint") && has_index()).then_some("checkpoint")
     }
 
+    fn file_of_prefix(&self, prefix: &str) -> Option<String> {
+        Some(format!("{prefix}{INDEX}"))
+    }
+
     fn reading_options(&self) -> &'static [OptionSpec] {
         const { &[NAMES] }
     }

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::table::TRUNCATED;
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::model::{Endian, Shape};
@@ -12,7 +11,8 @@ use crate::wire::protobuf::Encoder;
 use crate::wire::protobuf::{Rules, Value, Walker};
 
 pub(super) const RULES: Rules = Rules {
-    truncated: TRUNCATED,
+    // A message is all that is looked at: what ends in it ends with it.
+    truncated: "tf_checkpoint.message",
     length: "tf_checkpoint.message",
     varint: "tf_checkpoint.varint",
     tag: "tf_checkpoint.message",

@@ -100,17 +100,24 @@ fn name(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Text, bytes and lists of them are tensors of text.
+/// Text, bytes and lists of them are tensors of text. Bytes that could be text come back as that.
 fn fit(key: &str, value: &Value) -> Fit {
-    let is_text = match value {
-        Value::Str(_) | Value::Bytes(_) => true,
-        Value::List(list) => text_shape(list, 0).is_some(),
-        _ => false,
-    };
-    if is_text && name(key).is_ok() {
-        Fit::Exact
-    } else {
-        Fit::No
+    if name(key).is_err() {
+        return Fit::No;
+    }
+    match value {
+        Value::Str(_) => Fit::Exact,
+        Value::Bytes(bytes) => match core::str::from_utf8(bytes) {
+            Ok(text) => Fit::As(Value::Str(text.to_owned())),
+            Err(_) => Fit::Exact,
+        },
+        Value::List(list) => match text_shape(list, 0).as_deref() {
+            // Without text in them, lists in lists are an empty one.
+            Some(shape @ [_, _, ..]) if shape.contains(&0) => Fit::No,
+            Some(_) => Fit::Exact,
+            None => Fit::No,
+        },
+        _ => Fit::No,
     }
 }
 
@@ -122,7 +129,8 @@ fn text_shape(list: &List, depth: usize) -> Option<Vec<u64>> {
     let mut inner: Option<Vec<u64>> = None;
     for value in list.iter() {
         let shape = match &value {
-            Value::Str(_) | Value::Bytes(_) => Vec::new(),
+            Value::Str(_) => Vec::new(),
+            Value::Bytes(bytes) if core::str::from_utf8(bytes).is_err() => Vec::new(),
             Value::List(list) => text_shape(list, depth + 1)?,
             _ => return None,
         };

@@ -109,10 +109,12 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     planned.sort_by(|a, b| a.key.as_bytes().cmp(b.key.as_bytes()));
     let data = data(&mut planned)?;
     let index = Segment::Computed(Box::new(move |written, _| index(&planned, written)));
-    let mut plan = Plan::single(name.clone(), vec![index]);
-    plan.files
-        .push(FilePlan::new(data_name(prefix, 0, 1), data));
-    Ok(plan)
+    let mut index = FilePlan::new(name.clone(), vec![index]);
+    index.is_index = true;
+    let data = FilePlan::new(data_name(prefix, 0, 1), data);
+    Ok(Plan {
+        files: vec![index, data],
+    })
 }
 
 /// The segments of the file of data; entries get their places.

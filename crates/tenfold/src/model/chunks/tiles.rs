@@ -30,6 +30,29 @@ impl Tile {
         let side = self.sides.get(axis).copied().unwrap_or(0);
         start..start.saturating_add(side)
     }
+
+    /// Says that it is not inside of a tensor.
+    pub(crate) fn check_inside(&self, shape: &Shape) -> Result<(), String> {
+        let ranks = (self.start.len(), self.sides.len());
+        if ranks != (shape.len(), shape.len()) {
+            let message = format!(
+                "a piece has {} first indices and {} sizes, the tensor has {} dimensions",
+                ranks.0,
+                ranks.1,
+                shape.len()
+            );
+            return Err(message);
+        }
+        let mut sides = self.start.iter().zip(&*self.sides).zip(&**shape);
+        let is_inside = |((start, side), dim): ((&u64, &u64), &u64)| {
+            start.checked_add(*side).is_some_and(|end| end <= *dim)
+        };
+        if sides.all(is_inside) {
+            Ok(())
+        } else {
+            Err(format!("the piece {self} is not inside of {shape:?}"))
+        }
+    }
 }
 
 impl fmt::Display for Tile {
@@ -59,7 +82,7 @@ impl Chunks {
         find: Arc<dyn FindTile>,
     ) -> Result<Self, String> {
         for tile in &tiles {
-            check_inside(shape, tile)?;
+            tile.check_inside(shape)?;
         }
         let mut chunks = Self::new(shape.clone(), width);
         chunks.padded = false;
@@ -84,28 +107,6 @@ impl Chunks {
 
 fn is_empty(tile: &Tile) -> bool {
     tile.sides.contains(&0)
-}
-
-fn check_inside(shape: &Shape, tile: &Tile) -> Result<(), String> {
-    let ranks = (tile.start.len(), tile.sides.len());
-    if ranks != (shape.len(), shape.len()) {
-        let message = format!(
-            "a piece has {} first indices and {} sizes, the tensor has {} dimensions",
-            ranks.0,
-            ranks.1,
-            shape.len()
-        );
-        return Err(message);
-    }
-    let mut sides = tile.start.iter().zip(&*tile.sides).zip(&**shape);
-    let is_inside = |((start, side), dim): ((&u64, &u64), &u64)| {
-        start.checked_add(*side).is_some_and(|end| end <= *dim)
-    };
-    if sides.all(is_inside) {
-        Ok(())
-    } else {
-        Err(format!("the piece {tile} is not inside of {shape:?}"))
-    }
 }
 
 /// Where the sides of the boxes are, for every dimension.

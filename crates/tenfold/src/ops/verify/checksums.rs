@@ -105,12 +105,24 @@ impl<'m> Seals<'m> {
         let tensors = manifest.tensors.iter();
         let parts = tensors.flat_map(|tensor| tensor.parts.iter());
         let kept = manifest.kept.iter();
-        let needed = Ranges::new(
-            (parts.filter_map(|part| part.payload.stored()))
-                .chain(kept.map(|kept| (kept.source, kept.range.clone()))),
-        );
+        let stored = parts.clone().filter_map(|part| match &part.payload {
+            Payload::Lazy { maker, .. } => maker.made_from(),
+            payload => payload.stored(),
+        });
+        let needed = Ranges::new(stored.chain(kept.map(|kept| (kept.source, kept.range.clone()))));
+        // Where chunks are is found only when they are read.
+        let chunked = parts.filter_map(|part| match &part.payload {
+            Payload::Chunks(chunks) => Some(chunks.files.iter().copied()),
+            _ => None,
+        });
+        let mut chunked: Vec<SourceId> = chunked.flatten().collect();
+        chunked.sort_unstable();
+        chunked.dedup();
         let known = |sealed: &&SealedRange| Hasher::new(sealed.checksum.kind).is_some();
-        let is_needed = |sealed: &&SealedRange| needed.overlap(sealed.source, &sealed.range);
+        let is_needed = |sealed: &&SealedRange| {
+            needed.overlap(sealed.source, &sealed.range)
+                || chunked.binary_search(&sealed.source).is_ok()
+        };
         let sealed = manifest.sealed.iter().filter(known).filter(is_needed);
         let sealed: Vec<_> = sealed.collect();
         let ranges = sealed.iter();

@@ -18,6 +18,7 @@ pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
 pub mod tens;
+pub mod tf_checkpoint;
 pub mod tflite;
 
 use std::sync::Arc;
@@ -118,6 +119,7 @@ pub fn all() -> Vec<Amplifier> {
     flax::fill(&mut all);
     paddle::fill(&mut all);
     tflite::fill(&mut all);
+    tf_checkpoint::fill(&mut all);
     all
 }
 

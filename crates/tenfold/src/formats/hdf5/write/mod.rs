@@ -149,10 +149,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         },
     );
     Ok(Plan {
-        files: vec![FilePlan {
-            name: options.file_name.clone(),
-            segments,
-        }],
+        files: vec![FilePlan::new(options.file_name.clone(), segments)],
     })
 }
 

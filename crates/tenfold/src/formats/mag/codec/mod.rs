@@ -48,7 +48,7 @@ impl Format for Mag {
         }?;
         let name = options.file_name.clone();
         Ok(Plan {
-            files: vec![FilePlan { name, segments }],
+            files: vec![FilePlan::new(name, segments)],
         })
     }
 }

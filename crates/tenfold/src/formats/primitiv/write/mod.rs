@@ -52,10 +52,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             }
         }
     }
-    let file = FilePlan {
-        name: options.file_name.clone(),
-        segments: writer.finish(),
-    };
+    let file = FilePlan::new(options.file_name.clone(), writer.finish());
     Ok(Plan { files: vec![file] })
 }
 

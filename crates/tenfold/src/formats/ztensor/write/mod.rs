@@ -96,7 +96,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     segments.push(target.index(catalog));
     let name = options.file_name.clone();
     Ok(Plan {
-        files: vec![FilePlan { name, segments }],
+        files: vec![FilePlan::new(name, segments)],
     })
 }
 
