@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::metadata::Place;
+use crate::digest::Crc32;
 use crate::error::{Error, Result};
 use crate::formats::torch::{self, Allowed, Archive, Storages, View, no_pickle, unpack};
 use crate::io::{Limits, Part, Source, read_exactly};
@@ -79,7 +80,7 @@ impl Item {
         }
         let bytes = unpack(&*self.source, member)?;
         if let Some(expected) = torch::crc32(member)
-            && crc32fast::hash(&bytes) != expected
+            && Crc32::of(&bytes) != expected
         {
             let message = "the pickle of an item does not have the CRC-32 that its archive says";
             return Err(Error::mismatch("checksum", message));

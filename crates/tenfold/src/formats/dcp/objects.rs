@@ -13,6 +13,10 @@ use crate::model::{Manifest, Payload, SourceId, Value};
 use crate::prelude::*;
 use crate::wire::pickle;
 
+/// What an object may become that is compressed, however short it is, and for each of its bytes.
+const FREE: u64 = 8 << 20;
+const TIMES: u64 = 8;
+
 /// An object: its name, and where its item is.
 pub(super) struct Object {
     pub(super) name: String,
@@ -87,7 +91,10 @@ fn one(
     let limits = cx.limits();
     let item = match bytes {
         Some(bytes) => Item::of(Arc::new(bytes), limits)?,
-        None => Item::open(file, place, limits.header_bytes, limits)?,
+        None => {
+            let most = FREE.saturating_add(place.len.saturating_mul(TIMES));
+            Item::open(file, place, most, limits)?
+        }
     };
     let (bytes, at) = item.pickle(limits)?;
     let allowed = Allowed {

@@ -47,17 +47,12 @@ impl Format for TfCheckpoint {
         })
     }
 
-    fn is_index(&self, name: &str) -> bool {
-        name.strip_suffix(INDEX)
-            .is_some_and(|prefix| !prefix.is_empty())
-    }
-
     fn directory_file(&self, names: &[String]) -> Option<&'static str> {
         let has = |wanted: &str| names.iter().any(|name| name == wanted);
         if has("saved_model.pb") || has("saved_model.pbtxt") {
             return Some("variables/variables.index");
         }
-        let has_index = || names.iter().any(|name| self.is_index(name));
+        let has_index = || names.iter().any(|name| name.ends_with(INDEX));
         (has("checkpoint") && has_index()).then_some("checkpoint")
     }
 
@@ -89,8 +84,8 @@ impl Format for TfCheckpoint {
     }
 
     #[cfg(feature = "write")]
-    fn remarks(&self, what: &Manifest, _: &PlanOptions) -> Vec<Finding> {
-        write::remarks(what)
+    fn remarks(&self, what: &Manifest, options: &PlanOptions) -> Vec<Finding> {
+        write::remarks(what, options)
     }
 
     #[cfg(feature = "write")]

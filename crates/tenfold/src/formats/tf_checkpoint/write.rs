@@ -52,17 +52,23 @@ pub(super) fn arrange(what: &Manifest) -> Arranged {
     Arranged::new(manifest, losses)
 }
 
-/// That no objects can be restored by it.
-pub(super) fn remarks(what: &Manifest) -> Vec<Finding> {
-    if graph(what).is_some() {
-        return Vec::new();
+/// What TensorFlow will not do with it.
+pub(super) fn remarks(what: &Manifest, options: &PlanOptions) -> Vec<Finding> {
+    let mut remarks = Vec::new();
+    let mut note = |rule, message: &str| remarks.push(Finding::new(Severity::Note, rule, message));
+    if graph(what).is_none() {
+        note(
+            "tf_checkpoint.objects",
+            "the checkpoint has no graph of objects: tf.train.load_checkpoint and tf.compat.v1.train.Saver read it, tf.train.Checkpoint.restore does not",
+        );
     }
-    let message = "the checkpoint has no graph of objects: tf.train.load_checkpoint and tf.compat.v1.train.Saver read it, tf.train.Checkpoint.restore does not";
-    vec![Finding::new(
-        Severity::Note,
-        "tf_checkpoint.objects",
-        message,
-    )]
+    if !options.file_name.is_empty() && !options.file_name.ends_with(INDEX) {
+        note(
+            "tf_checkpoint.name",
+            "TensorFlow finds a checkpoint only if the name of its index ends with .index",
+        );
+    }
+    remarks
 }
 
 /// The graph of objects that the tensors came with.
@@ -88,12 +94,7 @@ struct Planned {
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let name = &options.file_name;
-    let Some(prefix) = name.strip_suffix(INDEX).filter(|prefix| !prefix.is_empty()) else {
-        let message = format!(
-            "{name:?} is no name of a checkpoint's index, which ends with {INDEX}: its other file is named after it"
-        );
-        return Err(Error::argument(message));
-    };
+    let prefix = name.strip_suffix(INDEX).unwrap_or(name);
     let mut planned = Vec::new();
     for (index, tensor) in what.tensors.iter().enumerate() {
         planned.push(Planned::tensor(index, tensor)?);
