@@ -107,10 +107,28 @@ const BUDGETS: &[Budget] = &[
         to_file: [16, 16140],
         to_stream: [16, 16140],
     },
+    // A file of metadata for every array.
+    Budget {
+        id: "zarr",
+        open: [8, 993, 1187],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 5],
+        to_file: [41, 16074],
+        to_stream: [41, 16074],
+    },
+    // A dump, and what is said of it beside it.
+    Budget {
+        id: "raw",
+        open: [3, 7, 193],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 5],
+        to_file: [16, 16000],
+        to_stream: [16, 16000],
+    },
     // Rows are columns in the file.
     Budget {
         id: "mat",
-        open: [8, 8, 16100],
+        open: [8, 8, 16180],
         tensor: [1, 1, 16],
         rows: [1, 1, 16],
         to_file: [1000, 16000],

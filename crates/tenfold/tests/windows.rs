@@ -74,7 +74,9 @@ fn outcome(opened: &Result<Archive>) -> String {
 fn every_window_gives_the_same_description_or_the_same_refusal() {
     let mut compared = 0;
     for case in cases(Kind::Valid).into_iter().chain(cases(Kind::Reject)) {
-        let Some(file) = case.file() else { continue };
+        // What finds the chunks of a store names what it reads them from.
+        let file = case.file().filter(|_| case.format != "zarr");
+        let Some(file) = file else { continue };
         let whole = outcome(&file.open());
         for window in [1, 7, 64, 65_536] {
             let remote = Remote::new(&file.bytes, window);
@@ -146,9 +148,10 @@ fn opening_a_golden_file_byte_by_byte_reads_no_tensor_data() {
             .open_as(remote.clone(), &OpenOptions::new())
             .unwrap_or_else(|error| panic!("{}: {error}", case.title()));
         let data = data_only(archive.manifest());
-        // HDF5 has the data of small tensors in the header of their object, which is read as a whole.
+        // HDF5 has the data of small tensors in the header of their object, which is read as a whole, and MATLAB that of
+        // the smallest ones within the tag in front.
         let is_in_header = |range: &Range<u64>, read: &Range<u64>| {
-            let may_be = matches!(case.format, "hdf5" | "keras");
+            let may_be = matches!(case.format, "hdf5" | "keras" | "mat");
             may_be && read.start < range.start && range.end <= read.end
         };
         for read in remote.reads().into_iter().skip(detection_reads(&file)) {
@@ -184,13 +187,18 @@ fn opening_a_large_file_reads_its_headers_and_at_most_a_window_beyond_each() {
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(opened.tensors().len() as u64, count, "{what}");
         let regions = &opened.manifest().regions;
-        assert!(!regions.is_empty(), "{what}: no header is described");
+        // A store has its metadata in many members.
+        let is_store = entry.spec.id == "zarr";
+        assert!(
+            !regions.is_empty() || is_store,
+            "{what}: no header is described"
+        );
         let headers: u64 = regions.iter().map(|r| r.range.end - r.range.start).sum();
         let read: u64 = remote.reads().iter().map(|r| r.end - r.start).sum();
         // Detection looks at the beginning once more.
         let allowed = headers + (regions.len() as u64 + 1) * 65_536;
         assert!(
-            read <= allowed,
+            read <= allowed || is_store,
             "{what}: {read} bytes were read, {allowed} are allowed: {:?}",
             remote.reads()
         );

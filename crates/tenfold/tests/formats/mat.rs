@@ -318,12 +318,8 @@ fn a_compressed_variable_is_checked_to_its_end() {
     let mut damaged = whole.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    let archive = Archive::from_bytes(damaged).unwrap();
-    let findings = verify(&archive, 1);
-    assert!(
-        findings.iter().any(|found| found.rule == "mat.deflate"),
-        "{findings:?}"
-    );
+    let error = Archive::from_bytes(damaged).unwrap_err();
+    assert_eq!(error.rule(), "mat.deflate");
     // A stream that goes on behind its element.
     assert!(Archive::from_bytes(whole[..whole.len() - 2].to_vec()).is_err());
 }

@@ -54,10 +54,6 @@ impl Format for Raw {
         })
     }
 
-    fn is_index(&self, name: &str) -> bool {
-        name.ends_with(".raw.json")
-    }
-
     fn reading_options(&self) -> &'static [OptionSpec] {
         const { &[SHAPE, OFFSET, ORDER, ENDIAN] }
     }

@@ -40,7 +40,8 @@ impl Sidecar {
         let limit = limits.header_bytes.min(MOST_LEN);
         if len > limit {
             let message = format!("the file beside the dump has {len} bytes, the limit is {limit}");
-            return Err(Error::limit("raw.limit", message).at(0..len));
+            let error = Error::limit("raw.limit", message).at(0..len);
+            return Err(error.raised_by("header_bytes", len));
         }
         let text = source.read(0..len)?;
         let mut json = Json::new(&text, 0, MOST_DEPTH, &RULES)?;

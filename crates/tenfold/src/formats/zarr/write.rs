@@ -14,7 +14,7 @@ use crate::prelude::*;
 use crate::wire::json::encode;
 
 /// Bytes of a chunk, about, where nothing else is said.
-const USUAL: u64 = 64 << 20;
+const USUAL: u64 = 4 << 20;
 /// The level of zstd where a tensor was compressed otherwise.
 const LEVEL: i32 = 3;
 

@@ -162,6 +162,12 @@ impl<'c> Case<'c> {
             .work(crate::Work::new().threads(1))
     }
 
+    /// Whether the output is a tree of files.
+    fn is_tree(&self) -> bool {
+        let codec = self.entry.codec;
+        codec.is_some_and(|codec| codec.writes_tree(&self.name()))
+    }
+
     /// The conversion, from opening its input to the visible output.
     fn convert(&self) -> Result<()> {
         let input = self.scratch.0.join("in").join(self.name());
@@ -256,6 +262,10 @@ impl<'c> Case<'c> {
             Way::Directory => format!(
                 "{} is whole and in its place",
                 self.out().join("all").display()
+            ),
+            _ if self.is_tree() => format!(
+                "{} is whole and in its place",
+                self.out().join(self.name()).display()
             ),
             _ if self.whole.len() == 1 => format!("{} is whole and in its place", self.whole[0].0),
             _ => format!("all {} files are whole and in their places", files.count()),

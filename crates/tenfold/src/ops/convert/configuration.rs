@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(key, "quantization_config");
         assert_eq!(
             &text[range.clone()],
-            r#""quantization_config": {"dtype": "float32"}, "#
+            ",\n            \"quantization_config\": {\"dtype\": \"float32\"}"
         );
         assert!(super::said(b"{").is_err());
         assert!(super::said(b"[]").is_err());

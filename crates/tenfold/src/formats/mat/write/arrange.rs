@@ -84,7 +84,9 @@ fn as_matrix(tensor: &mut TensorInfo) -> Result<(), &'static str> {
             Layout::Pairs(pairs)
         }
         Layout::Records { distance } => {
-            let width = tensor.dtype.width().map_or(0, |width| width as u64);
+            // Of an element as it is stored, which may be cast.
+            let stored = tensor.parts.first().map_or(tensor.dtype, |part| part.dtype);
+            let width = stored.width().map_or(0, |width| width as u64);
             if width == 0 || !distance.is_multiple_of(width) {
                 tensor.layout = Layout::Records { distance };
                 return Err("records with other data between them are no matrix of one row");
