@@ -7,7 +7,7 @@ use std::fs::File;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{FileSource, Source};
+use crate::io::{FileSource, Source, Stamp};
 use crate::prelude::*;
 
 /// A file in memory, shared with the system's cache.
@@ -71,6 +71,10 @@ impl Source for MappedFile {
 
     fn is_memory(&self) -> bool {
         true
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp()
     }
 
     fn as_file(&self) -> Option<&File> {

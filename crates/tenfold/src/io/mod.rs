@@ -23,6 +23,7 @@ mod reader;
 #[cfg(feature = "remote")]
 mod remote;
 mod spool;
+mod stamp;
 #[cfg(feature = "std")]
 mod stream;
 
@@ -34,6 +35,8 @@ use bytes::Bytes;
 
 #[cfg(feature = "std")]
 pub use atomic::AtomicOutput;
+#[cfg(all(feature = "remote", feature = "scale"))]
+pub(crate) use atomic::scratch_file;
 #[cfg(feature = "std")]
 pub use cached::Cached;
 #[cfg(feature = "std")]
@@ -66,7 +69,10 @@ pub(crate) use remote::Opened;
 pub use remote::{
     Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
 };
+#[cfg(all(feature = "remote", feature = "scale"))]
+pub(crate) use remote::Sent;
 pub(crate) use spool::Spool;
+pub use stamp::Stamp;
 #[cfg(feature = "std")]
 pub use stream::StreamOutput;
 #[cfg(feature = "std")]
@@ -165,6 +171,11 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// What it is known to be unchanged by, where its system or its server says that: asked again, it is what it is now.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
     /// The file behind it, if there is one: lets the kernel move bytes.
     #[cfg(feature = "std")]
     fn as_file(&self) -> Option<&File> {
@@ -227,6 +238,10 @@ macro_rules! pointer {
 
             fn is_in_order(&self) -> bool {
                 (**self).is_in_order()
+            }
+
+            fn stamp(&self) -> Option<Stamp> {
+                (**self).stamp()
             }
 
             #[cfg(feature = "std")]

@@ -17,6 +17,8 @@ mod rename;
 pub(crate) mod save;
 #[cfg(feature = "pytorch")]
 mod scan;
+#[cfg(feature = "scale")]
+pub mod scale;
 mod shards;
 mod shared;
 mod sparse;

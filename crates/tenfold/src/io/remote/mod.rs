@@ -8,6 +8,8 @@ mod cloud;
 mod failure;
 mod hub;
 mod object;
+#[cfg(feature = "scale")]
+mod objects;
 mod output;
 mod profile;
 mod retry;
@@ -30,6 +32,8 @@ pub use output::RemoteOutput;
 pub use siblings::RemoteSiblings;
 pub use source::RemoteSource;
 pub use traffic::{RequestMade, Traffic};
+#[cfg(feature = "scale")]
+pub(crate) use upload::Sent;
 pub use url::{Location, RemoteUrl};
 
 use crate::error::{Error, ErrorKind, Result};
