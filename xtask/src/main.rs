@@ -25,6 +25,7 @@ mod project;
 mod python;
 mod remote;
 mod rooms;
+mod scale;
 mod unsafe_count;
 mod web;
 
@@ -125,6 +126,12 @@ const TASKS: &[Task] = &[
         args: "",
         what: "checks that each room of the library uses only those before it",
         run: rooms::run,
+    },
+    Task {
+        name: "scale",
+        args: "[slurm|ray|dask…] | simulate [FILES]",
+        what: "plans carried out by real engines that lose a task, or planned for a petabyte",
+        run: scale::run,
     },
     Task {
         name: "semver",

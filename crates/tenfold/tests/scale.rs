@@ -11,6 +11,14 @@
     clippy::unwrap_used
 )]
 
+#[cfg(feature = "remote")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the server has more than these tests use"
+)]
+#[path = "support/server.rs"]
+mod server;
 mod support;
 
 use std::fs;
@@ -37,7 +45,9 @@ fn model(directory: &Path, name: &str) -> PathBuf {
         let values: Vec<f32> = (0..997 + 13 * u32::from(n))
             .map(|i| (i as f32).sin() * f32::from(n + 1))
             .collect();
-        builder.tensor(format!("layer.{n}.weight"), [values.len() as u64], values).unwrap();
+        builder
+            .tensor(format!("layer.{n}.weight"), [values.len() as u64], values)
+            .unwrap();
     }
     builder.meta("license", "mit");
     let entry = Registry::standard();
@@ -86,7 +96,13 @@ fn checked() -> JoinOptions {
 }
 
 /// Converts with items and in one process, and compares the bytes; false where the layout is not known beforehand.
-fn converts_alike(case: &Case, entry: &Entry, profile: &'static Profile, items: usize, seed: u64) -> bool {
+fn converts_alike(
+    case: &Case,
+    entry: &Entry,
+    profile: &'static Profile,
+    items: usize,
+    seed: u64,
+) -> bool {
     let Ok(archive) = Archive::open(&case.path) else {
         return false;
     };
@@ -165,7 +181,9 @@ fn cuts_fall_inside_of_tensors_of_every_format_that_holds_a_model() {
     let mut written = 0;
     for (entry, profile) in first_choices() {
         let extension = entry.spec.extensions.first().unwrap_or(&"bin");
-        let one = directory.path().join(format!("one.{}.{extension}", entry.spec.id));
+        let one = directory
+            .path()
+            .join(format!("one.{}.{extension}", entry.spec.id));
         let options = ConvertOptions::new().version(Some(profile.version));
         let Ok(conversion) = Conversion::prepare(&archive, &entry, &options) else {
             continue;
@@ -233,14 +251,25 @@ fn planned(items: usize) -> Planned {
 
 #[test]
 fn an_unfinished_plan_says_what_is_missing_and_can_be_finished() {
-    let Planned { output, plan, .. } = planned(8);
+    let Planned {
+        output,
+        plan,
+        directory: _kept,
+        ..
+    } = planned(8);
     let site = Site::new();
     for item in [0, 1, 2, 4, 5, 6] {
         scale::run(&plan, item, &site).unwrap();
     }
-    assert_eq!(scale::status(&plan, &site).unwrap().missing_in_words(), "3,7");
+    assert_eq!(
+        scale::status(&plan, &site).unwrap().missing_in_words(),
+        "3,7"
+    );
     let error = scale::join(&plan, &JoinOptions::default(), &site).unwrap_err();
-    assert_eq!((error.rule(), error.message()), ("plan.missing", "not done: 3,7"));
+    assert_eq!(
+        (error.rule(), error.message()),
+        ("plan.missing", "not done: 3,7")
+    );
     assert!(!output.exists());
     for item in [3, 7] {
         scale::run(&plan, item, &site).unwrap();
@@ -255,7 +284,12 @@ fn an_unfinished_plan_says_what_is_missing_and_can_be_finished() {
 
 #[test]
 fn what_is_there_is_not_replaced() {
-    let Planned { output, plan, .. } = planned(3);
+    let Planned {
+        output,
+        plan,
+        directory: _kept,
+        ..
+    } = planned(3);
     let site = Site::new();
     (0..3).for_each(|item| drop(scale::run(&plan, item, &site).unwrap()));
     fs::write(&output, "mine").unwrap();
@@ -270,7 +304,12 @@ fn what_is_there_is_not_replaced() {
 
 #[test]
 fn a_changed_input_is_refused_and_nothing_written() {
-    let Planned { input, output, plan, .. } = planned(3);
+    let Planned {
+        input,
+        output,
+        plan,
+        directory: _kept,
+    } = planned(3);
     let site = Site::new();
     scale::run(&plan, 0, &site).unwrap();
     let mut bytes = fs::read(&input).unwrap();
@@ -278,14 +317,21 @@ fn a_changed_input_is_refused_and_nothing_written() {
     bytes[last] ^= 1;
     fs::write(&input, bytes).unwrap();
     let error = scale::run(&plan, 1, &site).unwrap_err();
-    assert_eq!((error.kind(), error.rule()), (ErrorKind::Mismatch, "plan.changed"));
+    assert_eq!(
+        (error.kind(), error.rule()),
+        (ErrorKind::Mismatch, "plan.changed")
+    );
     assert!(!output.exists());
     assert_eq!(scale::status(&plan, &site).unwrap().missing, [1, 2]);
 }
 
 #[test]
 fn another_layout_version_or_text_is_refused() {
-    let Planned { plan, .. } = planned(2);
+    let Planned {
+        plan,
+        directory: _kept,
+        ..
+    } = planned(2);
     let site = Site::new();
     let mut other = plan.clone();
     other.output.as_mut().unwrap().layout = Some("0".repeat(64));
@@ -295,14 +341,22 @@ fn another_layout_version_or_text_is_refused() {
     let edited = json.replace("\"range\":[0,", "\"range\":[8,");
     assert_eq!(Plan::from_json(&edited).unwrap_err().rule(), "plan.damaged");
     let version = env!("CARGO_PKG_VERSION");
-    let older = json.replace(&format!("\"tenfold\":\"{version}\""), "\"tenfold\":\"0.0.1\"");
+    let older = json.replace(
+        &format!("\"tenfold\":\"{version}\""),
+        "\"tenfold\":\"0.0.1\"",
+    );
     assert_eq!(Plan::from_json(&older).unwrap_err().rule(), "plan.version");
-    assert_eq!(scale::run(&plan, 2, &site).unwrap_err().message(), "there is no item 2: items are 0-1");
+    assert_eq!(
+        scale::run(&plan, 2, &site).unwrap_err().message(),
+        "there is no item 2: items are 0-1"
+    );
 }
 
 #[test]
 fn a_foreign_receipt_does_not_count_and_damaged_data_is_found() {
-    let Planned { directory, plan, .. } = planned(4);
+    let Planned {
+        directory, plan, ..
+    } = planned(4);
     let site = Site::new();
     (0..4).for_each(|item| drop(scale::run(&plan, item, &site).unwrap()));
     let state = PathBuf::from(&plan.state);
@@ -318,7 +372,9 @@ fn a_foreign_receipt_does_not_count_and_damaged_data_is_found() {
     fs::write(&data, bytes).unwrap();
     let error = scale::join(&plan, &checked(), &site).unwrap_err();
     assert_eq!(error.rule(), "plan.damaged-item");
-    let item = (0..4).find(|item| error.message().contains(&format!("item {item} wrote"))).unwrap();
+    let item = (0..4)
+        .find(|item| error.message().contains(&format!("item {item} wrote")))
+        .unwrap();
     scale::run_again(&plan, item, true, &site).unwrap();
     scale::join(&plan, &checked(), &site).unwrap();
     drop(directory);
@@ -389,28 +445,46 @@ fn reports_are_those_of_one_process() {
         };
         let joined = |verb| {
             let plan = scale::plan(&planning(verb), &Site::new());
-            let plan = plan.unwrap_or_else(|error| panic!("{}: {error}", case.title())).plan;
+            let plan = plan
+                .unwrap_or_else(|error| panic!("{}: {error}", case.title()))
+                .plan;
             run_all(&plan, &mut Rng::new(n as u64));
             scale::join(&plan, &JoinOptions::default(), &Site::new()).unwrap()
         };
-        let Report::Digested(found) = joined(Verb::Digest) else { panic!() };
+        let Report::Digested(found) = joined(Verb::Digest) else {
+            panic!()
+        };
         let own = ops::digest(&archive, &DigestOptions::new()).unwrap();
         let [found] = found.as_slice() else { panic!() };
         let digests = &found.found.as_ref().unwrap().digests;
-        assert_eq!(format!("{digests:?}"), format!("{own:?}"), "{}", case.title());
-        let Report::Verified(found) = joined(Verb::Verify) else { panic!() };
+        assert_eq!(
+            format!("{digests:?}"),
+            format!("{own:?}"),
+            "{}",
+            case.title()
+        );
+        let Report::Verified(found) = joined(Verb::Verify) else {
+            panic!()
+        };
         let own = ops::verify(&archive, &VerifyOptions::new()).unwrap();
         let [found] = found.as_slice() else { panic!() };
         let verified = &found.found.as_ref().unwrap().verified;
         let shown = |verified: &ops::Verified| {
             let findings = verified.findings.iter();
             let findings: Vec<_> = findings
-                .map(|found| format!("{} {} {:?} {:?}", found.severity, found.message, found.tensor, found.at))
+                .map(|found| {
+                    format!(
+                        "{} {} {:?} {:?}",
+                        found.severity, found.message, found.tensor, found.at
+                    )
+                })
                 .collect();
             format!("{findings:?} {}", verified.checked)
         };
         assert_eq!(shown(verified), shown(&own), "{}", case.title());
-        let Report::Summarized(found) = joined(Verb::Stats) else { panic!() };
+        let Report::Summarized(found) = joined(Verb::Stats) else {
+            panic!()
+        };
         let numbers = archive.select(tenfold::model::TensorInfo::is_numbers);
         let own = ops::stats(&numbers, &StatsOptions::new()).unwrap();
         let [found] = found.as_slice() else { panic!() };
@@ -461,7 +535,9 @@ fn differences_are_those_of_one_process() {
             .state(text(&directory.path().join(format!("state{items}"))));
         let plan = scale::plan(&planning, &Site::new()).unwrap().plan;
         run_all(&plan, &mut Rng::new(items as u64));
-        let Report::Compared(found) = scale::join(&plan, &JoinOptions::default(), &Site::new()).unwrap() else {
+        let Report::Compared(found) =
+            scale::join(&plan, &JoinOptions::default(), &Site::new()).unwrap()
+        else {
             panic!()
         };
         assert_eq!(format!("{found:?}"), format!("{own:?}"));
@@ -472,7 +548,14 @@ fn differences_are_those_of_one_process() {
 fn tree(directory: &Path) -> PathBuf {
     let tree = directory.join("tree");
     fs::create_dir_all(tree.join("deep/er")).unwrap();
-    for (n, place) in ["a.safetensors", "deep/b.safetensors", "deep/er/c.safetensors"].into_iter().enumerate() {
+    for (n, place) in [
+        "a.safetensors",
+        "deep/b.safetensors",
+        "deep/er/c.safetensors",
+    ]
+    .into_iter()
+    .enumerate()
+    {
         tenfold::save(tree.join(place), [("x", vec![n as f32; 100 * (n + 1)])]).unwrap();
     }
     fs::write(tree.join("deep/bad.safetensors"), "no tensors").unwrap();
@@ -500,10 +583,15 @@ fn a_tree_is_all_of_its_models_and_a_bad_one_is_a_finding() {
         assert_eq!(plan.input_count(), 5);
         assert_eq!(plan.inputs.is_empty(), listed_above == 2);
         run_all(&plan, &mut Rng::new(1));
-        let Report::Digested(found) = scale::join(&plan, &JoinOptions::default(), &Site::new()).unwrap() else {
+        let Report::Digested(found) =
+            scale::join(&plan, &JoinOptions::default(), &Site::new()).unwrap()
+        else {
             panic!()
         };
-        let names: Vec<_> = found.iter().map(|report| report.name.rsplit("tree/").next().unwrap()).collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|report| report.name.rsplit("tree/").next().unwrap())
+            .collect();
         let expected = [
             "a.safetensors",
             "deep/b.safetensors",
@@ -541,7 +629,8 @@ fn a_tree_is_converted_file_by_file_and_collisions_are_refused() {
     let plan = scale::plan(&planning, &Site::new()).unwrap().plan;
     run_all(&plan, &mut Rng::new(1));
     assert!(!out.exists());
-    let Report::Converted { bad, .. } = scale::join(&plan, &checked(), &Site::new()).unwrap() else {
+    let Report::Converted { bad, .. } = scale::join(&plan, &checked(), &Site::new()).unwrap()
+    else {
         panic!()
     };
     assert_eq!(bad.len(), 1);
@@ -550,7 +639,10 @@ fn a_tree_is_converted_file_by_file_and_collisions_are_refused() {
         assert!(Archive::open(out.join(name)).is_ok(), "{name}");
     }
     tenfold::save(tree.join("a.gguf"), [("x", vec![1f32])]).unwrap();
-    assert_eq!(scale::plan(&planning, &Site::new()).unwrap_err().rule(), "plan.collision");
+    assert_eq!(
+        scale::plan(&planning, &Site::new()).unwrap_err().rule(),
+        "plan.collision"
+    );
 }
 
 #[test]
@@ -563,7 +655,10 @@ fn secrets_do_not_go_into_plans() {
         let planning = Planning::new(Verb::Digest, [url]).state("/nowhere/state");
         let error = scale::plan(&planning, &Site::new()).unwrap_err();
         assert_eq!(error.rule(), "plan.secret", "{error}");
-        assert!(!error.to_string().contains("abc") && !error.to_string().contains("word@"), "{error}");
+        assert!(
+            !error.to_string().contains("abc") && !error.to_string().contains("word@"),
+            "{error}"
+        );
     }
 }
 
@@ -577,4 +672,199 @@ fn a_plan_is_small() {
     let other = planned(64).plan;
     // Nothing of one's own but the place: no time, no number of chance.
     assert_eq!(other.items, plan.items);
+}
+
+#[cfg(feature = "remote")]
+mod stores {
+    //! The same over our own small server, which does what an object store does.
+
+    use super::server::Server;
+    use super::*;
+    use tenfold::io::Remote;
+
+    fn site(server: &Server) -> Site {
+        let remote = Remote::new()
+            .option("endpoint", server.url(""))
+            .option("access_key_id", "KEY")
+            .option("secret_access_key", "hidden-word")
+            .option("region", "us-east-1");
+        Site::new().remote(&remote)
+    }
+
+    /// Some parts of 8 MiB, in few tensors.
+    fn large() -> Archive {
+        let mut builder = Archive::builder();
+        for n in 0..5i32 {
+            let values: Vec<i32> = (0..1_100_000).map(|i| i * 7 + n).collect();
+            builder
+                .tensor(format!("t{n}"), [values.len() as u64], values)
+                .unwrap();
+        }
+        builder.finish()
+    }
+
+    fn written(archive: &Archive, name: &str) -> Vec<u8> {
+        let mut output = tenfold::io::MemoryOutput::new();
+        let registry = Registry::standard();
+        let entry = registry.by_extension(name).unwrap();
+        Conversion::prepare(archive, entry, &ConvertOptions::new())
+            .unwrap()
+            .write_to(name, &mut output)
+            .unwrap();
+        output.into_files().remove(name).unwrap().to_vec()
+    }
+
+    fn visible(server: &Server) -> Vec<String> {
+        let files: Vec<_> = server.state().files.keys().cloned().collect();
+        files
+            .into_iter()
+            .filter(|name| !name.contains(".tenfold-"))
+            .collect()
+    }
+
+    #[test]
+    #[ignore = "was not yet seen to pass: what stores get is not shown to be right"]
+    fn parts_of_one_object_come_from_many_and_are_visible_at_the_end() {
+        let archive = large();
+        let input = written(&archive, "in.safetensors");
+        let source = Archive::from_bytes(input.clone()).unwrap();
+        // Without anything late, with an index at the end, with headers that are known late.
+        for name in ["out.gguf", "out.zt", "out.npz"] {
+            for items in [1, 2, 7] {
+                let server = Server::start();
+                let site = site(&server);
+                server.put("bucket/in.safetensors", input.clone());
+                let planning = Planning::new(Verb::Convert, ["s3://bucket/in.safetensors"])
+                    .output(format!("s3://bucket/{name}"))
+                    .items(items);
+                let plan = match scale::plan(&planning, &site) {
+                    Ok(planned) => planned.plan,
+                    Err(error) => panic!("{name}: {error}"),
+                };
+                assert!(
+                    plan.items.len() == items.min(3),
+                    "{} items",
+                    plan.items.len()
+                );
+                for item in (0..plan.items.len()).rev() {
+                    assert_eq!(scale::run(&plan, item, &site).unwrap(), Done::Now(false));
+                    assert_eq!(scale::run(&plan, item, &site).unwrap(), Done::Before(false));
+                }
+                assert_eq!(visible(&server), ["bucket/in.safetensors"]);
+                scale::join(&plan, &checked(), &site)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                let key = format!("bucket/{name}");
+                let found = server.state().files.get(&key).cloned().unwrap();
+                assert!(found == written(&source, name), "{name} in {items} items");
+                assert_eq!(server.unfinished(), 0);
+                assert_eq!(scale::run(&plan, 0, &site).unwrap(), Done::Joined);
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "was not yet seen to pass: what stores get is not shown to be right"]
+    fn another_object_under_the_name_is_refused_and_what_is_there_stays() {
+        let server = Server::start();
+        let site = site(&server);
+        let archive = large();
+        let input = written(&archive, "in.safetensors");
+        server.put("bucket/in.safetensors", input.clone());
+        let planning = Planning::new(Verb::Convert, ["s3://bucket/in.safetensors"])
+            .output("s3://bucket/out.gguf")
+            .items(2);
+        let plan = scale::plan(&planning, &site).unwrap().plan;
+        scale::run(&plan, 0, &site).unwrap();
+        scale::run(&plan, 1, &site).unwrap();
+        server.put("bucket/out.gguf", "mine");
+        assert!(scale::join(&plan, &JoinOptions::default(), &site).is_err());
+        assert_eq!(server.state().files["bucket/out.gguf"], b"mine");
+        // The same bytes under another tag.
+        server.put("bucket/in.safetensors", input);
+        let error = scale::run_again(&plan, 0, true, &site).unwrap_err();
+        assert_eq!(error.rule(), "plan.changed");
+        scale::abandon(&plan, &site).unwrap();
+        assert_eq!(server.unfinished(), 0);
+        assert_eq!(
+            visible(&server),
+            ["bucket/in.safetensors", "bucket/out.gguf"]
+        );
+        assert_eq!(server.state().files.len(), 2);
+    }
+
+    #[test]
+    #[ignore = "was not yet seen to pass: what stores get is not shown to be right"]
+    fn shards_and_trees_become_objects_and_prefixes_are_read() {
+        let server = Server::start();
+        let site = site(&server);
+        let directory = tempfile::tempdir().unwrap();
+        let input = model(directory.path(), "model.gguf");
+        let options = Options {
+            shard_size: Some(20_000),
+            ..Options::default()
+        };
+        let planning = Planning::new(Verb::Convert, [text(&input)])
+            .output("s3://bucket/models/one/model.safetensors")
+            .options(options)
+            .items(3);
+        let plan = scale::plan(&planning, &site).unwrap().plan;
+        for item in 0..plan.items.len() {
+            scale::run(&plan, item, &site).unwrap();
+        }
+        assert!(visible(&server).is_empty());
+        scale::join(&plan, &JoinOptions::default(), &site).unwrap();
+        assert!(
+            visible(&server)
+                .iter()
+                .any(|name| name.ends_with("index.json"))
+        );
+        server.put(
+            "bucket/models/two.safetensors",
+            written(&large(), "x.safetensors"),
+        );
+        server.put("bucket/models/bad.gguf", "no tensors");
+        let planning = Planning::new(Verb::Digest, ["s3://bucket/models/"])
+            .items(2)
+            .state("s3://bucket/state/digest");
+        let plan = scale::plan(&planning, &site).unwrap().plan;
+        for item in 0..plan.items.len() {
+            scale::run(&plan, item, &site).unwrap();
+        }
+        let Report::Digested(found) = scale::join(&plan, &JoinOptions::default(), &site).unwrap()
+        else {
+            panic!()
+        };
+        let content = |place: usize| found[place].found.as_ref().unwrap().digests.content;
+        let own = |archive: &Archive| ops::digest(archive, &DigestOptions::new()).unwrap().content;
+        assert!(found[0].found.is_err(), "{:?}", found[0]);
+        assert_eq!(content(1), own(&Archive::open(&input).unwrap()));
+        assert_eq!(content(2), own(&large()));
+        let options = Options {
+            to: Some("ztensor".into()),
+            ..Options::default()
+        };
+        let planning = Planning::new(Verb::Convert, ["s3://bucket/models/"])
+            .output("s3://bucket/out/")
+            .options(options)
+            .items(2);
+        let plan = scale::plan(&planning, &site).unwrap().plan;
+        for item in 0..plan.items.len() {
+            scale::run(&plan, item, &site).unwrap();
+        }
+        assert!(
+            !visible(&server)
+                .iter()
+                .any(|name| name.starts_with("bucket/out/"))
+        );
+        let Report::Converted { bad, .. } =
+            scale::join(&plan, &JoinOptions::default(), &site).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(bad.len(), 1);
+        let names = visible(&server);
+        for name in ["bucket/out/one/model.zt", "bucket/out/two.zt"] {
+            assert!(names.iter().any(|found| found == name), "{names:?}");
+        }
+    }
 }

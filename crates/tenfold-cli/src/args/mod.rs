@@ -33,9 +33,7 @@ pub(crate) use read::{
     DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort,
     VerifyArgs,
 };
-pub(crate) use scale::{
-    Cut, ItemList, JoinArgs, Kept, PlanArgs, PlanConvert, PlanVerb, RunArgs,
-};
+pub(crate) use scale::{Cut, ItemList, JoinArgs, Kept, PlanArgs, PlanConvert, PlanVerb, RunArgs};
 #[cfg(feature = "view")]
 pub(crate) use view::ViewArgs;
 pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};

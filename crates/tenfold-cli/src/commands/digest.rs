@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use tenfold::{Error, Work};
 use tenfold::digest::Hex;
 use tenfold::documents::DigestDocument;
 use tenfold::ops::{self, DigestOptions, Digests, VerifyOptions};
+use tenfold::{Error, Work};
 
 use crate::args::DigestArgs;
 use crate::commands::{Session, for_each_file, json_for_each_file};

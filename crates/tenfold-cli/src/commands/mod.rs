@@ -157,7 +157,10 @@ pub(crate) fn text_reports<T>(
     mut one: impl FnMut(&Path, &T, &mut Out<'_>) -> Result<Exit>,
 ) -> Result<Exit> {
     let mut reports = reports.iter();
-    let files: Vec<PathBuf> = reports.clone().map(|report| (&report.name).into()).collect();
+    let files: Vec<PathBuf> = reports
+        .clone()
+        .map(|report| (&report.name).into())
+        .collect();
     let inputs = Inputs { files, json: false };
     for_each_file(&inputs, out, |path, out| {
         match reports.next().map(|report| &report.found) {
@@ -175,7 +178,10 @@ pub(crate) fn json_reports<T>(
     mut one: impl FnMut(&Path, &T, &mut Out<'_>) -> Result<Exit>,
 ) -> Result<Exit> {
     let mut reports = reports.iter();
-    let files: Vec<PathBuf> = reports.clone().map(|report| (&report.name).into()).collect();
+    let files: Vec<PathBuf> = reports
+        .clone()
+        .map(|report| (&report.name).into())
+        .collect();
     let inputs = Inputs { files, json: true };
     json_for_each_file(&inputs, out, |path, out| {
         match reports.next().map(|report| &report.found) {

@@ -241,7 +241,12 @@ impl Checked {
         }
     }
 
-    pub(crate) fn write_json(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+    pub(crate) fn write_json(
+        &self,
+        path: &Path,
+        strict: bool,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         let (file, findings) = (path.to_string_lossy(), self.findings.iter());
         let document = Verification::new(
             &file,
@@ -255,7 +260,12 @@ impl Checked {
         json::write(out, &document)
     }
 
-    pub(crate) fn write_text(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+    pub(crate) fn write_text(
+        &self,
+        path: &Path,
+        strict: bool,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         for severity in [Severity::Error, Severity::Warning] {
             let style = if severity == Severity::Error {
                 RED

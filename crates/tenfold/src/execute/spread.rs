@@ -200,7 +200,9 @@ pub(crate) fn layout_hash(file: &FilePlan, from: &Archive) -> Result<[u8; 32]> {
             None => None,
         };
         hash.number(len.unwrap_or(u64::MAX));
-        at = at.zip(len).map(|(at, len): (u64, u64)| at.saturating_add(len));
+        at = at
+            .zip(len)
+            .map(|(at, len): (u64, u64)| at.saturating_add(len));
         hash.segment(segment, from);
     }
     hash.finish()

@@ -65,12 +65,12 @@ pub(crate) use produced::Produced;
 pub use reader::Reader;
 #[cfg(feature = "remote")]
 pub(crate) use remote::Opened;
+#[cfg(all(feature = "remote", feature = "scale"))]
+pub(crate) use remote::Sent;
 #[cfg(feature = "remote")]
 pub use remote::{
     Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
 };
-#[cfg(all(feature = "remote", feature = "scale"))]
-pub(crate) use remote::Sent;
 pub(crate) use spool::Spool;
 pub use stamp::Stamp;
 #[cfg(feature = "std")]

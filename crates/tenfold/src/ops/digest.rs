@@ -229,7 +229,12 @@ fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]
     let all = all.map(|(tensor, sum)| {
         let info = tensor.info();
         let sum = in_content(info, sum.as_ref().ok()?)?;
-        Some((info.name.as_str(), info.dtype, &*info.shape, sum))
+        Some((
+            info.name.as_str(),
+            info.dtype.to_string(),
+            &*info.shape,
+            sum,
+        ))
     });
     content_of(all.collect::<Option<_>>()?)
 }
@@ -243,14 +248,14 @@ pub(super) fn in_content(info: &TensorInfo, sum: &[u8; 32]) -> Option<[u8; 32]> 
 }
 
 /// The digest of a content, of names, types, shapes, and what stands for the tensors.
-pub(super) fn content_of(mut all: Vec<(&str, DType, &[u64], [u8; 32])>) -> Option<[u8; 32]> {
+pub(super) fn content_of(mut all: Vec<(&str, String, &[u64], [u8; 32])>) -> Option<[u8; 32]> {
     all.sort_by(|(a, ..), (b, ..)| a.as_bytes().cmp(b.as_bytes()));
     let is_only = all.len() == 1;
     let mut hasher = sha256().ok()?;
     for (name, dtype, shape, sum) in all {
         // The name of an only tensor may come from the name of a file.
         text(&mut hasher, if is_only { "" } else { name });
-        text(&mut hasher, &dtype.to_string());
+        text(&mut hasher, &dtype);
         hasher.update(&(shape.len() as u64).to_le_bytes());
         for dim in shape {
             hasher.update(&dim.to_le_bytes());

@@ -15,10 +15,10 @@ mod quantize;
 mod rename;
 #[cfg(feature = "std")]
 pub(crate) mod save;
-#[cfg(feature = "pytorch")]
-mod scan;
 #[cfg(feature = "scale")]
 pub mod scale;
+#[cfg(feature = "pytorch")]
+mod scan;
 mod shards;
 mod shared;
 mod sparse;

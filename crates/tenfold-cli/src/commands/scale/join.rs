@@ -14,7 +14,7 @@ use tenfold::ops::scale::{
 use super::{read, site};
 use crate::args::{DiffArgs, Filter, JoinArgs, Opening, Reading, Threads};
 use crate::commands::verify::{Checked, Opened, missing_files};
-use crate::commands::{Session, digest, diff, json_reports, stats, text_reports};
+use crate::commands::{Session, diff, digest, json_reports, stats, text_reports};
 use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::json;
@@ -79,7 +79,10 @@ fn status(plan: &Plan, args: &JoinArgs, site: &Site, out: &mut Out<'_>) -> Resul
         (Exit::Findings, true) => {
             writeln!(out, "{}", status.missing_in_words())?;
             if !args.quiet {
-                say(format_args!("not done: {missing} of {}", count(all, "item")));
+                say(format_args!(
+                    "not done: {missing} of {}",
+                    count(all, "item")
+                ));
             }
         }
         _ if args.quiet => {}
@@ -147,16 +150,15 @@ fn tell(plan: &Plan, report: Report, args: &JoinArgs, out: &mut Out<'_>) -> Resu
     }
 }
 
-fn digests(
-    reports: &[FileReport<DigestReport>],
-    is_json: bool,
-    out: &mut Out<'_>,
-) -> Result<Exit> {
+fn digests(reports: &[FileReport<DigestReport>], is_json: bool, out: &mut Out<'_>) -> Result<Exit> {
     if is_json {
         return json_reports(reports, out, |path, found, out| {
             let exit = digest::exit(path, &found.digests, found.mismatch.as_ref());
             let file = path.to_string_lossy();
-            json::write(out, &DigestDocument::new(&file, found.format, &found.digests))?;
+            json::write(
+                out,
+                &DigestDocument::new(&file, found.format, &found.digests),
+            )?;
             Ok(exit)
         });
     }
@@ -199,7 +201,10 @@ fn verified(
     out: &mut Out<'_>,
 ) -> Result<Exit> {
     let strict = plan.options.strict;
-    let paths: Vec<PathBuf> = reports.iter().map(|report| report.name.clone().into()).collect();
+    let paths: Vec<PathBuf> = reports
+        .iter()
+        .map(|report| report.name.clone().into())
+        .collect();
     let missing = missing_files(&paths);
     // One that could not be opened is a finding like any other.
     let checked = reports.into_iter().map(|report| {
@@ -214,7 +219,13 @@ fn verified(
                     sources: found.sources,
                 };
                 let format = (found.format, opened);
-                Ok(Checked::of(&path, format, found.verified, found.numbers, &missing))
+                Ok(Checked::of(
+                    &path,
+                    format,
+                    found.verified,
+                    found.numbers,
+                    &missing,
+                ))
             }
             Err(error) => Checked::failed(&path, &error).map_err(|_| error),
         };

@@ -57,22 +57,42 @@ pub(crate) fn plan(
         PlanVerb::Digest(args) => {
             let digest = &args.digest;
             let options = options::opening(&digest.opening, limits);
-            (Verb::Digest, given(&digest.inputs.files), options, &digest.threads)
+            (
+                Verb::Digest,
+                given(&digest.inputs.files),
+                options,
+                &digest.threads,
+            )
         }
         PlanVerb::Verify(args) => {
             let verify = &args.verify;
             let options = options::verify(verify, limits)?;
-            (Verb::Verify, given(&verify.inputs.files), options, &verify.threads)
+            (
+                Verb::Verify,
+                given(&verify.inputs.files),
+                options,
+                &verify.threads,
+            )
         }
         PlanVerb::Stats(args) => {
             let stats = &args.stats;
             let options = options::stats(stats, limits)?;
-            (Verb::Stats, given(&stats.inputs.files), options, &stats.threads)
+            (
+                Verb::Stats,
+                given(&stats.inputs.files),
+                options,
+                &stats.threads,
+            )
         }
         PlanVerb::Diff(args) => {
             let diff = &args.diff;
             let inputs = given(&[diff.a.clone(), diff.b.clone()]);
-            (Verb::Diff, inputs, options::diff(diff, limits), &diff.threads)
+            (
+                Verb::Diff,
+                inputs,
+                options::diff(diff, limits),
+                &diff.threads,
+            )
         }
     };
     let (sizes, kept, file) = match &args.verb {
@@ -85,7 +105,8 @@ pub(crate) fn plan(
     let mut planning = cut(Planning::new(verb, inputs).options(options), sizes, kept);
     if kept.state.is_none() {
         if is_stream(file) {
-            let message = "where receipts are kept has to be said: --state DIR, which all machines see";
+            let message =
+                "where receipts are kept has to be said: --state DIR, which all machines see";
             return Err(Failure::Message(message.into()));
         }
         let name = file.to_string_lossy();
@@ -126,7 +147,11 @@ fn plan_convert(
         conversion.casts.iter().for_each(say);
         say_first(losses::lines(&conversion.losses).into_iter());
         for remark in &conversion.remarks {
-            say(format_args!("{}: {}", remark.severity, hints::finding(remark)));
+            say(format_args!(
+                "{}: {}",
+                remark.severity,
+                hints::finding(remark)
+            ));
         }
     }
     let name = output.to_string_lossy();
@@ -141,7 +166,9 @@ fn plan_convert(
     };
     if !is_url(&output) && output.exists() && !writing.quiet {
         let shown = show_path(&output);
-        say(format_args!("{shown} exists already: join will need --force to replace it"));
+        say(format_args!(
+            "{shown} exists already: join will need --force to replace it"
+        ));
     }
     keep(&planned, &file, writing.quiet, session, out)
 }
@@ -180,7 +207,10 @@ fn describe(plan: &Plan, file: &Path) {
     say(format_args!(
         "each is done by `tenfold run {file} --item N` with N from 0 to {last}, anywhere: sbatch --array=0-{last} --wrap 'tenfold run {file}'"
     ));
-    let upload = plan.output.as_ref().and_then(|output| output.upload.as_ref());
+    let upload = plan
+        .output
+        .as_ref()
+        .and_then(|output| output.upload.as_ref());
     if upload.is_some() {
         say(format_args!(
             "an upload was begun, which the store keeps until `tenfold join {file}` ends it, or `tenfold join {file} --abandon`"
@@ -192,7 +222,10 @@ fn describe(plan: &Plan, file: &Path) {
 fn read(path: &Path, session: &Session<'_>) -> Result<Plan> {
     let about = |error: &tenfold::Error| Failure::about(path, error);
     let bytes = match session.urls.source(path).map_err(|error| about(&error))? {
-        Some(source) => source.read(0..source.len()).map_err(|error| about(&error))?.to_vec(),
+        Some(source) => source
+            .read(0..source.len())
+            .map_err(|error| about(&error))?
+            .to_vec(),
         None => std::fs::read(path).map_err(|cause| {
             about(&tenfold::Error::io(
                 format_args!("cannot read {}", path.display()),

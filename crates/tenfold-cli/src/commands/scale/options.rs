@@ -54,7 +54,8 @@ pub(super) fn verify(args: &VerifyArgs, limits: &[(String, u64)]) -> Result<Opti
 
 pub(super) fn stats(args: &StatsArgs, limits: &[(String, u64)]) -> Result<Options> {
     if args.hist.is_some() {
-        let message = "--hist needs the extremes of all tensors before it counts, so one process makes it";
+        let message =
+            "--hist needs the extremes of all tensors before it counts, so one process makes it";
         return Err(Failure::Message(message.into()));
     }
     Ok(filtered(&args.filter, opening(&args.opening, limits)))

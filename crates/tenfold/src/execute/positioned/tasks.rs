@@ -89,7 +89,11 @@ impl Job<'_, '_> {
         }
         let span = self.view(tensor)?.tile_span(tile);
         let start = of.range.start;
-        Ok(span.is_some_and(|span| !self.inside(&(start + span.start..start + span.end), 0).is_empty()))
+        Ok(span.is_some_and(|span| {
+            !self
+                .inside(&(start + span.start..start + span.end), 0)
+                .is_empty()
+        }))
     }
 }
 

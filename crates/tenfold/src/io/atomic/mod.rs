@@ -514,9 +514,8 @@ impl AtomicOutput {
         }
         // Each is closed by then: a process that has all the files open that it may could not look into a directory.
         for pending in self.pending.drain(..) {
-            let is_own = |path: &PathBuf| {
-                !self.adopted || path.parent() == Some(self.directory.as_path())
-            };
+            let is_own =
+                |path: &PathBuf| !self.adopted || path.parent() == Some(self.directory.as_path());
             if let Some(temporary) = pending.temporary.filter(is_own) {
                 let _ = fs::remove_file(temporary);
             }

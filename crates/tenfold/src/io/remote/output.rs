@@ -39,6 +39,7 @@ pub struct RemoteOutput {
     /// What others sent stays when this fails.
     keeps: bool,
     /// Bytes of all files.
+    #[cfg_attr(not(feature = "scale"), allow(dead_code))]
     sent: u64,
 }
 

@@ -464,7 +464,11 @@ impl Conversion {
 
     /// Writes the files to an output whose files others make visible.
     #[cfg(feature = "scale")]
-    pub(in crate::ops) fn write_for_others(self, name: &str, out: &mut dyn Output) -> Result<Report> {
+    pub(in crate::ops) fn write_for_others(
+        self,
+        name: &str,
+        out: &mut dyn Output,
+    ) -> Result<Report> {
         self.refuse_losses()?;
         self.write_uncommitted(name, out)
     }

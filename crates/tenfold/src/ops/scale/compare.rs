@@ -118,8 +118,10 @@ impl DifferenceRecord {
         let first = self.first.as_ref().map(|(index, a, b)| {
             Ok::<_, Error>(First {
                 index: index.clone(),
-                a: a.number().ok_or_else(|| damaged("a number in a receipt is none"))?,
-                b: b.number().ok_or_else(|| damaged("a number in a receipt is none"))?,
+                a: a.number()
+                    .ok_or_else(|| damaged("a number in a receipt is none"))?,
+                b: b.number()
+                    .ok_or_else(|| damaged("a number in a receipt is none"))?,
             })
         });
         Ok(Difference {

@@ -37,7 +37,9 @@ pub(super) fn ranges(len: u64, size: Size, multiple: u64) -> Vec<[u64; 2]> {
     let mut from = 0;
     for number in 1..=count.min(units.max(1)) {
         let share = u128::from(units) * u128::from(number) / u128::from(count.min(units.max(1)));
-        let to = u64::try_from(share).unwrap_or(units).saturating_mul(multiple);
+        let to = u64::try_from(share)
+            .unwrap_or(units)
+            .saturating_mul(multiple);
         let to = to.min(len);
         if to > from || ranges.is_empty() {
             ranges.push([from, to]);
@@ -81,7 +83,8 @@ pub(super) fn shares(lens: &[u64], size: Size) -> Vec<[usize; 2]> {
         bytes = bytes.saturating_add(*len);
         let open = items.saturating_sub(groups.len()).max(1);
         let after = lens.len() - place - 1;
-        let is_enough = bytes >= left.div_ceil(open as u64).max(1) || after < open.saturating_sub(1);
+        let is_enough =
+            bytes >= left.div_ceil(open as u64).max(1) || after < open.saturating_sub(1);
         if is_enough && open > 1 && after > 0 {
             groups.push([from, place + 1]);
             left = left.saturating_sub(bytes);
@@ -140,16 +143,28 @@ mod tests {
                 }
             }
         }
-        assert_eq!(ranges(1000, Size::Items(3), 100), [[0, 300], [300, 600], [600, 1000]]);
+        assert_eq!(
+            ranges(1000, Size::Items(3), 100),
+            [[0, 300], [300, 600], [600, 1000]]
+        );
     }
 
     #[test]
     fn neighbours_share_work_evenly() {
-        assert_eq!(shares(&[1; 8], Size::Items(4)), [[0, 2], [2, 4], [4, 6], [6, 8]]);
-        assert_eq!(shares(&[9, 1, 1, 1], Size::Items(3)), [[0, 1], [1, 3], [3, 4]]);
+        assert_eq!(
+            shares(&[1; 8], Size::Items(4)),
+            [[0, 2], [2, 4], [4, 6], [6, 8]]
+        );
+        assert_eq!(
+            shares(&[9, 1, 1, 1], Size::Items(3)),
+            [[0, 1], [1, 3], [3, 4]]
+        );
         assert_eq!(shares(&[], Size::Items(3)), [[0, 0]]);
         assert_eq!(shares(&[0, 0], Size::Items(5)), [[0, 1], [1, 2]]);
-        assert_eq!(groups([5, 5, 5, 20, 1].into_iter(), 10), [[0, 2], [2, 3], [3, 4], [4, 5]]);
+        assert_eq!(
+            groups([5, 5, 5, 20, 1].into_iter(), 10),
+            [[0, 2], [2, 3], [3, 4], [4, 5]]
+        );
     }
 
     #[test]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::options::Options;
 use crate::digest::{Hasher, Hex};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::Stamp;
 #[cfg(feature = "remote")]
 use crate::io::Sent;
+use crate::io::Stamp;
 use crate::model::DigestKind;
 use crate::prelude::*;
 
@@ -335,9 +335,9 @@ pub(super) struct Receipt {
     /// Bytes that were written.
     #[serde(default)]
     pub(super) bytes: u64,
-    /// Of these bytes, where they are a range of one file.
+    /// Of these bytes, where they are a range of one file: against damage, and fast enough to be made of everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sha256: Option<String>,
+    pub(super) crc32c: Option<String>,
     /// What the parts of an object are known by; nothing for those that `join` makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<Option<String>>,
@@ -364,7 +364,7 @@ pub(super) struct WholeFile {
     pub(super) name: String,
     pub(super) len: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sha256: Option<String>,
+    pub(super) crc32c: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) upload: Option<Upload>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -129,8 +129,9 @@ fn receipt(plan: &Plan, item: usize, state: &State) -> Result<Option<Receipt>> {
         return Ok(None);
     };
     let receipt: Option<Receipt> = serde_json::from_slice(&bytes).ok();
-    let is_own =
-        |receipt: &Receipt| (&receipt.plan, receipt.item) == (&plan.id, item) && receipt.schema == RECEIPT;
+    let is_own = |receipt: &Receipt| {
+        (&receipt.plan, receipt.item) == (&plan.id, item) && receipt.schema == RECEIPT
+    };
     Ok(receipt.filter(is_own))
 }
 
@@ -158,7 +159,9 @@ fn inputs_of(
 ) -> Result<Vec<(usize, Input)>> {
     let Some(list) = list else {
         let inputs = plan.inputs.iter().enumerate().take(to).skip(from);
-        return Ok(inputs.map(|(place, input)| (place, input.clone())).collect());
+        return Ok(inputs
+            .map(|(place, input)| (place, input.clone()))
+            .collect());
     };
     let wrong = |what: &str| {
         let message = format!("the list {list} of inputs {what}; plan again");
@@ -348,9 +351,14 @@ pub fn abandon(plan: &Plan, site: &Site) -> Result<()> {
         if let Some(upload) = &output.upload {
             site.remote.abort_parts(&url, &upload.sent())?;
         }
-        for file in receipts(plan, &state)?.0.iter().flat_map(|receipt| &receipt.files) {
+        for file in receipts(plan, &state)?
+            .0
+            .iter()
+            .flat_map(|receipt| &receipt.files)
+        {
             if let Some(upload) = &file.upload {
-                site.remote.abort_parts(&url.beside(&file.name), &upload.sent())?;
+                site.remote
+                    .abort_parts(&url.beside(&file.name), &upload.sent())?;
             }
         }
     }

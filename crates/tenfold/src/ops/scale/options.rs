@@ -120,9 +120,9 @@ impl Options {
         let assume = self.assume.as_deref().map(DType::parse).transpose()?;
         let mut limits = Limits::default();
         for (name, value) in &self.limits {
-            limits = limits.named(name, *value).ok_or_else(|| {
-                Error::argument(format!("there is no limit {name:?}"))
-            })?;
+            limits = limits
+                .named(name, *value)
+                .ok_or_else(|| Error::argument(format!("there is no limit {name:?}")))?;
         }
         if let Some(bytes) = self.max_dense {
             limits = limits.dense_bytes(bytes);
@@ -183,7 +183,11 @@ impl Options {
             ops::cast(&archive, |info| {
                 let (dtype, by_name) = casts.find(info)?;
                 #[cfg(any(feature = "gguf", feature = "ztensor"))]
-                if blocks.find(info).is_some_and(|(_, named)| named || !by_name) && !by_name {
+                if blocks
+                    .find(info)
+                    .is_some_and(|(_, named)| named || !by_name)
+                    && !by_name
+                {
                     return None;
                 }
                 let _ = by_name;

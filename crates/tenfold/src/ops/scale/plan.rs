@@ -127,7 +127,8 @@ impl Planning {
                 .trim_end_matches(['/', std::path::MAIN_SEPARATOR])
                 .to_owned(),
             (None, None) => {
-                let message = "where receipts are kept has to be said: a state that all machines see";
+                let message =
+                    "where receipts are kept has to be said: a state that all machines see";
                 return Err(Error::argument(message));
             }
         };
@@ -200,7 +201,9 @@ fn tensors(archive: &Archive, input: usize, size: Size) -> Vec<Item> {
     let lens = archive.tensors().map(|tensor| hashed_len(tensor.info()));
     let lens: Vec<_> = lens.collect();
     let shares = shares(&lens, size).into_iter();
-    shares.map(|tensors| Item::Tensors { input, tensors }).collect()
+    shares
+        .map(|tensors| Item::Tensors { input, tensors })
+        .collect()
 }
 
 fn plan_diff(planning: &Planning, site: &Site) -> Result<Planned> {
@@ -313,7 +316,10 @@ fn plan_tree(
         let name = convert::new_name(&convert::below(&output, &given.input), extension);
         // Some file systems do not tell them apart.
         if let Some(other) = taken.insert(name.to_lowercase(), given.input.name().to_owned()) {
-            let message = format!("{other} and {} would both become {name}", given.input.name());
+            let message = format!(
+                "{other} and {} would both become {name}",
+                given.input.name()
+            );
             return Err(Error::new(ErrorKind::Argument, "plan.collision", message));
         }
     }

@@ -51,9 +51,9 @@ pub(super) struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) figures: Option<crate::ops::stats::FiguresRecord>,
+    pub(super) figures: Option<Box<crate::ops::stats::FiguresRecord>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) failed: Option<Failed>,
+    pub(super) failed: Option<Box<Failed>>,
 }
 
 /// What is said of a file that could be opened.
@@ -151,8 +151,7 @@ impl FindingRecord {
             rule: finding.rule.clone(),
             message: site.worded(&finding.message, &finding.hints),
             tensor: finding.tensor.clone(),
-            at: (finding.at.as_ref())
-                .map(|(source, range)| (source.0, range.start, range.end)),
+            at: (finding.at.as_ref()).map(|(source, range)| (source.0, range.start, range.end)),
         }
     }
 
@@ -213,7 +212,10 @@ impl VerifiedRecord {
     }
 
     /// Several parts of one, in their order.
-    pub(super) fn joined<'r>(parts: impl Iterator<Item = &'r Self>, is_of_numbers: bool) -> Verified {
+    pub(super) fn joined<'r>(
+        parts: impl Iterator<Item = &'r Self>,
+        is_of_numbers: bool,
+    ) -> Verified {
         let mut verified = Verified::nothing(is_of_numbers);
         for part in parts {
             let findings = part.findings.iter();
@@ -250,7 +252,17 @@ pub(super) fn sum(digits: &str) -> Result<[u8; 32]> {
 }
 
 pub(super) fn dtype(name: &str) -> Result<DType> {
-    DType::from_name(name).ok_or_else(|| damaged("a type in a receipt is none"))
+    let opaque = [
+        DType::UNKNOWN,
+        DType::PARTS,
+        DType::TEXT,
+        DType::RECORDS,
+        crate::formats::burnpack::QFLOAT,
+    ];
+    let opaque = || opaque.into_iter().find(|dtype| dtype.to_string() == name);
+    DType::from_name(name)
+        .or_else(opaque)
+        .ok_or_else(|| damaged(&format!("the type {name:?} in a receipt is none")))
 }
 
 pub(super) fn damaged(what: &str) -> Error {

@@ -158,7 +158,9 @@ pub(super) fn wanted(plan: &Plan, archive: Archive) -> Result<(Archive, Vec<Stri
         return Ok((archive, Vec::new()));
     }
     let archive = plan.options.select(archive)?;
-    let others = archive.tensors().filter(|tensor| !tensor.info().is_numbers());
+    let others = archive
+        .tensors()
+        .filter(|tensor| !tensor.info().is_numbers());
     let others = others.map(|tensor| tensor.name().to_owned()).collect();
     Ok((archive.select(TensorInfo::is_numbers), others))
 }
@@ -219,7 +221,7 @@ fn found_in(
                         row.content = content.filter(|other| *other != sum).map(|sum| hex(&sum));
                         row.sha256 = Some(hex(&sum));
                     }
-                    Err(error) => row.failed = Some(Failed::new(&error, site)),
+                    Err(error) => row.failed = Some(Box::new(Failed::new(&error, site))),
                 }
                 found.tensors.push(row);
             }
@@ -229,8 +231,8 @@ fn found_in(
             for (tensor, result) in archive.tensors().skip(part.start).zip(figures) {
                 let mut row = row(tensor.info());
                 match result {
-                    Ok(figures) => row.figures = Some(figures),
-                    Err(error) => row.failed = Some(Failed::new(&error, site)),
+                    Ok(figures) => row.figures = Some(Box::new(figures)),
+                    Err(error) => row.failed = Some(Box::new(Failed::new(&error, site))),
                 }
                 found.tensors.push(row);
             }
@@ -322,7 +324,9 @@ fn reports<T>(
         .map(|parts| {
             let failed = parts.iter().find_map(|part| part.failed.as_ref());
             Ok(FileReport {
-                name: parts.first().map_or_else(String::new, |part| part.name.clone()),
+                name: parts
+                    .first()
+                    .map_or_else(String::new, |part| part.name.clone()),
                 found: match failed {
                     Some(failed) => Err(failed.error()),
                     None => Ok(put_together(&parts)?),
@@ -354,14 +358,17 @@ pub(super) fn join_digest(receipts: &[Receipt]) -> Result<Vec<FileReport<DigestR
                         Some(digits) => sum(digits)?,
                         None => *own,
                     };
-                    all.push((row.name.as_str(), dtype(&row.dtype)?, &*row.shape, stands));
+                    all.push((row.name.as_str(), row.dtype.clone(), &*row.shape, stands));
                 }
                 _ => content = None,
             }
             tensors.push((row.name.clone(), result));
         }
         // Which tensor it is helps more than which range.
-        let mut wrong: Vec<_> = parts.iter().filter_map(|part| part.mismatch.as_ref()).collect();
+        let mut wrong: Vec<_> = parts
+            .iter()
+            .filter_map(|part| part.mismatch.as_ref())
+            .collect();
         wrong.sort_by_key(|failed| failed.error().tensor().is_none());
         Ok(DigestReport {
             format: format_of(parts),
@@ -404,14 +411,18 @@ pub(super) fn join_stats(receipts: &[Receipt]) -> Result<Vec<FileReport<StatsRep
         let mut manifest = Manifest::new(opened.version.clone());
         for row in parts.iter().flat_map(|part| &part.tensors) {
             let found = match (&row.figures, &row.failed) {
-                (Some(figures), _) => Ok(figures.clone()),
+                (Some(figures), _) => Ok((**figures).clone()),
                 (_, Some(failed)) => Err(failed.error()),
                 _ => return Err(damaged("figures are missing in a receipt")),
             };
             figures.push((row.name.clone(), found));
             let none = crate::model::Payload::Inline(bytes::Bytes::new());
-            let info =
-                TensorInfo::dense(row.name.clone(), dtype(&row.dtype)?, row.shape.clone(), none);
+            let info = TensorInfo::dense(
+                row.name.clone(),
+                dtype(&row.dtype)?,
+                row.shape.clone(),
+                none,
+            );
             manifest.tensors.push(info);
         }
         let registry = crate::format::Registry::standard();
