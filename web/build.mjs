@@ -3,6 +3,7 @@ import * as esbuild from "esbuild";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 
 const out = process.argv[2] ?? "dist";
 mkdirSync(out, { recursive: true });
@@ -28,7 +29,8 @@ writeFileSync(
 /** The page that files are dropped on: as a folder, and as one file that works by double click. */
 async function drop() {
   const worker = (await esbuild.build({ ...common, entryPoints: ["src/worker.ts"], format: "iife" })).outputFiles[0].text;
-  const code = readFileSync(wasm);
+  // A name that no server takes for something that it has packed itself.
+  const code = gzipSync(readFileSync(wasm), { level: 9, memLevel: 9 });
   const folder = join(out, "drop");
   mkdirSync(folder, { recursive: true });
   const rules = (script_, style_, connect, worker_) =>
@@ -37,7 +39,7 @@ async function drop() {
   writeFileSync(join(folder, "page.css"), style);
   writeFileSync(join(folder, "icon.svg"), readFileSync("src/icon.svg"));
   writeFileSync(join(folder, "worker.js"), worker);
-  writeFileSync(join(folder, "tenfold.wasm"), code);
+  writeFileSync(join(folder, "tenfold.bin"), code);
   writeFileSync(
     join(folder, "index.html"),
     page("drop", `${rules("'self'", "'self'", "'self'", "'self'")}\n<link rel="icon" href="icon.svg">\n<link rel="stylesheet" href="page.css">`, '<script src="page.js"></script>'),

@@ -2,14 +2,16 @@
 
 #![allow(unreachable_pub)] // the library of the fuzzers is one place of it, a test the other
 
+use std::fs;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tenfold::format::{Effect, Form};
 use tenfold::io::{Limits, Siblings, Source};
 use tenfold::model::{DType, Endian, Order, Payload, Scalar, TensorInfo};
-use tenfold::ops::ConvertOptions;
+use tenfold::ops::{self, ConvertOptions};
 use tenfold::{Archive, ArchiveBuilder, Bytes, OpenOptions, Result, fuzzing};
 
 use crate::support::amplifiers;
@@ -34,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     ("convert", convert),
     ("roundtrip", roundtrip),
     ("transform", transform),
+    ("quantized", quantized),
     ("wire_cbor", wire_cbor),
     ("wire_hdf5", wire_hdf5),
     ("wire_json", wire_json),
@@ -76,6 +79,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             let amplifiers = amplifiers.map(|amplifier| amplifier.make(AMPLIFIED).to_vec());
             files.chain(amplifiers).collect()
         }
+        "quantized" => quantized_models(),
         "wire_cbor" => regions(&["ztensor", "burnpack"]),
         "wire_hdf5" => of_format("hdf5"),
         "wire_json" => {
@@ -364,6 +368,58 @@ fn index_of(mut at: usize, shape: &[u64]) -> Vec<u64> {
         at /= len;
     }
     index
+}
+
+/// What parts a configuration from the file that it lies beside.
+const BESIDE: u8 = 0;
+
+/// Configurations of quantized models, each with its file.
+fn quantized_models() -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // This is a place of two crates, at different depths.
+    let mut roots = [root.join("../fixtures"), root.join("../../fixtures")].into_iter();
+    let fixtures = roots
+        .find(|path| path.is_dir())
+        .expect("there are fixtures");
+    let entries = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let mut models = Vec::new();
+    for scheme in entries(&fixtures.join("quantized")) {
+        for case in entries(&scheme) {
+            let read = |name| fs::read(case.join(name));
+            if let (Ok(config), Ok(file)) = (read("config.json"), read("model.safetensors")) {
+                models.push([config, vec![BESIDE], file].concat());
+            }
+        }
+    }
+    models
+}
+
+/// What is taken for quantized tensors becomes numbers, or is refused, in memory that is in proportion to the file.
+pub fn quantized(data: &[u8]) {
+    let at = data.iter().position(|byte| *byte == BESIDE);
+    let (config, file) = data.split_at(at.unwrap_or(0));
+    let file = File::new(file.get(1..).unwrap_or_default());
+    let files = [("config.json".to_owned(), config.to_vec())];
+    let beside = InMemory::written(files.into(), "config.json").beside;
+    let options = limited().format(Some("safetensors"));
+    let opened = options.read_beside(file.0.clone(), Some("x.safetensors"), &*beside);
+    let Ok(archive) = opened else { return };
+    let found = file.bounded(|| ops::dequantize(&archive));
+    let numbers = match found {
+        Ok(numbers) => numbers,
+        Err(error) => return check_error(&error),
+    };
+    for tensor in numbers.tensors() {
+        if tensor.info().dense_len().is_some_and(|len| len <= 1 << 20) {
+            let read = file.bounded(|| tensor.canonical());
+            read.err().iter().for_each(check_error);
+        }
+    }
 }
 
 /// JSON: skipping and reading agree, and what was read and written reads as the same.

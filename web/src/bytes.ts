@@ -24,7 +24,7 @@ export function bytesScreen(archive: Archive): HTMLElement {
 }
 
 function legend(): HTMLElement {
-  const names = ["header, index", "data", "padding", "unclaimed", "overlap", "behind the end"];
+  const names = ["header, index", "data (two shades by turns)", "padding", "unclaimed", "overlap", "behind the end"];
   return h("p", { class: "legend" }, ...names.map((name, kind) => {
     const [swatch, context] = canvas(18, 12, name);
     context.fillStyle = hatch(context, kind);

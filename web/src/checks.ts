@@ -88,7 +88,7 @@ function drawNumbers(archive: Archive, section: HTMLElement): void {
       showTensor(archive.a, found.name);
     } }, middle(found.name, 60))),
     h("td", { class: "num" }, found.error ? "–" : grouped(found.nan)), h("td", { class: "num" }, found.error ? "–" : grouped(found.positive_infinities + found.negative_infinities)),
-    h("td", { class: "num" }, found.error ? "–" : found.zeros === found.numbers ? "all" : grouped(found.zeros)), h("td", null, found.error ?? `${short(found.min)} … ${short(found.max)}`)));
+    h("td", { class: "num" }, found.error ? "–" : found.zeros === found.numbers ? "all" : grouped(found.zeros)), h("td", { class: found.error ? "" : "num" }, found.error ?? `${short(found.min)} … ${short(found.max)}`)));
   place.append(h("table", { class: "keys" }, h("thead", null, h("tr", null, ...["tensor", "NaN", "Inf", "zeros", "finite numbers"].map((head) => h("th", null, head)))), h("tbody", null, ...rows)));
   if (odd.length > 500) place.append(h("p", { class: "dim" }, `and ${odd.length - 500} more; the filter “nan” lists them on Tensors`));
 }

@@ -113,6 +113,11 @@ export function note(text: string): void {
   }, 2500);
 }
 
+/** Words, of which those between backticks are typed. */
+export function marked(text: string): (string | HTMLElement)[] {
+  return text.split("`").map((part, n) => (n % 2 ? h("code", null, part) : part));
+}
+
 /** A colour of the style sheet. */
 export function css(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

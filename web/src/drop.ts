@@ -142,6 +142,6 @@ function groups(files: File[]): File[][] {
 export function emptyDrop(hello: Hello): HTMLElement {
   const kinds = hello.formats.map((format) => format.name).join(", ");
   return h("div", { class: "empty drop" }, h("p", { class: "title" }, "Drop tensor files here"), h("p", null, button("choose files", () => document.getElementById("files")?.click(), { class: "on" })),
-    h("p", { class: "dim" }, kinds), h("p", { class: "dim" }, "Files stay on this machine: the page may not talk to any other, and its rules say so to the browser. Of large files only what is shown is read."),
+    h("p", { class: "dim" }, kinds), h("p", { class: "dim" }, "Files stay on this machine: the browser lets this page talk to no other. Of large files, only what is shown is read."),
     state.link.t ? h("p", null, `This link shows “${shown(state.link.t)}”: drop the file that it is in.`) : null);
 }

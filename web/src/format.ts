@@ -62,6 +62,15 @@ export function middle(name: string, most: number): string {
   return `${text.slice(0, most - tail - 1)}…${text.slice(-tail)}`;
 }
 
+/** Cut in front, between parts of the name where that is possible: tensors that differ in the number of their layer still do. */
+export function ending(name: string, most: number): string {
+  const text = shown(name);
+  if (text.length <= most) return text;
+  const tail = text.slice(1 - most);
+  const point = tail.indexOf(".");
+  return `…${point >= 0 && point < tail.length / 2 ? tail.slice(point + 1) : tail}`;
+}
+
 export function shape(dims: ArrayLike<number>): string {
   return `[${Array.from(dims).join(", ")}]`;
 }

@@ -13,7 +13,7 @@ const KEYS: [string, string][] = [
   ["Shift ↑ ↓ ← →", "move the part that a picture shows"],
   ["[ ]", "one back, one on along the last of the other dimensions"],
   ["x", "exchange rows and columns"],
-  ["n N", "next and last NaN or infinity"],
+  ["n N", "next and previous NaN or infinity"],
   ["d", "set the tensor as left side"],
   ["y", "copy the name"],
   ["Esc", "back"],

@@ -4,7 +4,7 @@ import { Refusal, ask, askBytes, served } from "./ask.js";
 import { bytesScreen } from "./bytes.js";
 import { checks } from "./checks.js";
 import { compareScreen } from "./compare.js";
-import { button, fill, h, note, select } from "./dom.js";
+import { button, fill, h, note, select, marked } from "./dom.js";
 import { dropped, emptyDrop } from "./drop.js";
 import { grouped, middle, shown, size } from "./format.js";
 import { help } from "./help.js";
@@ -34,16 +34,29 @@ function drawHeader(): void {
       event.preventDefault();
       go({ tab });
     } }, names[tab]))),
-    h("span", { class: "tools" }, state.hello?.mode === "dropped" ? button("open", () => document.getElementById("files")?.click()) : null, button("◐", theme, { title: "light or dark", "aria-label": "light or dark" }), button("? keys", help)));
+    h("span", { class: "tools" }, state.hello?.mode === "dropped" ? button("open", () => document.getElementById("files")?.click()) : null, button("◐", otherTheme, { title: "light or dark", "aria-label": "light or dark" }), button("? keys", help)));
 }
 
-function theme(): void {
-  const now = document.documentElement.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  document.documentElement.dataset["theme"] = now === "dark" ? "light" : "dark";
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+
+/** What was chosen before, else what the system prefers. */
+function setTheme(): void {
+  let kept: string | null = null;
   try {
-    localStorage.setItem("theme", document.documentElement.dataset["theme"]);
+    kept = localStorage.getItem("theme");
   } catch {
     // Some browsers keep nothing for pages from files.
+  }
+  document.documentElement.dataset["theme"] = kept ?? (DARK.matches ? "dark" : "light");
+}
+
+function otherTheme(): void {
+  const other = document.documentElement.dataset["theme"] === "dark" ? "light" : "dark";
+  document.documentElement.dataset["theme"] = other;
+  try {
+    localStorage.setItem("theme", other);
+  } catch {
+    // It holds until the page is closed.
   }
   drawScreen();
 }
@@ -93,9 +106,9 @@ function drawScreen(): void {
 
 /** A file that cannot be read says why, in the words of the library. */
 function broken(why: string, rule: string | null, range: [number, number] | null): HTMLElement {
-  return h("div", { class: "empty broken" }, h("p", { class: "title" }, "■ This file cannot be opened."), h("p", null, why),
+  return h("div", { class: "empty broken" }, h("p", { class: "title" }, "■ This file cannot be opened."), h("p", null, ...marked(why)),
     rule ? h("p", { class: "mono dim" }, rule, range ? ` · byte ${grouped(range[0])}` : "") : null,
-    h("p", { class: "dim" }, "Nothing was changed. Another file can be chosen above, if there are several."));
+    h("p", { class: "dim" }, state.hello?.mode === "dropped" ? "Nothing was changed. Drop another file, or choose one with “open”." : "Nothing was changed."));
 }
 
 document.addEventListener("keydown", (event) => {
@@ -128,12 +141,7 @@ export async function refresh(): Promise<void> {
 }
 
 async function begin(): Promise<void> {
-  try {
-    const kept = localStorage.getItem("theme");
-    if (kept) document.documentElement.dataset["theme"] = kept;
-  } catch {
-    // Nothing is kept here.
-  }
+  setTheme();
   root.replaceChildren(header, body);
   drawHeader();
   try {
@@ -153,7 +161,10 @@ async function begin(): Promise<void> {
   });
   if (state.hello.archives.length === 2 && !location.hash.includes("=")) go({ tab: "compare", a: state.hello.archives[0].a, b: state.hello.archives[1].a }, true);
   if (state.hello.mode === "served") window.setInterval(() => void ask("hello").catch(() => undefined), 30000);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawScreen());
+  DARK.addEventListener("change", () => {
+    setTheme();
+    drawScreen();
+  });
   await show();
 }
 

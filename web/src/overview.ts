@@ -2,7 +2,7 @@
 
 import { category, KINDS, on } from "./colours.js";
 import { canvas, css, h, say } from "./dom.js";
-import { big, grouped, middle, plural, shown, size } from "./format.js";
+import { big, ending, grouped, middle, plural, shown, size } from "./format.js";
 import { drawStrip, type ByteMap, hatch } from "./bytemap.js";
 import { ask } from "./ask.js";
 import { go, showTensor } from "./state.js";
@@ -168,7 +168,7 @@ function label(context: CanvasRenderingContext2D, archive: Archive, area: Area, 
   const wide = context.measureText(name).width;
   let text = name;
   if (area.w > wide + 110) text = `${name}  ${size(area.node.stored)}  ${type}`;
-  else if (wide > area.w - 8 && area.w < 60) text = middle(name, Math.max(3, Math.floor(area.w / 8)));
+  else if (wide > area.w - 8) text = middle(name, Math.max(3, Math.floor((name.length * (area.w - 14)) / wide)));
   context.fillText(text, area.x + 5, area.y + 13);
   context.restore();
 }
@@ -197,7 +197,7 @@ function side(archive: Archive): HTMLElement {
     h("div", { class: "largest" }, h("a", { href: "#", title: shown(archive.names[t]), onclick: (event: Event) => {
       event.preventDefault();
       showTensor(archive.a, archive.names[t]);
-    } }, middle(archive.names[t], 27)), h("span", { class: "num" }, size(archive.stored[t]))));
+    } }, ending(archive.names[t], 27)), h("span", { class: "num" }, size(archive.stored[t]))));
   return h("aside", null, h("h2", null, "By dtype"), ...bars, h("h2", null, "By layer ", h("span", { class: "dim" }, archive.stats ? "root mean square of weights" : "stored bytes")), byLayer(archive), h("h2", null, "Largest"), ...(largest.length ? largest : [h("p", { class: "dim" }, "no tensors")]));
 }
 
@@ -231,7 +231,7 @@ function rms(archive: Archive, tensors: number[]): number {
 }
 
 function strips(archive: Archive): HTMLElement {
-  const section = h("section", null, h("h2", null, "Byte map ", h("span", { class: "dim" }, "header · data · padding · unclaimed · overlap; hatched where nobody claims them")));
+  const section = h("section", null, h("h2", null, "Byte map ", h("span", { class: "dim" }, "header · data, in two shades by turns · padding; hatched where nobody claims the bytes")));
   const shownFiles = archive.summary.files.slice(0, 6);
   shownFiles.forEach((file, n) => {
     const place = h("div", { class: "strip" });

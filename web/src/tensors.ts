@@ -1,6 +1,6 @@
 // All tensors on the left, one of them on the right.
 
-import { button, fill, h, note, say } from "./dom.js";
+import { button, fill, h, note, say, marked } from "./dom.js";
 import { filter } from "./filter.js";
 import { grouped, middle, plural, shape, shown, size } from "./format.js";
 import { List, ROW } from "./list.js";
@@ -252,7 +252,7 @@ export function tensors(archive: Archive): TensorsScreen {
 }
 
 export function empty(title: string, text: string): HTMLElement {
-  return h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", { class: "dim" }, text));
+  return h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", { class: "dim" }, ...marked(text)));
 }
 
 export { shape };

@@ -38,16 +38,23 @@ const host = {
   size: (file: number): number => files[file].size,
 };
 
+/** The library is packed, so that it is as small behind servers that pack nothing. */
+function unpacked(packed: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<WebAssembly.WebAssemblyInstantiatedSource> {
+  const stream = packed.pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.instantiateStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }), { host });
+}
+
 async function begin(text: string | null | undefined): Promise<void> {
   // A file of its own beside the worker, or text in a page that is one file.
-  let made: WebAssembly.Instance;
+  let packed: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   if (text) {
     const digits = atob(text.trim());
     const bytes = new Uint8Array(digits.length);
     for (let n = 0; n < digits.length; n += 1) bytes[n] = digits.charCodeAt(n);
-    made = (await WebAssembly.instantiate(bytes, { host })).instance;
-  } else made = (await WebAssembly.instantiateStreaming(fetch("tenfold.wasm"), { host })).instance;
-  library = made.exports as unknown as Exports;
+    packed = new Blob([bytes]).stream();
+  } else packed = (await fetch("tenfold.bin")).body;
+  if (!packed) throw new Error("the library cannot be loaded");
+  library = (await unpacked(packed)).instance.exports as unknown as Exports;
 }
 
 function put(text: string): void {
@@ -72,7 +79,8 @@ async function answer(message: Message): Promise<[boolean, ArrayBuffer]> {
     const first = files.length;
     const given = message.files ?? [];
     files.push(...given);
-    put(JSON.stringify({ name: given[0].name, file: first, beside: given.map((file, n) => [file.name, first + n]) }));
+    // No name of a file has a zero byte.
+    put([first, ...given.map((file) => file.name)].join("\0"));
     return [library.open() === 1, new ArrayBuffer(0)];
   }
   put(message.question ?? "");

@@ -111,6 +111,13 @@ export function many(path, count) {
   safetensors(path, tensors, { many: String(count) });
 }
 
+/** A million of them, with short names: headers of safetensors end at 100 MB. */
+export function million(path) {
+  const tensors = [];
+  for (let n = 0; n < 1000000; n += 1) tensors.push({ name: `l${Math.floor(n / 100)}.e${Math.floor(n / 10) % 10}.p${n % 10}`, dtype: "F32", shape: [1], bytes: null });
+  safetensors(path, tensors, {});
+}
+
 /** A matrix of more than 3 GiB, nearly all of it a hole. */
 export function sparse(path) {
   return safetensors(path, [{ name: "hole", dtype: "F32", shape: [28672, 28672], bytes: null }, { name: "end", dtype: "F32", shape: [2, 2], bytes: () => f32(4, (n) => n + 1) }], {});

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { launch, open, serve } from "./browser.mjs";
-import { HOSTILE, exact, hostile, many, model, sparse } from "./files.mjs";
+import { HOSTILE, exact, hostile, many, million, model, sparse } from "./files.mjs";
 import { writeFileSync } from "node:fs";
 
 const [command, files, drop, fixtures, only] = process.argv.slice(2);
@@ -39,7 +39,7 @@ async function served(names, run, options = {}) {
 
 /** The drop page from a plain web server, or from a file. */
 async function dropped(how, run) {
-  const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm", svg: "image/svg+xml" };
+  const types = { html: "text/html", js: "text/javascript", css: "text/css", bin: "application/octet-stream", svg: "image/svg+xml" };
   const server = createServer((request, answer) => {
     const file = join(drop, "drop", request.url === "/" ? "index.html" : request.url.slice(1));
     if (!existsSync(file)) return answer.writeHead(404).end();
@@ -251,6 +251,21 @@ test("a hundred thousand tensors", () => served(["many.safetensors"], async (pag
   await page.keyboard.type("layers.77.experts.3");
   await page.waitForFunction(() => document.querySelector(".status").textContent.startsWith("10 of 100"), null, { timeout: 20000 });
 }));
+
+test("a million tensors", () => {
+  if (!existsSync(at("million.safetensors"))) million(at("million.safetensors"));
+  return served(["million.safetensors"], async (page) => {
+    await page.getByText("Where the bytes are").waitFor({ timeout: 60000 });
+    await page.keyboard.press("2");
+    await page.keyboard.press("t");
+    await page.waitForFunction(() => document.querySelector(".list")?.getAttribute("aria-rowcount") === "1000000", null, { timeout: 60000 });
+    await page.evaluate(() => (document.querySelector(".list").scrollTop = 1e12));
+    await page.waitForFunction(() => [...document.querySelectorAll(".left .row")].some((row) => row.textContent.includes("l9999.e9.p9")));
+    await page.keyboard.press("/");
+    await page.keyboard.type("l777.e3");
+    await page.waitForFunction(() => document.querySelector(".status").textContent.startsWith("10 of 1"), null, { timeout: 20000 });
+  });
+});
 
 test("a file of 3 GiB is sampled, and that is said", () => served(["sparse.safetensors"], async (page) => {
   await link(page, "t=hole");

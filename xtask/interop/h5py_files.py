@@ -47,13 +47,17 @@ def load(path):
     tensors = []
     with h5py.File(path, "r") as file:
         file.visititems(lambda name, found: tensors.append(describe(name, found)) if isinstance(found, h5py.Dataset) else None)
-        metadata = {key: plain(value) for key, value in file.attrs.items() if isinstance(value, np.generic)}
+        metadata = {key: plain(value) for key, value in file.attrs.items()}
     return tensors, metadata
 
 
 def plain(value):
+    if isinstance(value, h5py.Empty):
+        return {"empty": "object" if value.dtype.kind in "OS" else value.dtype.name}
+    if isinstance(value, np.ndarray):
+        return [plain(entry) for entry in value]
+    value = value.item() if isinstance(value, np.generic) else value
     # Text of a fixed length is bytes to h5py.
-    value = value.item()
     return value.decode() if isinstance(value, bytes) else value
 
 

@@ -33,6 +33,7 @@ mod edit;
 mod numbers;
 mod onnx;
 mod packages;
+mod quantized;
 mod scan;
 mod show;
 mod transformers;
@@ -117,6 +118,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         let result = show::run(&project, &exchange);
         exchange.line("numpy", "we show", "random slices of random arrays", result);
     }
+    if args.is_empty() || args.iter().any(|arg| arg == "quantized") {
+        quantized::run(&project, &mut exchange)?;
+    }
     if args.is_empty() || args.iter().any(|arg| arg == "numbers") {
         numbers::run(&project, &mut exchange)?;
     }
@@ -135,7 +139,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 
 /// What is compared beside files, with NumPy: values that `show` prints, and figures of `stats` and `diff`; digests; and
 /// what `scan` finds, with other scanners.
-const SEVERAL: &[&str] = &["show", "numbers", "digest", "scan"];
+const SEVERAL: &[&str] = &["show", "numbers", "quantized", "digest", "scan"];
 
 /// Model directories, with the package that loads them.
 const TRANSFORMERS: &str = "transformers";

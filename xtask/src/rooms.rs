@@ -12,7 +12,7 @@ const ROOMS: &[&[&str]] = &[
     &["digest", "digits", "threads", "typed"],
     &["io"],
     &["format", "transform", "wire"],
-    &["formats"],
+    &["formats", "schemes"],
     &["archive"],
     &["execute"],
     &["ops"],

@@ -324,48 +324,125 @@ fn the_cache_of_the_hub_is_read_and_said() {
 }
 
 #[test]
-fn ctrl_c_ends_waiting_for_a_server_and_leaves_nothing() {
+fn a_written_object_is_compared_and_companions_come_along() {
     let server = Server::start();
-    let mut file = fs::read(fixture(MODEL)).unwrap();
-    let header = u64::from_le_bytes(file[..8].try_into().unwrap());
-    // The data lies behind what the first request brings.
-    let (head, data) = file.split_at(8 + usize::try_from(header).unwrap());
-    let padding = (200_000 - header).next_multiple_of(8);
-    let mut padded = (header + padding).to_le_bytes().to_vec();
-    padded.extend(&head[8..]);
-    padded.extend(vec![b' '; usize::try_from(padding).unwrap()]);
-    padded.extend(data);
-    file = padded;
+    let shell = Shell::s3(&server);
+    let model = fixture(MODEL);
+    let model = model.to_str().unwrap();
+    shell.prints(&["convert", model, "s3://b/m/model.safetensors"]);
+    let seen = server.seen();
+    assert!(seen.iter().all(|seen| seen.method != "GET"), "{seen:?}");
+    let output = shell.run(&["convert", "--check", model, "s3://b/m/other.gguf"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("the digests of all tensors agree"));
+    let seen = server.seen();
+    assert!(seen.iter().any(|seen| seen.method == "GET"), "{seen:?}");
+    server.state().files.remove("b/m/other.gguf");
+    server.fault("b/m/bad.gguf", 100, Fault::Rots);
+    let said = shell.fails(&["convert", "--check", model, "s3://b/m/bad.gguf"]);
+    assert!(
+        said.contains("bad.gguf") || said.contains("read back"),
+        "{said}"
+    );
+    assert!(!server.state().files.contains_key("b/m/bad.gguf"));
+    server.put("b/m/config.json", "{}");
+    server.put("b/m/tokenizer.json", "[]");
+    // From there, to there, and from there to here.
+    shell.prints(&["convert", "s3://b/m/", "s3://b/copy/"]);
+    shell.prints(&["convert", "s3://b/m/", "here/"]);
+    for name in ["config.json", "tokenizer.json"] {
+        let path = shell.directory.path().join("here").join(name);
+        assert_eq!(server.state().files[&format!("b/copy/{name}")].len(), 2);
+        assert_eq!(fs::read(path).unwrap().len(), 2);
+    }
+    shell.prints(&["convert", "here/", "s3://b/back/"]);
+    assert_eq!(server.state().files["b/back/config.json"], b"{}");
+}
+
+#[test]
+fn ctrl_c_ends_waiting_for_a_server_and_leaves_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+
+    const FROM: usize = 2 << 20;
+    const DATA: usize = 4 << 20;
+    let server = Server::start();
+    let header = format!(r#"{{"w":{{"dtype":"U8","shape":[{DATA}],"data_offsets":[0,{DATA}]}}}}"#);
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.resize(file.len() + DATA, 7);
+    server.put("m/model.safetensors", file);
+    // The header comes, and the end of the tensor does not.
+    server.fault("m/", usize::MAX, Fault::StallFrom(FROM));
+    let shell = Shell::new();
+    let url = server.url("m/model.safetensors");
+    let mut child = shell
+        .command(&["convert", "-q", &url, "out.npz"])
+        .spawn()
+        .unwrap();
+    let is_waiting = || {
+        let log = &server.state().log;
+        log.iter().any(|seen| seen.first_byte() >= Some(FROM))
+    };
+    while !is_waiting() {
+        assert_eq!(child.try_wait().unwrap(), None, "it should wait");
+        thread::sleep(Duration::from_millis(1));
+    }
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let status = child.wait().unwrap();
+    assert!(
+        status.code() == Some(130) || status.signal() == Some(2),
+        "{status:?}"
+    );
+    let left = fs::read_dir(shell.directory.path()).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+/// Memory of its own, in bytes: neither the program nor what is mapped.
+#[cfg(target_os = "linux")]
+fn own_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_conversion_over_the_network_takes_64_mib() {
+    const LEN: usize = 256 << 20;
+    let header = format!(
+        r#"{{"w":{{"dtype":"F32","shape":[{},1024],"data_offsets":[0,{LEN}]}}}}"#,
+        LEN >> 12
+    );
+    let padded = header.len().next_multiple_of(8);
+    let mut file = (padded as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.resize(8 + padded, b' ');
+    file.extend((0..LEN).map(|n| (n >> 10).to_le_bytes()[0]));
+    let server = Server::start();
     server.put("m/model.safetensors", file);
     let shell = Shell::new();
     let url = server.url("m/model.safetensors");
-    shell.prints(&["inspect", "--summary", &url]);
-    let opening = server.seen().len();
     let mut child = shell
-        .command(&["convert", "-q", &url, "out.gguf"])
+        .command(&["convert", "-q", "--no-sync", &url, "out.gguf"])
         .spawn()
         .unwrap();
-    // The headers come, the tensors do not.
-    while server.state().log.len() < opening {
-        thread::sleep(Duration::from_millis(1));
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        most = own_memory(child.id()).unwrap_or(0).max(most);
+        thread::sleep(Duration::from_millis(2));
     }
-    server.fault("m/", usize::MAX, Fault::Stall(Duration::from_secs(600)));
-    thread::sleep(Duration::from_millis(300));
-    if child.try_wait().unwrap().is_none() {
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&child),
-            rustix::process::Signal::INT,
-        )
-        .unwrap();
-        let status = child.wait().unwrap();
-        use std::os::unix::process::ExitStatusExt;
-        assert!(
-            status.code() == Some(130) || status.signal() == Some(2),
-            "{status:?}"
-        );
-        let left = fs::read_dir(shell.directory.path()).unwrap().count();
-        assert_eq!(left, 0);
-    }
+    assert!(child.wait().unwrap().success());
+    let written = fs::metadata(shell.directory.path().join("out.gguf")).unwrap();
+    assert!(written.len() > LEN as u64);
+    let seen = server.seen();
+    assert!(seen.len() > 32, "{} requests", seen.len());
+    assert!(most > 1 << 20, "it was looked at");
+    assert!(most <= 64 << 20, "{} MiB", most >> 20);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Archives with other types, names and metadata. Nothing is computed before it is read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use tenfold::model::{self, BlockSpec};
-use tenfold::ops::{self, Conflicts, Edit};
+use tenfold::model;
+use tenfold::ops::{self, Conflicts, Edit, ImportanceMatrix, QuantizeOptions, QuantizeTo};
 
 use crate::archive::{Archive, globs};
 use crate::dtype;
@@ -54,28 +55,75 @@ pub(crate) fn cast(archive: &Archive, rules: Rules<'_>) -> PyResult<Archive> {
     Ok(archive.derived(changed.map_err(raised)?))
 }
 
-/// Quantized numbers: every matrix of floats whose rows are whole blocks, or the tensors that match.
-#[pyfunction]
-pub(crate) fn quantize(archive: &Archive, rules: Rules<'_>) -> PyResult<Archive> {
-    let rules = Rule::all(&rules)?;
-    let opened = archive.get()?;
-    let changed = ops::quantize(&opened, |info| {
-        let rule = Rule::find(&rules, &info.name)?;
-        let model::DType::Block(spec) = rule.dtype else {
-            return None;
-        };
-        (rule.names.is_some() || is_matrix_of_floats(info, spec)).then_some(spec)
-    });
-    Ok(archive.derived(changed.map_err(raised)?))
+/// A type of blocks for the tensors that match; a pattern that is a name is taken at its word.
+struct BlockRule {
+    to: QuantizeTo,
+    names: globset::GlobSet,
+    is_name: bool,
 }
 
-fn is_matrix_of_floats(info: &model::TensorInfo, spec: &BlockSpec) -> bool {
-    let is_float = match info.dtype {
-        model::DType::Number(scalar, model::Lanes::Real) => scalar.is_float(),
-        _ => false,
+/// Quantized numbers: what a type or a mixture says of all matrices, and what patterns say of some tensors.
+#[pyfunction]
+#[pyo3(signature = (archive, rules, imatrix, pure))]
+pub(crate) fn quantize(
+    archive: &Archive,
+    rules: Rules<'_>,
+    imatrix: Option<std::path::PathBuf>,
+    pure: bool,
+) -> PyResult<Archive> {
+    let opened = archive.get()?;
+    let mut options = QuantizeOptions::new().pure(pure);
+    let mut named = Vec::new();
+    for (to, pattern) in &rules {
+        let pattern = pattern.as_ref().filter(|pattern| *pattern != "*");
+        match (quantize_to(to, pattern.is_none())?, pattern) {
+            (to, Some(pattern)) => named.push(BlockRule {
+                to,
+                names: globs(std::slice::from_ref(pattern))?,
+                is_name: opened.index_of(pattern).is_some(),
+            }),
+            (QuantizeTo::Type(spec), None) => options = options.every_matrix(Some(spec)),
+            (QuantizeTo::Mixture(mixture), None) => options = options.mixture(Some(mixture)),
+            _ => {}
+        }
+    }
+    named.reverse();
+    let named: Arc<[BlockRule]> = named.into();
+    let find = |of_names: bool| {
+        let named = named.clone();
+        move |info: &model::TensorInfo| {
+            let rule = named.iter().find(|rule| rule.names.is_match(&info.name))?;
+            match rule.to {
+                QuantizeTo::Type(spec) if rule.is_name == of_names => Some(spec),
+                _ => None,
+            }
+        }
     };
-    let row = info.shape.last().copied().unwrap_or(0);
-    is_float && info.shape.len() == 2 && row.is_multiple_of(spec.elements.into()) && row > 0
+    options = options.rule(find(true)).rule_among_matrices(find(false));
+    options = options.except(move |info| {
+        let rule = named.iter().find(|rule| rule.names.is_match(&info.name));
+        rule.is_some_and(|rule| matches!(rule.to, QuantizeTo::Keep))
+    });
+    if let Some(path) = imatrix {
+        options = options.importance(ImportanceMatrix::open(path).map_err(raised)?);
+    }
+    let quantized = ops::quantize(&opened, &options).map_err(raised)?;
+    Ok(archive.derived(quantized.archive))
+}
+
+/// The name of a mixture, of a type, or a type.
+fn quantize_to(to: &Bound<'_, PyAny>, all: bool) -> PyResult<QuantizeTo> {
+    if let Ok(name) = to.extract::<String>()
+        && let Some(to) = QuantizeTo::from_name(&name, all)
+    {
+        return Ok(to);
+    }
+    match dtype::parse(to)? {
+        model::DType::Block(spec) => Ok(QuantizeTo::Type(spec)),
+        other => Err(raised(tenfold::Error::argument(format!(
+            "numbers are not quantized to {other}; cast them"
+        )))),
+    }
 }
 
 /// Quantized tensors as the numbers that they stand for.
@@ -83,6 +131,13 @@ fn is_matrix_of_floats(info: &model::TensorInfo, spec: &BlockSpec) -> bool {
 pub(crate) fn dequantize(archive: &Archive) -> PyResult<Archive> {
     let changed = ops::dequantize(&archive.get()?).map_err(raised)?;
     Ok(archive.derived(changed))
+}
+
+/// Tensors that are quantized together as one each.
+#[pyfunction]
+pub(crate) fn grouped(archive: &Archive) -> PyResult<Archive> {
+    let quantized = ops::quantized(&archive.get()?).map_err(raised)?;
+    Ok(archive.derived(quantized.archive))
 }
 
 /// Tensors under other names.

@@ -40,7 +40,7 @@ mod _tenfold {
     #[pymodule_export]
     use crate::dtype::{DType, dtype};
     #[pymodule_export]
-    use crate::edit::{cast, dequantize, edit_metadata, merge, quantize, rename};
+    use crate::edit::{cast, dequantize, edit_metadata, grouped, merge, quantize, rename};
     #[pymodule_export]
     use crate::memory::Memory;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tenfold::format::Registry;
 use tenfold::io::{Limits, Location, Remote};
-use tenfold::{Error, ErrorKind, OpenOptions};
+use tenfold::{Error, ErrorKind, OpenOptions, ops};
 
 use crate::archive::Archive;
 use crate::dtype;
@@ -32,10 +32,20 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<OpenOptions> {
             "storage_options" => options.remote(&remote(value.extract()?)),
             "limits" if value.is_none() => options,
             "limits" => options.limits(limits(&value)?),
+            // Done with what was opened.
+            "dequantize" => options,
             _ => return Err(PyTypeError::new_err(format!("there is no option {key}"))),
         };
     }
     Ok(options)
+}
+
+/// What was opened, with quantized tensors as numbers where that is asked for.
+fn as_asked(opened: tenfold::Archive, given: &Bound<'_, PyDict>) -> PyResult<tenfold::Archive> {
+    match given.get_item("dequantize")? {
+        Some(wanted) if wanted.extract::<bool>()? => ops::dequantize(&opened).map_err(raised),
+        _ => Ok(opened),
+    }
 }
 
 /// How URLs are reached, by what a store calls its options; two are not the stores'.
@@ -70,14 +80,14 @@ pub(crate) fn open_file(
     options: &Bound<'_, PyDict>,
     origin: Option<Py<PyAny>>,
 ) -> PyResult<Archive> {
-    let options = self::options(options)?;
+    let (given, options) = (options, self::options(options)?);
     let location = Location::of(&path).map_err(raised)?;
     if let Location::Url(url) = &location {
         // Without what may be secret.
         let shown = PathBuf::from(url.to_string());
         let opened = py.detach(|| options.open_remote(url));
         let archive = opened.map_err(|error| raised_about(Some(&shown), &error))?;
-        return Ok(Archive::new(archive, origin));
+        return Ok(Archive::new(as_asked(archive, given)?, origin));
     }
     let opened = py.detach(|| {
         if mmap {
@@ -90,7 +100,7 @@ pub(crate) fn open_file(
         }
     });
     let archive = opened.map_err(|error| raised_about(Some(&path), &error))?;
-    Ok(Archive::new(archive, origin))
+    Ok(Archive::new(as_asked(archive, given)?, origin))
 }
 
 /// Opens bytes that are in memory, or a file object.
@@ -103,10 +113,13 @@ pub(crate) fn open_source(
     options: &Bound<'_, PyDict>,
     origin: Option<Py<PyAny>>,
 ) -> PyResult<Archive> {
-    let options = self::options(options)?;
+    let (asked, options) = (options, self::options(options)?);
     let given = Given::of(source)?;
     let opened = py.detach(|| options.read(given.source, name.as_deref()));
-    Ok(Archive::new(opened.map_err(raised)?, origin))
+    Ok(Archive::new(
+        as_asked(opened.map_err(raised)?, asked)?,
+        origin,
+    ))
 }
 
 /// The id of the format that a file, bytes or a file object are of.

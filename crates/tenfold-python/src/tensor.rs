@@ -127,7 +127,7 @@ impl Tensor {
         })
     }
 
-    /// How its elements are arranged: `row-major`, `column-major`, `strided`, `coo`, `csr`, `packed`, `pairs`, `decoded`, or
+    /// How its elements are arranged: `row-major`, `column-major`, `strided`, `coo`, `csr`, `csc`, `packed`, `pairs`, `decoded`, or
     /// the name of a scheme.
     #[getter]
     fn layout(&self) -> PyResult<String> {
@@ -353,7 +353,7 @@ impl Tensor {
         glue(slf, "to_mlx", &[("dtype", dtype)])
     }
 
-    /// A sparse tensor as a `coo_array` or `csr_array` of SciPy, whose arrays share the file's memory.
+    /// A sparse tensor as a `coo_array`, `csr_array` or `csc_array` of SciPy, whose arrays share the file's memory.
     fn scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         glue(slf, "to_scipy", &[])
     }
@@ -424,7 +424,7 @@ impl Tensor {
         let dtype = dtype::parse(dtype)?;
         let name = self.name()?;
         let archive = self.opened()?.select(|info| info.name == name);
-        let mut cast = ops::dequantize(&archive).map_err(raised)?;
+        let mut cast = ops::decoded(&archive).map_err(raised)?;
         cast = ops::cast(&cast, |_| Some(dtype)).map_err(raised)?;
         Python::attach(|py| {
             let archive = Py::new(py, self.archive.get().derived(cast))?;

@@ -1,6 +1,9 @@
 //! Answers: JSON, or a head of JSON with columns of numbers behind it.
 
-use serde::{Serialize, Serializer};
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
 use tenfold::Error;
 use tenfold::documents::ErrorDocument;
 
@@ -33,8 +36,8 @@ pub struct Answer {
 
 impl Answer {
     pub(crate) fn json(document: &impl Serialize) -> Result<Self, Refusal> {
-        let bytes = serde_json::to_vec(document)
-            .map_err(|cause| Refusal::wrong(format!("the answer is no JSON: {cause}")))?;
+        let bytes = to_json(document)
+            .map_err(|_| Refusal::wrong("the answer cannot be written as JSON".into()))?;
         Ok(Self::new(Kind::Json, bytes))
     }
 
@@ -70,7 +73,27 @@ impl Refusal {
         };
         let document = ErrorDocument::new(None, &message, error, &[], words::words);
         // Texts and numbers are always JSON.
-        Answer::new(kind, serde_json::to_vec(&document).unwrap_or_default())
+        Answer::new(kind, to_json(&document).unwrap_or_default())
+    }
+}
+
+fn to_json(document: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    document.serialize(&mut Serializer::with_formatter(&mut bytes, Digits))?;
+    Ok(bytes)
+}
+
+/// Floating-point numbers in the digits of Rust's own library, which is part of a page in any case: `serde_json` brings a
+/// second one, whose tables are a good part of what a browser loads.
+struct Digits;
+
+impl Formatter for Digits {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        write!(writer, "{value:?}")
+    }
+
+    fn write_f32<W: ?Sized + Write>(&mut self, writer: &mut W, value: f32) -> io::Result<()> {
+        write!(writer, "{value:?}")
     }
 }
 
@@ -79,7 +102,7 @@ impl Refusal {
 pub(crate) struct Int(pub(crate) u64);
 
 impl Serialize for Int {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.0 < 1 << 53 {
             serializer.serialize_u64(self.0)
         } else {
@@ -93,7 +116,7 @@ impl Serialize for Int {
 pub(crate) struct Float(pub(crate) f64);
 
 impl Serialize for Float {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.0.is_finite() {
             serializer.serialize_f64(self.0)
         } else {

@@ -3,11 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tenfold::io::{Siblings, Source};
+use tenfold::io::{Cached, Siblings, Source};
 use tenfold::{Bytes, Error, ErrorKind, Result};
 
 use crate::border;
-use crate::cache::Cached;
+
+/// What is read at once: every read costs a browser about a millisecond, however short it is.
+const PAGE: u64 = 256 << 10;
+/// How many of them are kept.
+const PAGES: usize = 64;
 
 /// A file that was dropped on the page.
 pub(crate) struct HostFile {
@@ -19,7 +23,8 @@ impl HostFile {
     /// The file, with its last pages kept.
     pub(crate) fn open(file: u32) -> Arc<dyn Source> {
         let len = border::size(file);
-        Arc::new(Cached::new(Self { file, len }))
+        let pages = Cached::new(Self { file, len }).first(PAGE).longest(PAGE);
+        Arc::new(pages.small(4 * PAGE).stretches(PAGES))
     }
 }
 

@@ -4,12 +4,10 @@
 #![cfg(target_family = "wasm")]
 
 mod border;
-mod cache;
 mod host;
 
 use std::sync::{Arc, OnceLock};
 
-use serde::Deserialize;
 use tenfold::OpenOptions;
 use tenfold::io::{Limits, Source};
 use tenfold_view::{Answer, Kind, Mode, View};
@@ -24,23 +22,23 @@ fn view() -> &'static View {
     VIEW.get_or_init(|| View::new(Mode::Dropped))
 }
 
-/// A file that was dropped, and those that were dropped with it: their names, and the numbers that the host knows them by.
-#[derive(Deserialize)]
-struct Dropped {
-    name: String,
-    file: u32,
-    beside: Vec<(String, u32)>,
-}
-
-/// Adds what was dropped; gives whether it was understood.
+/// Adds what was dropped together: the number that the host knows the first file by, and the names of all, each behind a
+/// zero byte. The first is opened, the others lie beside it and have the numbers that follow. Gives whether it was
+/// understood.
 fn open(message: &[u8]) -> bool {
-    let Ok(dropped) = serde_json::from_slice::<Dropped>(message) else {
+    let message = String::from_utf8_lossy(message);
+    let mut fields = message.split('\0');
+    let Some(first) = fields.next().and_then(|number| number.parse().ok()) else {
         return false;
     };
-    let name = dropped.name.clone();
-    let beside = Beside::new(dropped.beside);
-    view().add(&dropped.name, move || {
-        let source: Arc<dyn Source> = HostFile::open(dropped.file);
+    let names = fields.map(ToOwned::to_owned);
+    let beside: Vec<(String, u32)> = names.zip(first..).collect();
+    let Some((name, _)) = beside.first().cloned() else {
+        return false;
+    };
+    let beside = Beside::new(beside);
+    view().add(&name.clone(), move || {
+        let source: Arc<dyn Source> = HostFile::open(first);
         let limits = Limits::default().tensor_memory(TENSOR_MEMORY);
         OpenOptions::new()
             .limits(limits)

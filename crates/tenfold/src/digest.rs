@@ -1,23 +1,44 @@
 //! Checksums and hashes, one interface for all kinds.
 
+mod crc;
+#[cfg(any(
+    feature = "keras",
+    feature = "mag",
+    feature = "npz",
+    feature = "pytorch"
+))]
+mod crc32;
+
 use core::fmt;
 
 use bytes::Bytes;
 
 use crate::model::DigestKind;
 use crate::prelude::*;
+#[cfg(any(feature = "mag", feature = "blosc", feature = "tf_checkpoint"))]
+pub(crate) use crc::crc32c;
+pub(crate) use crc::crc32c_append;
+#[cfg(any(
+    feature = "keras",
+    feature = "mag",
+    feature = "npz",
+    feature = "pytorch"
+))]
+pub(crate) use crc32::Crc32;
 
 /// Computes one checksum or hash.
 pub struct Hasher(Inner);
 
 enum Inner {
+    #[cfg(feature = "mat")]
+    Adler32(Adler32),
     #[cfg(any(
         feature = "keras",
         feature = "mag",
         feature = "npz",
         feature = "pytorch"
     ))]
-    Crc32(crc32fast::Hasher),
+    Crc32(Crc32),
     Crc32c(u32),
     #[cfg(feature = "onnx")]
     Sha1(Box<sha1::Sha1>),
@@ -37,13 +58,15 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
+            #[cfg(feature = "mat")]
+            DigestKind::Adler32 => Some(Self(Inner::Adler32(Adler32::default()))),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            DigestKind::Crc32 => Some(Self(Inner::Crc32(crc32fast::Hasher::new()))),
+            DigestKind::Crc32 => Some(Self(Inner::Crc32(Crc32::default()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
             #[cfg(feature = "onnx")]
             DigestKind::Sha1 => Some(Self(Inner::Sha1(Box::default()))),
@@ -59,13 +82,15 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
+            #[cfg(feature = "mat")]
+            Inner::Adler32(sum) => sum.update(bytes),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            Inner::Crc32(hasher) => hasher.update(bytes),
+            Inner::Crc32(sum) => sum.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
             #[cfg(feature = "onnx")]
             Inner::Sha1(hasher) => sha1::Digest::update(&mut **hasher, bytes),
@@ -79,13 +104,15 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
+            #[cfg(feature = "mat")]
+            Inner::Adler32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
             #[cfg(any(
                 feature = "keras",
                 feature = "mag",
                 feature = "npz",
                 feature = "pytorch"
             ))]
-            Inner::Crc32(hasher) => Bytes::copy_from_slice(&hasher.finalize().to_be_bytes()),
+            Inner::Crc32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
             #[cfg(feature = "onnx")]
             Inner::Sha1(hasher) => Bytes::copy_from_slice(&sha1::Digest::finalize(*hasher)),
@@ -97,49 +124,56 @@ impl Hasher {
     }
 }
 
-/// CRC-32C of bytes.
-#[cfg(feature = "mag")]
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    crc32c_append(0, bytes)
+/// Adler-32, of bytes or of what is known by its own sum.
+#[cfg(feature = "mat")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adler32 {
+    low: u32,
+    high: u32,
 }
 
-#[cfg(feature = "std")]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc, bytes)
+#[cfg(feature = "mat")]
+impl Default for Adler32 {
+    fn default() -> Self {
+        Self { low: 1, high: 0 }
+    }
 }
 
-/// Without `std` there is no portable way to ask for the processor's instruction.
-#[cfg(not(feature = "std"))]
-fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    table_crc32c(crc, bytes)
-}
+#[cfg(feature = "mat")]
+impl Adler32 {
+    /// The greatest prime below 2^16.
+    const MODULUS: u32 = 65521;
+    /// Bytes of which the sums fit 32 bits.
+    const MOST: usize = 5552;
 
-/// One byte at a time, by a table made at compile time.
-#[cfg(any(not(feature = "std"), test))]
-fn table_crc32c(crc: u32, bytes: &[u8]) -> u32 {
-    #[allow(clippy::cast_possible_truncation, clippy::indexing_slicing)] // below 256
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            let mut crc = byte as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                crc = if crc & 1 == 1 {
-                    crc >> 1 ^ 0x82f6_3b78
-                } else {
-                    crc >> 1
-                };
-                bit += 1;
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(Self::MOST) {
+            for byte in bytes {
+                self.low += u32::from(*byte);
+                self.high += self.low;
             }
-            table[byte] = crc;
-            byte += 1;
+            self.low %= Self::MODULUS;
+            self.high %= Self::MODULUS;
         }
-        table
-    };
-    #[allow(clippy::indexing_slicing)] // a byte indexes 256 entries
-    let step = |crc: u32, &byte: &u8| crc >> 8 ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)];
-    !bytes.iter().fold(!crc, step)
+    }
+
+    /// Takes in `len` bytes of which only the sum is known.
+    #[cfg_attr(not(feature = "write"), allow(dead_code))]
+    pub(crate) fn append(&mut self, value: u32, len: u64) {
+        let modulus = u64::from(Self::MODULUS);
+        let (low, high) = (u64::from(value & 0xffff), u64::from(value >> 16));
+        let before = u64::from(self.low);
+        // Each byte adds what was there before once more; both begin with 1.
+        let more = len % modulus * ((before + modulus - 1) % modulus);
+        let low = (before + low + modulus - 1) % modulus;
+        let high = (u64::from(self.high) + high + more) % modulus;
+        self.low = u32::try_from(low).unwrap_or(0);
+        self.high = u32::try_from(high).unwrap_or(0);
+    }
+
+    pub(crate) fn value(self) -> u32 {
+        self.high << 16 | self.low
+    }
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -184,10 +218,28 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "mat")]
+    fn sums_of_pieces_make_the_sum_of_all() {
+        let check = b"123456789";
+        assert_eq!(hash(DigestKind::Adler32, check).unwrap(), "091e01de");
+        let long: Vec<u8> = (0..70_000u32).map(|n| n.to_le_bytes()[0] | 0xf0).collect();
+        let mut whole = Adler32::default();
+        whole.update(&long);
+        for at in [0, 1, 6000, 65_521, 70_000] {
+            let (first, second) = long.split_at(at);
+            let mut sum = Adler32::default();
+            sum.update(first);
+            let mut other = Adler32::default();
+            other.update(second);
+            sum.append(other.value(), second.len() as u64);
+            assert_eq!(sum.value(), whole.value(), "{at}");
+        }
+    }
+
+    #[test]
     fn known_values_of_the_published_check_string() {
         let check = b"123456789";
         assert_eq!(hash(DigestKind::Crc32c, check).unwrap(), "e3069283");
-        assert_eq!(format!("{:08x}", table_crc32c(0, check)), "e3069283");
         if let Some(value) = hash(DigestKind::Crc32, check) {
             assert_eq!(value, "cbf43926");
         }

@@ -1,5 +1,6 @@
 //! Numbers of elements as text, exactly: with the feature `digits`.
 
+mod natural;
 mod quad;
 
 use core::fmt::{self, LowerExp};

@@ -217,6 +217,12 @@ impl Error {
         self.in_source(source)
     }
 
+    /// The same without a place, where that is none that anybody could look at.
+    pub(crate) fn nowhere(mut self) -> Self {
+        self.inner().at = None;
+        self
+    }
+
     /// Says in which of several files the place is that the error names.
     pub(crate) fn in_source(mut self, source: SourceId) -> Self {
         if let Some((place, _)) = &mut self.inner().at {

@@ -410,13 +410,13 @@ pub fn pickle(bytes: &[u8]) -> Result<(), Contradiction> {
     impl Policy for Names {
         fn import(&mut self, import: Import<'_>) -> crate::Result<()> {
             self.count += 1;
-            if self.lenient || crate::formats::pytorch::is_known(import.module, import.name) {
+            if self.lenient || crate::formats::is_known_to_torch(import.module, import.name) {
                 return Ok(());
             }
             Err(crate::Error::unsupported("pickle-global", import.name))
         }
         fn may_build(&self, module: &str, name: &str) -> bool {
-            crate::formats::pytorch::is_known(module, name)
+            crate::formats::is_known_to_torch(module, name)
         }
         fn is_lenient(&self) -> bool {
             self.lenient

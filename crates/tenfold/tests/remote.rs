@@ -686,6 +686,108 @@ fn what_fails_leaves_nothing_behind() {
 }
 
 #[test]
+fn every_part_carries_its_digest_and_a_damaged_one_is_refused() {
+    let server = Server::start();
+    let remote = s3(&server);
+    for (len, parts) in [(1000, 1), (20 << 20, 3)] {
+        let url = RemoteUrl::parse(&format!("s3://bucket/{len}.safetensors")).unwrap();
+        let name = format!("{len}.safetensors");
+        let write = |force| {
+            let mut output = RemoteOutput::new(&remote, &url)?.force(force);
+            convert(&archive(len), &name, &ConvertOptions::new(), &mut output)
+        };
+        server.state().log.clear();
+        write(false).unwrap();
+        let seen = server.seen();
+        let puts: Vec<_> = seen.iter().filter(|seen| seen.method == "PUT").collect();
+        assert_eq!(puts.len(), parts);
+        // The server has compared them.
+        let has_digest = |seen: &&server::Seen| {
+            let digest = &seen.headers["x-amz-content-sha256"];
+            digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit())
+        };
+        assert!(puts.iter().all(has_digest));
+        server.fault(&format!("bucket/{name}"), 100, Fault::Damaged);
+        failed(write(true));
+        server.state().clear_faults();
+        assert_eq!(server.unfinished(), 0);
+        assert_eq!(
+            server.state().files[&format!("bucket/{name}")],
+            {
+                let mut output = tenfold::io::MemoryOutput::new();
+                convert(&archive(len), &name, &ConvertOptions::new(), &mut output).unwrap();
+                output.into_files().remove(&name).unwrap()
+            },
+            "what was there stays"
+        );
+    }
+}
+
+#[test]
+fn an_output_that_is_not_what_it_should_be_is_found_by_comparing_and_taken_back() {
+    let archive = archive(20 << 20);
+    let server = Server::start();
+    let remote = s3(&server);
+    let key = "bucket/x.safetensors";
+    let write = |check: bool| {
+        let url = RemoteUrl::parse("s3://bucket/x.safetensors").unwrap();
+        let mut output = RemoteOutput::new(&remote, &url)?;
+        let options = ConvertOptions::new().check(check);
+        convert(&archive, "x.safetensors", &options, &mut output)
+    };
+    write(true).unwrap();
+    assert!(server.state().files.remove(key).unwrap() == local(&archive));
+    let part = "bucket/x.safetensors? partNumber=2";
+    server.fault(part, 1, Fault::Rots);
+    let error = failed(write(true));
+    assert!(error.message().contains("does not read back"), "{error}");
+    assert!(server.state().files.is_empty());
+    // Nobody has looked.
+    server.fault(part, 1, Fault::Rots);
+    write(false).unwrap();
+    assert!(server.state().files[key] != local(&archive));
+}
+
+#[test]
+fn what_belongs_to_a_model_comes_along_from_a_url_to_another() {
+    let server = Server::start();
+    let remote = s3(&server);
+    let options = ConvertOptions::new();
+    let url = |text: &str| RemoteUrl::parse(text).unwrap();
+    let from = "s3://bucket/model/";
+    let mut output = RemoteOutput::new(&remote, &url(from)).unwrap();
+    convert(&archive(1000), "model.safetensors", &options, &mut output).unwrap();
+    let config = r#"{"dtype": "uint8"}"#;
+    server.put("bucket/model/config.json", config);
+    server.put("bucket/model/tokenizer.json", bytes(3 << 20));
+    server.put("bucket/model/optimizer.pt", "a pickle, which is not copied");
+    server.put("bucket/model/.hidden", "nor is this");
+    server.put("bucket/model/below/more.json", "nor this");
+    let open = OpenOptions::new().remote(&remote);
+    let companions = open.remote_companions(&url(from)).unwrap();
+    let found: Vec<_> = companions.iter().map(|c| (&*c.name, c.len)).collect();
+    assert_eq!(found, [("config.json", 18), ("tokenizer.json", 3 << 20)]);
+    assert_eq!(
+        companions[0].path,
+        Path::new("s3://bucket/model/config.json")
+    );
+    let archive = open.open_url(from).unwrap();
+    let registry = Registry::standard();
+    let conversion =
+        Conversion::prepare(&archive, registry.get("safetensors").unwrap(), &options).unwrap();
+    let mut output = RemoteOutput::new(&remote, &url("s3://bucket/copy/")).unwrap();
+    let conversion = conversion.bringing(companions);
+    conversion
+        .write_to("model.safetensors", &mut output)
+        .unwrap();
+    let files = server.state().files.clone();
+    assert_eq!(files["bucket/copy/config.json"], config.as_bytes());
+    assert!(files["bucket/copy/tokenizer.json"] == bytes(3 << 20));
+    let copied = files.keys().filter(|path| path.starts_with("bucket/copy/"));
+    assert_eq!(copied.count(), 3);
+}
+
+#[test]
 fn shards_come_before_their_index_and_a_prefix_must_be_empty() {
     let server = Server::start();
     let remote = s3(&server);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::parse::tolerance;
-use super::{Filter, Opening, Threads};
+use super::{AsNumbers, Filter, Opening, Threads};
 
 pub(super) const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -34,6 +34,8 @@ pub(crate) struct DiffArgs {
     pub(crate) b: PathBuf,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) numbers: AsNumbers,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Relative tolerance: a difference of up to this times |A| is equal

@@ -4,7 +4,19 @@ use clap::{Arg, Command};
 
 /// The headings, and the options under each.
 const HEADINGS: &[(&str, &[&str])] = &[
-    ("What to read", &["from", "assume", "no_verify", "salvage"]),
+    (
+        "What to read",
+        &[
+            "from",
+            "assume",
+            "shape",
+            "offset",
+            "order",
+            "endian",
+            "no_verify",
+            "salvage",
+        ],
+    ),
     (
         "Where to",
         &[
@@ -40,6 +52,8 @@ const HEADINGS: &[(&str, &[&str])] = &[
         &[
             "cast",
             "quantize",
+            "imatrix",
+            "pure",
             "dequantize",
             "keep_sparse",
             "sparse",
@@ -51,7 +65,7 @@ const HEADINGS: &[(&str, &[&str])] = &[
     ),
     (
         "Safety",
-        &["allow", "dry_run", "check", "no_check", "no_sync"],
+        &["allow", "dry_run", "report", "check", "no_check", "no_sync"],
     ),
     ("Output", &["quiet", "json", "no_progress", "threads"]),
 ];

@@ -29,6 +29,18 @@ pub(crate) struct Reading {
     /// Read elements without a type (NumPy's V1, V2) as this one
     #[arg(long, value_name = "DTYPE", value_parser = suggest(dtype, dtypes), hide_possible_values = true)]
     pub(crate) assume: Option<DType>,
+    /// Read a plain dump (--from raw) as an array of this shape; one side may be -1
+    #[arg(long, value_name = "N,N,...", allow_hyphen_values = true)]
+    pub(crate) shape: Option<String>,
+    /// The first byte of the array in a plain dump
+    #[arg(long, value_name = "N")]
+    pub(crate) offset: Option<String>,
+    /// The order of the elements of a plain dump: C or F
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<String>,
+    /// The order of the bytes of a number in a plain dump: little or big
+    #[arg(long, value_name = "ENDIAN")]
+    pub(crate) endian: Option<String>,
     /// Read objects of unknown classes in a pickle as records of what they hold; nothing is run
     #[arg(long)]
     pub(crate) opaque: bool,
@@ -42,7 +54,17 @@ impl Reading {
     pub(crate) fn reading_options(&self) -> impl Iterator<Item = (String, String)> {
         let registry = Registry::standard();
         let options = self.options.iter().cloned();
-        options.filter(move |(key, _)| is_reading(&registry, key))
+        let options = options.filter(move |(key, _)| is_reading(&registry, key));
+        // Words of their own for what is said of every dump.
+        let said = [
+            ("shape", &self.shape),
+            ("offset", &self.offset),
+            ("order", &self.order),
+            ("endian", &self.endian),
+        ];
+        let said = said.into_iter();
+        let said = said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        options.chain(said)
     }
 
     /// The options that are about writing: those that the target has for it, and those that nothing has for reading.
@@ -70,6 +92,14 @@ pub(crate) struct Opening {
     /// Do not verify checksums; a header that does not match gets a warning
     #[arg(long)]
     pub(crate) no_verify: bool,
+}
+
+/// What quantized tensors are looked at as.
+#[derive(Args, Debug)]
+pub(crate) struct AsNumbers {
+    /// Read quantized tensors as the numbers they stand for
+    #[arg(long)]
+    pub(crate) dequantize: bool,
 }
 
 /// Which tensors.

@@ -25,7 +25,7 @@ pub(crate) use about::{CompletionsArgs, FormatsArgs, ManArgs, NamesArgs, Shell};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use edit::{ExtractArgs, MergeArgs, PreferArg, RenameArgs, SplitArgs, no_output};
-pub(crate) use inputs::{Filter, Inputs, Opening, Reading, Threads};
+pub(crate) use inputs::{AsNumbers, Filter, Inputs, Opening, Reading, Threads};
 pub(crate) use meta::{
     MetaArgs, MetaCommand, MetaEdit, MetaExport, MetaGet, MetaImport, MetaSet, MetaUnset,
 };

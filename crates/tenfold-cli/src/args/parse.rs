@@ -1,7 +1,8 @@
 //! What the text of an argument means.
 
 use tenfold::format::{Entry, Registry};
-use tenfold::model::{BlockSpec, DType, Lanes, Slice};
+use tenfold::model::{DType, Lanes, Slice};
+use tenfold::ops::{Mixture, QuantizeTo};
 
 use super::{ItemList, Slices};
 use crate::near::did_you_mean;
@@ -54,11 +55,8 @@ pub(super) fn dtypes() -> Vec<&'static str> {
 
 /// The types that are quantized to, for shells to offer.
 pub(super) fn block_types() -> Vec<&'static str> {
-    QUANTIZED.to_vec()
+    QuantizeTo::names(true).collect()
 }
-
-/// What `--quantize` writes.
-const QUANTIZED: [&str; 2] = ["Q8_0", "Q4_0"];
 
 /// The id of a format, by that or by an extension that only its files have.
 pub(super) fn format(text: &str) -> Result<String, String> {
@@ -114,16 +112,22 @@ pub(super) fn cast_rule(text: &str) -> Result<(DType, Option<String>), String> {
     }
 }
 
-pub(super) fn quantize_rule(text: &str) -> Result<(&'static BlockSpec, Option<String>), String> {
+pub(super) fn quantize_rule(text: &str) -> Result<(QuantizeTo, Option<String>), String> {
     let (name, glob) = with_glob(text);
-    match BlockSpec::from_name(name) {
-        Some(spec) => Ok((spec, glob)),
-        None => Err(with_hint(
-            QUANTIZED.into_iter(),
-            name,
-            "expected a type, such as Q8_0 or Q4_0:*.weight",
-        )),
+    let all = glob.is_none();
+    if let Some(to) = QuantizeTo::from_name(name, all) {
+        return Ok((to, glob));
     }
+    if !all && Mixture::from_name(name).is_some() {
+        return Err(format!(
+            "{name} is a mixture of types for a whole model; tensors get a type"
+        ));
+    }
+    if name == "keep" {
+        return Err("keep needs a pattern, such as keep:output.weight".into());
+    }
+    let expected = "expected a type or a mixture, such as Q8_0, Q4_K_M or Q6_K:*.weight";
+    Err(with_hint(QuantizeTo::names(all), name, expected))
 }
 
 pub(super) fn zstd_rule(text: &str) -> Result<(i32, Option<String>), String> {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use tenfold::model::Slice;
 
 use super::parse::slices;
-use super::{Filter, Inputs, Opening, Reading, Threads};
+use super::{AsNumbers, Filter, Inputs, Opening, Reading, Threads};
 
 pub(super) const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -154,6 +154,8 @@ pub(crate) struct DigestArgs {
     #[command(flatten)]
     pub(crate) opening: Opening,
     #[command(flatten)]
+    pub(crate) numbers: AsNumbers,
+    #[command(flatten)]
     pub(crate) threads: Threads,
 }
 
@@ -163,6 +165,8 @@ pub(crate) struct StatsArgs {
     pub(crate) inputs: Inputs,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) numbers: AsNumbers,
     #[command(flatten)]
     pub(crate) filter: Filter,
     /// Order of the table [default: as in the file]
@@ -233,6 +237,8 @@ pub(crate) struct ShowArgs {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) numbers: AsNumbers,
 }
 
 impl ShowArgs {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Opening;
+use super::{AsNumbers, Opening};
 
 pub(super) const VIEW_EXAMPLES: &str = "\
 Examples:
@@ -42,4 +42,6 @@ pub(crate) struct ViewArgs {
     pub(crate) timeout: Option<u64>,
     #[command(flatten)]
     pub(crate) opening: Opening,
+    #[command(flatten)]
+    pub(crate) numbers: AsNumbers,
 }

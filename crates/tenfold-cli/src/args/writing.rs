@@ -1,7 +1,10 @@
 //! What every writing command takes.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
-use tenfold::model::{BlockSpec, DType};
+use tenfold::model::DType;
+use tenfold::ops::QuantizeTo;
 
 use super::Threads;
 use super::parse::{
@@ -18,9 +21,18 @@ pub(crate) struct Types {
     /// Convert numbers to this type, rounding to the nearest and counting overflows: all tensors, or those that match; repeatable, the last match wins
     #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = suggest(cast_rule, dtypes), hide_possible_values = true)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
-    /// Quantize to Q8_0 or Q4_0: every floating-point matrix whose rows are whole blocks, or the tensors that match; repeatable, the last match wins
+    /// Quantize to a type or a mixture of llama.cpp's, such as Q4_K_M: all matrices of a model, or those that match; `keep` leaves some as they are; repeatable, the last match wins
     #[arg(long, value_name = "TYPE[:GLOB]", value_parser = suggest(quantize_rule, block_types), hide_possible_values = true)]
-    pub(crate) quantize: Vec<(&'static BlockSpec, Option<String>)>,
+    pub(crate) quantize: Vec<(QuantizeTo, Option<String>)>,
+    /// How much columns count, as llama-imatrix writes it; for --quantize
+    #[arg(long, value_name = "FILE", requires = "quantize")]
+    pub(crate) imatrix: Option<PathBuf>,
+    /// A mixture gives all tensors the type that most have in it; for --quantize
+    #[arg(long, requires = "quantize")]
+    pub(crate) pure: bool,
+    /// Say how far the quantized numbers are from those before: relative error, cosine, the worst tensors
+    #[arg(long, requires = "quantize")]
+    pub(crate) report: bool,
 }
 
 /// How files are written.

@@ -8,7 +8,9 @@ use tenfold::ops::{Conversion, Shards, Sparse};
 
 use crate::args::ConvertArgs;
 use crate::commands::Session;
-use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, target};
+use crate::commands::write::{
+    Inputs, Places, Request, Retyped, as_directory, is_directory, target,
+};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::Out;
@@ -47,9 +49,11 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = inputs.joined()?;
     let target = target(&request, Some(&all).filter(|_| keeps_format), &registry)?;
     let request = request.keeping_files(&inputs, target);
+    let source = all.format().map(|spec| spec.id);
+    let all = request.grouped(&args.types, all)?;
     let archive = request.select(&args.filter, all)?;
     let (archive, left_out) = request.salvaged(archive)?;
-    let archive = request.retype(&args.types, archive)?;
+    let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
     let options = request
         .options(target)?
         .sparse(match (args.sparse, args.keep_sparse) {
@@ -57,8 +61,11 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
             (_, true) => Sparse::Keep,
             _ => Sparse::AsIs,
         });
-    let conversion =
+    let mut conversion =
         Conversion::prepare(&archive, target, &options).map_err(|error| request.about(&error))?;
+    if !args.types.dequantize && source != Some(target.spec.id) {
+        request.remark_parts(&archive, &mut conversion);
+    }
     let left_out = || {
         left_out
             .iter()
@@ -69,7 +76,8 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
         left_out: args.salvage.then(left_out),
         ..Written::default()
     };
-    request.finish(target, conversion, &inputs, extra, out)
+    let quantized = quantized.as_ref();
+    request.finish_quantized(target, conversion, &inputs, extra, quantized, out)
 }
 
 /// Whether it is a model of several files: a directory, an index, or one of files that count themselves.

@@ -20,6 +20,8 @@ pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -
         let archive = session
             .open(path, &args.opening)
             .map_err(|error| Failure::about(path, &error))?;
+        let archive = Session::selected(archive, &args.numbers, |_| true)
+            .map_err(|error| Failure::about(path, &error))?;
         let work = Work::new().threads(args.threads.count());
         let compared = if args.opening.no_verify {
             Ok(())

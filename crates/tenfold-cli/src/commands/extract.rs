@@ -5,7 +5,7 @@ use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Effect, Loss, Lost, Registry};
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::write::{Inputs, Places, Request, target};
+use crate::commands::write::{Inputs, Places, Request, Retyped, target};
 use crate::commands::{Names, Session, tensor_named};
 use crate::failure::{Exit, Result};
 use crate::hints;
@@ -29,8 +29,9 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;
+    let all = request.grouped(&args.types, all)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
-    let archive = request.retype(&args.types, archive)?;
+    let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
     let options = request.options(target)?;
     let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
     // Tensors were asked for: what the file says of itself is no part of them.
@@ -52,7 +53,8 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
         ),
         ..Written::default()
     };
-    request.finish(target, conversion, &inputs, extra, out)
+    let quantized = quantized.as_ref();
+    request.finish_quantized(target, conversion, &inputs, extra, quantized, out)
 }
 
 /// Whether it is about metadata of the file, not of a tensor.

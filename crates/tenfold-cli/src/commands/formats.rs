@@ -195,6 +195,7 @@ fn layouts(can: &Capabilities) -> Vec<String> {
         Layout::ColumnMajor,
         Layout::Coo { nnz: 1 },
         Layout::Csr { nnz: 1 },
+        Layout::Csc { nnz: 1 },
         Layout::Packed(Box::new(Symmetry {
             operation: Operation::Same,
             permutation: vec![1, 0],

@@ -13,6 +13,7 @@ use crate::commands::Session;
 use crate::commands::write::{Inputs, Places, Request, target};
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Out, say_first, show_path};
+use crate::urls::is_url;
 
 pub(crate) fn run(args: &MergeArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let (inputs, output) = args.files.several("merge")?;
@@ -22,7 +23,8 @@ pub(crate) fn run(args: &MergeArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         output,
     };
     let request = Request {
-        check: args.checking.or(true),
+        // Behind a URL, that is another download.
+        check: args.checking.or(!is_url(output)),
         keeps_content: true,
         shards: args.sharding.shards(),
         ..Request::new("merge", places, &args.writing, session)

@@ -8,10 +8,12 @@ use tenfold::format::Severity;
 #[cfg(unix)]
 use tenfold::io::FileSource;
 use tenfold::io::Limits;
+use tenfold::model::TensorInfo;
+use tenfold::ops;
 use tenfold::{Archive, Error, ErrorKind, OpenOptions, PassedOverFor};
 
 use crate::Interrupts;
-use crate::args::{Opening, Reading};
+use crate::args::{AsNumbers, Opening, Reading};
 use crate::failure::Result;
 use crate::hints;
 use crate::output::{Clean, say, show_path};
@@ -72,6 +74,20 @@ impl<'a> Session<'a> {
     /// Opens a file without any option.
     pub(crate) fn open_plainly(&self, path: &Path) -> tenfold::Result<Archive> {
         self.open_with(path, &OpenOptions::new().limits(self.limits))
+    }
+
+    /// The tensors for which `keep` is true, and quantized ones as numbers where that was asked for. What is quantized
+    /// together is one tensor before any is left out.
+    pub(crate) fn selected(
+        archive: Archive,
+        numbers: &AsNumbers,
+        keep: impl Fn(&TensorInfo) -> bool,
+    ) -> tenfold::Result<Archive> {
+        if numbers.dequantize {
+            ops::dequantize(&ops::quantized(&archive)?.archive.select(keep))
+        } else {
+            Ok(archive.select(keep))
+        }
     }
 
     /// Opens a file whose checksums count.

@@ -11,6 +11,7 @@ use crate::commands::Session;
 use crate::commands::write::{Inputs, Places, Request, is_directory, is_empty, target};
 use crate::failure::{Exit, Result};
 use crate::output::Out;
+use crate::urls::is_url;
 
 pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let registry = Registry::standard();
@@ -38,7 +39,8 @@ pub(crate) fn run(args: &SplitArgs, session: &Session<'_>, out: &mut Out<'_>) ->
     let extension = target.spec.extensions.first().unwrap_or(&"bin");
     let output = output(given, &registry, &format!("{stem}.{extension}"));
     let request = Request {
-        check: args.checking.or(true),
+        // Behind a URL, that is another download.
+        check: args.checking.or(!is_url(&output)),
         keeps_content: true,
         name: Some(stem),
         output: &output,

@@ -28,12 +28,13 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         let archive = session
             .open(path, &args.opening)
             .map_err(|error| Failure::about(path, &error))?;
-        refuse_nothing(&args.inputs, &args.filter, &archive)?;
-        let archive = if names.is_all() {
-            archive
-        } else {
-            archive.select(|info| names.contains(&info.name))
-        };
+        let wanted = |info: &TensorInfo| names.contains(&info.name);
+        let chosen = Session::selected(archive.clone(), &args.numbers, wanted)
+            .map_err(|error| Failure::about(path, &error))?;
+        if chosen.tensors().len() == 0 {
+            refuse_nothing(&args.inputs, &args.filter, &archive)?;
+        }
+        let archive = chosen;
         let archive = of_numbers(path, archive);
         let control = Arc::new(Control::new());
         let work = Work::new().threads(args.threads.count());

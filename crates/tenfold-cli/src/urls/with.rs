@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Source, Traffic};
 use tenfold::ops::scale::Site;
-use tenfold::{Archive, Control, OpenOptions, Result};
+use tenfold::{Archive, Companion, Control, OpenOptions, Result};
 
 use crate::args::Cli;
 use crate::output::{count, say, show_path, size};
@@ -131,6 +131,15 @@ impl Urls {
         }
         let options = options.clone().remote(&self.remote);
         options.open_remote(&url).map(Some)
+    }
+
+    /// What belongs to the model under a URL and holds no tensors, if it is one.
+    pub(crate) fn companions(&self, path: &Path) -> Result<Option<Vec<Companion>>> {
+        let Some(url) = self.url(path)? else {
+            return Ok(None);
+        };
+        let options = OpenOptions::new().remote(&self.remote);
+        options.remote_companions(&url).map(Some)
     }
 
     /// The bytes behind a URL, if it is one.

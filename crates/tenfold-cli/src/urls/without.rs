@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tenfold::io::{Output, Source};
-use tenfold::{Archive, Control, Error, OpenOptions, Result};
+use tenfold::{Archive, Companion, Control, Error, OpenOptions, Result};
 
 use crate::args::Cli;
 
@@ -33,6 +33,10 @@ impl Urls {
     }
 
     pub(crate) fn open(&self, path: &Path, _: &OpenOptions) -> Result<Option<Archive>> {
+        refuse(path).map(|()| None)
+    }
+
+    pub(crate) fn companions(&self, path: &Path) -> Result<Option<Vec<Companion>>> {
         refuse(path).map(|()| None)
     }
 

@@ -126,7 +126,7 @@ def _made(tensor: Tensor, key: Any, shape: tuple[int, ...]) -> Any:
 
 
 #: What takes more memory than the file has.
-_EXPANDED = frozenset({"coo", "csr", "pairs", "packed"})
+_EXPANDED = frozenset({"coo", "csc", "csr", "pairs", "packed"})
 
 
 def to_numpy(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -253,17 +253,18 @@ def to_scipy(tensor: Tensor) -> Any:
     """`Tensor.scipy`."""
     np = module("numpy")
     sparse = module("scipy.sparse", "scipy")
-    if tensor.layout not in ("coo", "csr"):
-        raise TypeError(f"{tensor.name!r} is {tensor.layout}, not coo or csr")
+    if tensor.layout not in ("coo", "csc", "csr"):
+        raise TypeError(f"{tensor.name!r} is {tensor.layout}, not coo, csc or csr")
     found: dict[str, Any] = {}
     for place, part in enumerate(tensor.parts):
         dtype = part.dtype.numpy
         if part.byteorder == "big":
             dtype = dtype.newbyteorder(">")
         found[part.role] = np.frombuffer(tensor._part(place), dtype)
-    if tensor.layout == "csr":
+    if tensor.layout in ("csc", "csr"):
         indices, indptr = (_signed(found[role]) for role in ("indices", "indptr"))
-        return sparse.csr_array((found["values"], indices, indptr), shape=tensor.shape)
+        array = sparse.csc_array if tensor.layout == "csc" else sparse.csr_array
+        return array((found["values"], indices, indptr), shape=tensor.shape)
     coords = _signed(found["coords"]).reshape(len(tensor.shape), -1)
     if len(tensor.shape) == 2:
         return sparse.coo_array((found["values"], (coords[0], coords[1])), shape=tensor.shape)

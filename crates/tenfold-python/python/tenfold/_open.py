@@ -28,6 +28,7 @@ def open(
     salvage: bool = False,
     assume_dtype: DTypeLike | None = None,
     opaque: bool = False,
+    dequantize: bool = False,
     options: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     threads: int = 0,
@@ -55,6 +56,9 @@ def open(
         What elements are where a file has bytes without a type.
     opaque : bool
         Read objects of unknown classes in a pickle as records of what they hold. Nothing is ever run.
+    dequantize : bool
+        Give quantized tensors as the numbers that they stand for, as `dequantize` does. What is quantized together, as GPTQ's
+        ``qweight``, ``scales`` and ``qzeros``, is one tensor of the plain name then.
     options : mapping, optional
         What only the file's format understands: ``tenfold formats NAME`` of the command lists it.
     limits : Limits, optional
@@ -87,7 +91,11 @@ def open(
     asked = {key: value for key, value in asked.items() if value is not None}
     if isinstance(source, (list, tuple)):
         archives = [_open_one(one, mmap, asked) for one in source]
-        return archives[0] if len(archives) == 1 else _tenfold.merge(archives, "first-metadata")[0]
+        archive = archives[0] if len(archives) == 1 else _tenfold.merge(archives, "first-metadata")[0]
+        # What is quantized together may be in several of them.
+        return _tenfold.dequantize(archive) if dequantize else archive
+    if dequantize:
+        asked["dequantize"] = True
     return _open_one(source, mmap, asked)
 
 

@@ -202,7 +202,9 @@ def stats(
     >>> tenfold.stats("fixtures/safetensors/valid/scalars.safetensors").total.nans >= 0
     True
     """
-    archive = select(_opened(source, open_options), include, exclude)
+    opened = _opened(source, open_options)
+    # Patterns are about the names that the numbers have.
+    archive = select(_tenfold.grouped(opened) if dequantize else opened, include, exclude)
     with watched(progress) as told:
         return ArchiveStats._of(_tenfold.stats(archive, _title(source), bins, told, threads))
 
@@ -237,6 +239,8 @@ def convert(
     rename: Rename = None,
     cast: CastSpec = None,
     quantize: CastSpec = None,
+    imatrix: str | os.PathLike[str] | None = None,
+    pure: bool = False,
     dequantize: bool = False,
     zstd: int | Mapping[str, int] | None = None,
     checksums: str | bool | None = None,
@@ -286,7 +290,7 @@ def convert(
     archive = select(_opened(source, open_options), include, exclude)
     if rename is not None:
         archive = _tenfold.rename(archive, _new_names(archive, rename))
-    archive = retyped(archive, cast, quantize, dequantize)
+    archive = retyped(archive, cast, quantize, dequantize, imatrix, pure)
     directory = _is_directory(path)
     return _written(
         "convert",

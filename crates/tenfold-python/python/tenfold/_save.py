@@ -98,6 +98,8 @@ def save(
     version: str | None = None,
     cast: CastSpec = None,
     quantize: CastSpec = None,
+    imatrix: str | os.PathLike[str] | None = None,
+    pure: bool = False,
     zstd: int | Mapping[str, int] | None = None,
     checksums: str | bool | None = None,
     shard_size: int | str | None = None,
@@ -125,7 +127,12 @@ def save(
     metadata, tensor_metadata : mapping, optional
         What the file says about itself, and about its tensors by their names. Numbers of NumPy keep their width.
     cast, quantize : optional
-        Another type for all tensors, or a mapping from patterns of names to types.
+        Another type for all tensors, or a mapping from patterns of names to types. Matrices are quantized to a type of GGUF's
+        or to a mixture of llama.cpp's, such as ``"Q4_K_M"``; in a mapping ``"keep"`` leaves tensors as they are.
+    imatrix : path, optional
+        How much columns count where numbers are quantized, as llama-imatrix writes it.
+    pure : bool
+        A mixture gives all tensors the type that most have in it.
     zstd : int or mapping, optional
         The level to compress with.
     shard_size : int or str, optional
@@ -149,7 +156,7 @@ def save(
     """
     target = format or by_extension(path)
     archive, groups = _archive_of(tensors, metadata, tensor_metadata, shared, target)
-    archive = retyped(archive, cast, quantize)
+    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
     asked = request(
         "save",
         to=format,
@@ -196,14 +203,21 @@ def _archive_of(
     return archive, ()
 
 
-def retyped(archive: Archive, cast: CastSpec, quantize: CastSpec, dequantize: bool = False) -> Archive:
+def retyped(
+    archive: Archive,
+    cast: CastSpec,
+    quantize: CastSpec,
+    dequantize: bool = False,
+    imatrix: str | os.PathLike[str] | None = None,
+    pure: bool = False,
+) -> Archive:
     """Other types for tensors."""
     if dequantize:
         archive = _tenfold.dequantize(archive)
     if cast is not None:
         archive = _tenfold.cast(archive, rules(cast))
     if quantize is not None:
-        archive = _tenfold.quantize(archive, rules(quantize))
+        archive = _tenfold.quantize(archive, rules(quantize), imatrix, pure)
     return archive
 
 
@@ -216,6 +230,8 @@ def dumps(
     version: str | None = None,
     cast: CastSpec = None,
     quantize: CastSpec = None,
+    imatrix: str | os.PathLike[str] | None = None,
+    pure: bool = False,
     zstd: int | Mapping[str, int] | None = None,
     checksums: str | bool | None = None,
     shared: str = "copy",
@@ -232,7 +248,7 @@ def dumps(
     b'PK'
     """
     archive, _ = _archive_of(tensors, metadata, tensor_metadata, shared, format)
-    archive = retyped(archive, cast, quantize)
+    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
     asked = request(
         "save", to=format, version=version, zstd=zstd, checksums=checksums, sparse=sparse, allow=allow, options=options
     )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: What is copied to a device at once.
 _STAGED = 64 << 20
 
+#: Memory for which NumPy asks for large pages.
+_LARGE = 4 << 20
+
 #: Types of PyTorch by the identity of ours, which live as long as the interpreter: for what is done for each of many tensors.
 _types: dict[int, Any] = {}
 
@@ -111,9 +114,25 @@ def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None, pinned: bool =
         return torch.empty(shape, dtype=dtype)
     if copy is False:
         raise ValueError(f"{tensor.name!r} cannot be viewed by PyTorch as it is stored ({why(tensor)})")
-    made = torch.empty(shape, dtype=dtype, pin_memory=pinned)
+    if pinned:
+        made = torch.empty(shape, dtype=dtype, pin_memory=True)
+    else:
+        made = _memory(tensor.size * dtype.itemsize).view(dtype).view(shape)
     tensor.read_into(made)
     return made
+
+
+def _memory(nbytes: int) -> Any:
+    """Memory that is about to be filled."""
+    torch = module("torch")
+    if nbytes >= _LARGE:
+        # NumPy asks the system for large pages, and PyTorch does not: many small ones take longer than what is read into them.
+        try:
+            return torch.from_numpy(module("numpy").empty(nbytes, "uint8"))
+        except (ImportError, RuntimeError):
+            # None, or a PyTorch that was built without it.
+            pass
+    return torch.empty(nbytes, dtype=torch.uint8)
 
 
 def _pairs(torch: ModuleType, tensor: Tensor) -> Any:
@@ -162,10 +181,7 @@ def archive_torch(
         made.update(_staged(torch, archive, whole, target, progress, threads))
         return made
 
-    def allocate(nbytes: int) -> Any:
-        return torch.empty(nbytes, dtype=torch.uint8)
-
-    for tensor, memory in read_blocks(archive, whole, allocate, progress, threads):
+    for tensor, memory in read_blocks(archive, whole, _memory, progress, threads):
         made[tensor.name] = memory.view(torch_dtype(tensor._numbers.name)).view(tensor.shape)
     return made
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::OpenOptions;
 use super::directory::Directory;
 use crate::error::{Error, Result};
-use crate::io::{DirectorySiblings, Siblings};
+use crate::io::{DirectorySiblings, FileSource, Siblings, Source};
 use crate::prelude::*;
 
 /// What the names of files begin with in which PyTorch's trainers keep their own state.
@@ -39,15 +39,27 @@ pub(super) const WEIGHTS: [&str; 11] = [
 ];
 
 /// A file that is no tensor file and that belongs to the model all the same, as a configuration does.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Companion {
-    /// Where it is.
+    /// Where it is: a path, or an address.
     pub path: PathBuf,
     /// Its name in the directory.
     pub name: String,
     /// How many bytes it has.
     pub len: u64,
+    /// One far away is open since its length is known.
+    source: Option<Arc<dyn Source>>,
+}
+
+impl Companion {
+    /// Its bytes.
+    pub fn open(&self) -> Result<Arc<dyn Source>> {
+        match &self.source {
+            Some(source) => Ok(source.clone()),
+            None => Ok(Arc::new(FileSource::open(&self.path)?)),
+        }
+    }
 }
 
 impl OpenOptions {
@@ -68,21 +80,56 @@ impl OpenOptions {
         let directory = directory.as_ref();
         let files = DirectorySiblings::inside(directory, self.access);
         let mut companions = Vec::new();
-        for name in Directory::new(&files)?.names() {
-            let path = directory.join(name);
-            let is_known = self.registry.by_extension(name).is_some();
-            let is_recognized = || self.is_recognized(&files, name);
-            let is_tensors = is_known && (!self.is_doubtful(name) || is_recognized());
-            // An index says which file a tensor is in, and there will be other files.
-            if is_tensors || has_ending(name, &WEIGHTS) || name.ends_with(".index.json") {
-                continue;
-            }
+        for name in self.names_of_companions(&files)? {
+            let path = directory.join(&name);
             let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
             let len = std::fs::metadata(&path).map_err(fail)?.len();
-            let name = name.clone();
-            companions.push(Companion { path, name, len });
+            let source = None;
+            companions.push(Companion {
+                path,
+                name,
+                len,
+                source,
+            });
         }
         Ok(companions)
+    }
+
+    /// The same of the files under the prefix of a URL. They are opened, all at once.
+    ///
+    /// ```no_run
+    /// use tenfold::{OpenOptions, io::RemoteUrl};
+    /// let companions = OpenOptions::new().remote_companions(&RemoteUrl::parse("hf://org/model")?)?;
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    #[cfg(feature = "remote")]
+    pub fn remote_companions(&self, url: &crate::io::RemoteUrl) -> Result<Vec<Companion>> {
+        let files = self.remote.beside(url);
+        let names = self.names_of_companions(&files)?;
+        let asked: Vec<&str> = names.iter().map(String::as_str).collect();
+        let opened = files.open_all(&asked);
+        let companions = names.into_iter().zip(opened).map(|(name, source)| {
+            let source = source?;
+            Ok(Companion {
+                path: url.beside(&name).to_string().into(),
+                name,
+                len: source.len(),
+                source: Some(source),
+            })
+        });
+        companions.collect()
+    }
+
+    fn names_of_companions(&self, files: &dyn Siblings) -> Result<Vec<String>> {
+        let directory = Directory::new(files)?;
+        let names = directory.names().iter().filter(|name| {
+            let is_known = self.registry.by_extension(name).is_some();
+            let is_recognized = || self.is_recognized(files, name);
+            let is_tensors = is_known && (!self.is_doubtful(name) || is_recognized());
+            // An index says which file a tensor is in, and there will be other files.
+            !is_tensors && !has_ending(name, &WEIGHTS) && !name.ends_with(".index.json")
+        });
+        Ok(names.cloned().collect())
     }
 
     /// The directories at or below this one in which there are files whose names are those of tensor files, in the order

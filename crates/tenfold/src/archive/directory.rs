@@ -70,6 +70,8 @@ pub(super) struct Directory<'d> {
     files: &'d dyn Siblings,
     /// In order, without those that are hidden.
     names: Vec<String>,
+    /// All of them.
+    all: Vec<String>,
     /// Where they are, on this machine.
     path: Option<&'d Path>,
 }
@@ -80,11 +82,13 @@ impl<'d> Directory<'d> {
             let message = "what lies in this directory cannot be listed";
             return Err(Error::unsupported("file.directory", message).hinting(Hint::NameFile));
         };
-        names.retain(|name| !name.starts_with('.'));
         names.sort();
+        let all = names.clone();
+        names.retain(|name| !name.starts_with('.'));
         Ok(Self {
             files,
             names,
+            all,
             path: None,
         })
     }
@@ -95,8 +99,18 @@ impl<'d> Directory<'d> {
         Self { path, ..self }
     }
 
+    /// Whether it is one on this machine.
+    pub(super) fn is_here(&self) -> bool {
+        self.path.is_some()
+    }
+
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// With those that are hidden.
+    pub(super) fn all_names(&self) -> &[String] {
+        &self.all
     }
 
     pub(super) fn files(&self) -> &'d dyn Siblings {
@@ -156,6 +170,11 @@ impl OpenOptions {
                 }
                 Err(error) => return Err(failed.unwrap_or(error)),
             }
+        }
+        if failed.is_none()
+            && let Some(archive) = self.open_tree(directory)?
+        {
+            return Ok(archive);
         }
         Err(failed.unwrap_or_else(|| self.nothing_in(directory)))
     }
@@ -289,7 +308,7 @@ impl OpenOptions {
         };
         let mut findings = joined.findings().iter();
         match findings.find(|finding| complete::is_missing(finding)) {
-            Some(missing) if self.strict => {
+            Some(missing) if self.how.strict => {
                 Err(Error::malformed(complete::MISSING, missing.message.clone()))
             }
             _ => Ok(directory.opened_whole(joined)),

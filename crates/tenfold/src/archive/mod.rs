@@ -88,6 +88,9 @@ struct Inner {
     /// What else is in the directory that it was opened by.
     #[cfg(feature = "std")]
     passed_over: Vec<PassedOver>,
+    /// The files that lie beside it, to be looked at when they are needed.
+    #[cfg(feature = "std")]
+    beside: Option<Arc<dyn crate::io::Siblings>>,
     by_name: NameIndex,
 }
 
@@ -157,6 +160,8 @@ impl Archive {
             as_read: None,
             #[cfg(feature = "std")]
             passed_over: Vec::new(),
+            #[cfg(feature = "std")]
+            beside: None,
             by_name,
         };
         Self {
@@ -422,6 +427,7 @@ impl Archive {
                         inner.as_read = Some(before.clone());
                     }
                     inner.passed_over.clone_from(&self.inner.passed_over);
+                    inner.beside.clone_from(&self.inner.beside);
                 }
             });
         Self {
@@ -442,6 +448,44 @@ impl Archive {
     #[cfg(feature = "std")]
     fn opened_by(self, path: &Path) -> Self {
         self.changed(|inner| inner.path = Some(path.to_owned()))
+    }
+
+    /// The same, with the files beside it.
+    #[cfg(feature = "std")]
+    fn lying_beside(self, siblings: Option<&dyn crate::io::Siblings>) -> Self {
+        match siblings.and_then(crate::io::Siblings::shared) {
+            Some(beside) => self.changed(|inner| inner.beside = Some(beside)),
+            None => self,
+        }
+    }
+
+    /// Files that lie beside it, as far as they are there; an error where the first cannot be read.
+    #[cfg(feature = "std")]
+    pub(crate) fn files_beside(
+        &self,
+        names: &[&'static str],
+        longest: u64,
+    ) -> Result<Vec<(&'static str, Bytes)>> {
+        let Some(beside) = &self.inner.beside else {
+            return Ok(Vec::new());
+        };
+        let mut files = Vec::new();
+        for (place, (name, opened)) in names.iter().zip(beside.open_all(names)).enumerate() {
+            let read = opened.and_then(|source| {
+                if source.len() > longest {
+                    let message =
+                        format!("{name} has {} bytes, the limit is {longest}", source.len());
+                    return Err(Error::limit("file.config", message));
+                }
+                source.read(0..source.len())
+            });
+            match read {
+                Ok(bytes) => files.push((*name, bytes)),
+                Err(error) if error.kind() == crate::ErrorKind::NotFound || place > 0 => {}
+                Err(error) => return Err(error.adding(&format!("in {name}"))),
+            }
+        }
+        Ok(files)
     }
 
     /// Of a directory: the files in it that hold tensors, or could, and that were not opened.
@@ -542,7 +586,13 @@ impl Archive {
             findings,
             limits,
         )
-        .changed(|inner| inner.counted = counted)
+        .changed(|inner| {
+            inner.counted = counted;
+            #[cfg(feature = "std")]
+            if let Some(first) = archives.first() {
+                inner.beside.clone_from(&first.inner.beside);
+            }
+        })
         .with_threads(archives.first().map_or(0, |archive| archive.threads))
     }
 

@@ -8,7 +8,7 @@ use super::Archive;
 use super::directory::Directory;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::options::pairs;
-use crate::format::{Context, Format, Head, Registry};
+use crate::format::{Context, DescribeOptions, Format, Head, Registry};
 use crate::io::{Limits, Siblings, Source};
 use crate::model::{DType, Manifest};
 use crate::prelude::*;
@@ -28,13 +28,8 @@ pub struct OpenOptions {
     #[cfg(feature = "std")]
     pub(super) access: crate::io::Access,
     #[cfg(feature = "remote")]
-    remote: crate::io::Remote,
-    pub(super) strict: bool,
-    no_checksums: bool,
-    salvage: bool,
-    opaque: bool,
-    assumed_dtype: Option<DType>,
-    options: Vec<(String, String)>,
+    pub(super) remote: crate::io::Remote,
+    pub(super) how: DescribeOptions,
     threads: usize,
 }
 
@@ -68,7 +63,7 @@ impl OpenOptions {
     /// Whether deviations that real readers tolerate are errors.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
+        self.how.strict = strict;
         self
     }
 
@@ -77,7 +72,7 @@ impl OpenOptions {
     /// file is opened; [`ConvertOptions::verify`](crate::ops::ConvertOptions::verify) is about them.
     #[must_use]
     pub fn checksums(mut self, checksums: bool) -> Self {
-        self.no_checksums = !checksums;
+        self.how.checksums = checksums;
         self
     }
 
@@ -88,7 +83,7 @@ impl OpenOptions {
     /// primitiv files. Where data can only be found by what is at the end of a file, this changes nothing.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
+        self.how.salvage = salvage;
         self
     }
 
@@ -97,14 +92,14 @@ impl OpenOptions {
     /// without it such a file is refused, with the name of the class.
     #[must_use]
     pub fn opaque(mut self, opaque: bool) -> Self {
-        self.opaque = opaque;
+        self.how.opaque = opaque;
         self
     }
 
     /// What elements are taken to be where a file has bytes without a type, as NumPy's have of types that it does not know.
     #[must_use]
     pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
-        self.assumed_dtype = dtype;
+        self.how.assumed_dtype = dtype;
         self
     }
 
@@ -122,7 +117,7 @@ impl OpenOptions {
         K: Into<String>,
         V: Into<String>,
     {
-        self.options.extend(pairs(options));
+        self.how.options.extend(pairs(options));
         self
     }
 
@@ -223,20 +218,39 @@ impl OpenOptions {
     /// Opens a directory that is of a format as a whole.
     #[cfg(feature = "std")]
     fn open_as_a_whole(&self, directory: &Directory<'_>) -> Result<Option<Archive>> {
+        let names = directory.all_names();
+        self.open_by_file(directory, |codec| codec.directory_file(names))
+    }
+
+    /// Opens a directory that is of a format by what lies in the directories below.
+    #[cfg(feature = "std")]
+    pub(super) fn open_tree(&self, directory: &Directory<'_>) -> Result<Option<Archive>> {
+        match directory.files().tree() {
+            Ok(Some(tree)) => self.open_by_file(directory, |codec| codec.tree_file(&tree)),
+            // Nothing said yet that this is of any format, and something below it may be nobody's business.
+            Err(error) if !directory.is_here() => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    #[cfg(feature = "std")]
+    fn open_by_file<'f>(
+        &self,
+        directory: &Directory<'_>,
+        file: impl Fn(&'static dyn Format) -> Option<&'f str>,
+    ) -> Result<Option<Archive>> {
         let wanted = |entry: &&crate::format::Entry| {
             self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
         };
         let mut entries = self.registry.entries().iter().filter(wanted);
-        let found = entries.find_map(|entry| {
-            let file = entry.codec?.directory_file(directory.names())?;
-            Some((entry.spec.id, file))
-        });
+        let found = entries.find_map(|entry| Some((entry.spec.id, file(entry.codec?)?)));
         let Some((id, file)) = found else {
             return Ok(None);
         };
         let options = self.clone().format(Some(id));
         let files = directory.files();
-        let archive = options.describe(files.open(file)?, Some(file), Some(files))?;
+        let source = files.open_below(&file.split('/').collect::<Vec<_>>())?;
+        let archive = options.describe(source, Some(file), Some(files))?;
         Ok(Some(directory.opened_whole(archive)))
     }
 
@@ -280,31 +294,30 @@ impl OpenOptions {
             None => self.registry.recognize(&head)?,
         };
         let codec = entry.codec()?;
-        check_options(codec, &self.options)?;
-        let describe = |strict, checksums, salvage| {
-            let mut cx = Context::new(&source, name, &self.limits)
+        check_options(codec, &self.how.options)?;
+        let describe = |how: &DescribeOptions| {
+            let mut cx = Context::new(&source, name, &self.limits, how)
                 .reading(&head)
-                .with_siblings(siblings)
-                .strict(strict)
-                .checksums(checksums)
-                .salvage(salvage)
-                .opaque(self.opaque)
-                .assume_dtype(self.assumed_dtype)
-                .options(&self.options);
+                .with_siblings(siblings);
             let mut manifest = codec.describe(&mut cx)?;
             manifest.tensors.shrink_to_fit();
             Ok((within_rank(manifest, self.limits.rank)?, cx.finish()))
         };
-        let checksums = !self.no_checksums;
-        let described = describe(self.strict, checksums, self.salvage).map_err(|error: Error| {
+        let described = describe(&self.how).map_err(|error: Error| {
             // What else is wrong with a damaged file shows only when it is read on.
+            let can = |change: fn(&mut DescribeOptions)| {
+                let mut how = self.how.clone();
+                change(&mut how);
+                describe(&how).is_ok()
+            };
+            let salvage = |how: &mut DescribeOptions| (how.strict, how.salvage) = (false, true);
             let error = match (error.whole(), error.kind()) {
-                (Some(whole), _) if describe(false, checksums, true).is_ok() => {
+                (Some(whole), _) if can(salvage) => {
                     let whole = whole.to_owned();
                     error.adding(&whole).hinting(Hint::Salvage)
                 }
                 (_, ErrorKind::Mismatch)
-                    if checksums && describe(self.strict, false, self.salvage).is_ok() =>
+                    if self.how.checksums && can(|how| how.checksums = false) =>
                 {
                     error.hinting(Hint::SkipChecksums)
                 }
@@ -314,15 +327,17 @@ impl OpenOptions {
         });
         let (manifest, (files, findings)) = described?;
         let (names, sources) = files.into_iter().unzip();
-        Ok(Archive::assemble(
+        let archive = Archive::assemble(
             Some(entry.spec),
             manifest,
             sources,
             names,
             findings,
             self.limits,
-        )
-        .with_threads(self.threads))
+        );
+        #[cfg(feature = "std")]
+        let archive = archive.lying_beside(siblings);
+        Ok(archive.with_threads(self.threads))
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::{Each, ShownMetadata, Words, text};
 use crate::archive::Archive;
 use crate::model::{DType, Endian, Metadata, Part, SourceId, TensorInfo};
-use crate::ops::elements_by_type;
+use crate::ops::{QuantizedGroup, QuantizedGroups, elements_by_type};
 use crate::prelude::*;
 
 /// `tenfold.inspect/1`: an archive, its metadata and its tensors.
@@ -20,7 +20,31 @@ pub struct Inspection<'a> {
     dtypes: Types,
     metadata: ShownMetadata<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    quantized: Option<Groups<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tensors: Option<Tensors<'a>>,
+}
+
+/// What tensors of the file are quantized together.
+#[derive(Debug, Serialize)]
+struct Groups<'a> {
+    /// The file that says how.
+    config: Option<&'a str>,
+    tensors: Vec<Group<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+}
+
+/// Tensors of the file that are one quantized tensor.
+#[derive(Debug, Serialize)]
+struct Group<'a> {
+    name: &'a str,
+    shape: &'a [u64],
+    scheme: &'a str,
+    parameters: &'a str,
+    stored: &'a [String],
 }
 
 impl<'a> Inspection<'a> {
@@ -45,6 +69,7 @@ impl<'a> Inspection<'a> {
             elements: elements.fold(0, u64::saturating_add),
             dtypes: Types(dtypes),
             metadata: ShownMetadata::new(metadata, full),
+            quantized: None,
             tensors: Some(Tensors {
                 archive,
                 tensors,
@@ -52,6 +77,37 @@ impl<'a> Inspection<'a> {
                 words,
             }),
         }
+    }
+
+    /// The same with what tensors are quantized together, where any are or seem to be.
+    #[must_use]
+    pub fn quantized(mut self, quantized: &'a QuantizedGroups) -> Self {
+        let QuantizedGroups {
+            archive,
+            groups,
+            config,
+            left_out,
+            problems,
+        } = quantized;
+        if groups.is_empty() && problems.is_empty() {
+            return self;
+        }
+        let group = |group: &'a QuantizedGroup| Group {
+            name: &group.name,
+            shape: (archive.index_of(&group.name))
+                .and_then(|place| archive.manifest().tensors.get(place))
+                .map_or(&[], |tensor| tensor.shape.as_slice()),
+            scheme: &group.scheme.name,
+            parameters: &group.scheme.parameters,
+            stored: &group.tensors,
+        };
+        self.quantized = Some(Groups {
+            config: *config,
+            tensors: groups.iter().map(group).collect(),
+            left_out,
+            problems: problems.iter().map(ToString::to_string).collect(),
+        });
+        self
     }
 
     /// The same without the list of tensors.

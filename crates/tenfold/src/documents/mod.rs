@@ -7,6 +7,8 @@
 mod diff;
 mod failure;
 mod inspect;
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+mod quantized;
 #[cfg(feature = "pytorch")]
 mod scan;
 mod stats;
@@ -24,6 +26,8 @@ use crate::prelude::*;
 pub use diff::DiffDocument;
 pub use failure::{ErrorDocument, LossDocument};
 pub use inspect::Inspection;
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+pub use quantized::{ChoiceDocument, QualityDocument};
 #[cfg(feature = "pytorch")]
 pub use scan::ScanDocument;
 pub use stats::StatsDocument;

@@ -143,6 +143,7 @@ fn common_type(items: &List) -> &'static str {
 }
 
 /// A floating-point number.
+#[derive(Debug)]
 pub(super) struct Float(pub(super) f64);
 
 impl Serialize for Float {

@@ -52,6 +52,12 @@ pub struct Written<'a> {
     pub bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub casts: Option<&'a CastCounts>,
+    #[cfg(any(feature = "gguf", feature = "ztensor"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantized: Option<Vec<super::ChoiceDocument<'a>>>,
+    #[cfg(any(feature = "gguf", feature = "ztensor"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality: Option<super::QualityDocument<'a>>,
     pub seconds: f64,
 }
 

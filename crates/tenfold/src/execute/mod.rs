@@ -59,8 +59,16 @@ pub(crate) fn execute(
     let main = files.len().min(1);
     files.rotate_left(main);
     let mut lengths = Vec::new();
-    for file in files {
-        lengths.push(Executor::new(from, options).file(file, out)?);
+    let mut written = Vec::new();
+    let last = files.len().saturating_sub(1);
+    for (place, file) in files.into_iter().enumerate() {
+        let mut executor = Executor::new(from, options);
+        if place == last {
+            executor.before = core::mem::take(&mut written);
+        }
+        let (len, mut parts) = executor.file(file, out)?;
+        lengths.push(len);
+        written.append(&mut parts);
     }
     lengths.rotate_right(main);
     Ok(lengths)
@@ -77,6 +85,8 @@ struct Executor<'e> {
     at: u64,
     /// The parts of tensors that are in it.
     written: Vec<Written>,
+    /// Those in the files before it, where it names these.
+    before: Vec<Written>,
     /// Where the late segments stand, in their order.
     late: Vec<u64>,
 }
@@ -88,12 +98,13 @@ impl<'e> Executor<'e> {
             options,
             at: 0,
             written: Vec::new(),
+            before: Vec::new(),
             late: Vec::new(),
         }
     }
 
-    /// Writes all of it, and says how long it is.
-    fn file(mut self, file: FilePlan, out: &mut dyn Output) -> Result<u64> {
+    /// Writes all of it, and says how long it is and what is in it.
+    fn file(mut self, file: FilePlan, out: &mut dyn Output) -> Result<(u64, Vec<Written>)> {
         let mut known = Some(0);
         for segment in &file.segments {
             let Some(at) = known else { break };
@@ -120,7 +131,12 @@ impl<'e> Executor<'e> {
             self.segments(&known, &mut target)?;
             late.extend(known.into_iter().filter(is_late));
             if let Some(Segment::Computed(make)) = segments.next() {
-                let bytes = make(&self.written, self.at)?;
+                let bytes = if self.before.is_empty() {
+                    make(&self.written, self.at)?
+                } else {
+                    let all: Vec<_> = self.before.iter().chain(&self.written).cloned().collect();
+                    make(&all, self.at)?
+                };
                 target.write(self.at, &bytes)?;
                 self.at += bytes.len() as u64;
             }
@@ -133,7 +149,7 @@ impl<'e> Executor<'e> {
         keep_promises(&promised, &self.written)?;
         target.finish(self.at)?;
         sink.finish()?;
-        Ok(self.at)
+        Ok((self.at, self.written))
     }
 
     /// Writes segments without a computed one among them.
@@ -323,8 +339,9 @@ fn work(segment: &Segment, from: &Archive) -> Result<u64> {
             index,
             dtype,
             sides,
+            numbers,
             ..
-        } => View::chunks_len(tensor(from, *index)?, *dtype, sides),
+        } => View::chunks_len(tensor(from, *index)?, *dtype, sides, numbers.as_ref()),
         Segment::Text { index, form, .. } => {
             View::wanted_len(tensor(from, *index)?, 0, &Want::Dense(*form))
         }

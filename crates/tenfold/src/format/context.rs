@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{Head, options, stem};
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::io::{Limits, Siblings, Source};
+use crate::io::{Limits, Siblings, Source, Tree};
 use crate::model::{DType, SourceId};
 use crate::prelude::*;
 
@@ -91,6 +91,37 @@ impl From<&Error> for Finding {
 /// A file that was opened, and its name without the directory.
 type NamedSource = (Option<String>, Arc<dyn Source>);
 
+/// How a file is to be described, besides how much it may ask for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DescribeOptions {
+    /// Whether deviations that real readers tolerate are errors.
+    pub strict: bool,
+    /// Whether checksums must match.
+    pub checksums: bool,
+    /// Whether what is whole in a damaged file is wanted.
+    pub salvage: bool,
+    /// Whether objects of unknown classes are read as records of what they hold.
+    pub opaque: bool,
+    /// What elements are taken to be where the file has bytes without a type.
+    pub assumed_dtype: Option<DType>,
+    /// The format's own options, checked against its [table](crate::format::Format::reading_options).
+    pub options: Vec<(String, String)>,
+}
+
+impl Default for DescribeOptions {
+    fn default() -> Self {
+        Self {
+            strict: false,
+            checksums: true,
+            salvage: false,
+            opaque: false,
+            assumed_dtype: None,
+            options: Vec::new(),
+        }
+    }
+}
+
 /// What describing a file may use, and nothing else: its bytes, its name, the files beside it, limits.
 #[derive(Debug)]
 pub struct Context<'a> {
@@ -99,12 +130,7 @@ pub struct Context<'a> {
     name: Option<&'a str>,
     siblings: Option<&'a dyn Siblings>,
     limits: &'a Limits,
-    strict: bool,
-    checksums: bool,
-    salvage: bool,
-    opaque: bool,
-    assumed_dtype: Option<DType>,
-    options: &'a [(String, String)],
+    how: &'a DescribeOptions,
     findings: Vec<Finding>,
     /// Findings that were too many to be kept.
     unlisted: u64,
@@ -115,19 +141,19 @@ const MAX_FINDINGS: usize = 4096;
 
 impl<'a> Context<'a> {
     /// A context for one file.
-    pub fn new(main: &'a Arc<dyn Source>, name: Option<&'a str>, limits: &'a Limits) -> Self {
+    pub fn new(
+        main: &'a Arc<dyn Source>,
+        name: Option<&'a str>,
+        limits: &'a Limits,
+        how: &'a DescribeOptions,
+    ) -> Self {
         Self {
             sources: vec![(name.map(ToOwned::to_owned), main.clone())],
             main: &**main,
             name,
             siblings: None,
             limits,
-            strict: false,
-            checksums: true,
-            salvage: false,
-            opaque: false,
-            assumed_dtype: None,
-            options: &[],
+            how,
             findings: Vec::new(),
             unlisted: 0,
         }
@@ -147,61 +173,19 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Turns deviations into errors.
-    #[must_use]
-    pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
-        self
-    }
-
-    /// Whether checksums must match.
-    #[must_use]
-    pub fn checksums(mut self, checksums: bool) -> Self {
-        self.checksums = checksums;
-        self
-    }
-
-    /// Whether what is whole in a damaged file is wanted.
-    #[must_use]
-    pub fn salvage(mut self, salvage: bool) -> Self {
-        self.salvage = salvage;
-        self
-    }
-
-    /// Whether objects of unknown classes are read as records of what they hold.
-    #[must_use]
-    pub fn opaque(mut self, opaque: bool) -> Self {
-        self.opaque = opaque;
-        self
-    }
-
-    /// What elements are taken to be where the file has bytes without a type.
-    #[must_use]
-    pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
-        self.assumed_dtype = dtype;
-        self
-    }
-
-    /// The format's own options, checked against its [table](crate::format::Format::reading_options).
-    #[must_use]
-    pub fn options(mut self, options: &'a [(String, String)]) -> Self {
-        self.options = options;
-        self
-    }
-
     /// The value of one of the format's own options; the last one given counts.
     pub fn option(&self, key: &str) -> Option<&'a str> {
-        options::find(self.options, key)
+        options::find(&self.how.options, key)
     }
 
     /// An option of the format that is on or off.
     pub fn flag(&self, key: &str) -> Result<bool> {
-        options::flag(self.options, key)
+        options::flag(&self.how.options, key)
     }
 
     /// What elements are taken to be where the file has bytes without a type.
     pub fn assumed_dtype(&self) -> Option<DType> {
-        self.assumed_dtype
+        self.how.assumed_dtype
     }
 
     /// The file that is opened.
@@ -240,17 +224,17 @@ impl<'a> Context<'a> {
     /// Whether checksums count. Where they do not, [`mismatch`](Self::mismatch) is a warning, and one that cannot be
     /// understood keeps nothing from being read.
     pub fn checks_checksums(&self) -> bool {
-        self.checksums
+        self.how.checksums
     }
 
     /// Whether a format that can should give the tensors before a damage, with a warning, instead of its error.
     pub fn salvages(&self) -> bool {
-        self.salvage
+        self.how.salvage
     }
 
     /// Whether objects of classes that are not known are records of what they hold, instead of a reason to refuse the file.
     pub fn is_opaque(&self) -> bool {
-        self.opaque
+        self.how.opaque
     }
 
     /// Whether there may be files beside it.
@@ -302,6 +286,17 @@ impl<'a> Context<'a> {
         let name = path.join("/");
         let source = self.beside(&name)?.open_below(path)?;
         Ok(self.opened(&name, source))
+    }
+
+    /// The files beside it and in the directories below, listed now; `None` where they cannot be.
+    pub fn tree(&self) -> Result<Option<Tree>> {
+        let tree = self.siblings.map(Siblings::tree).transpose()?;
+        Ok(tree.flatten())
+    }
+
+    /// What the directory is called that it lies in, where that is known.
+    pub fn directory_name(&self) -> Option<String> {
+        self.siblings.and_then(Siblings::directory_name)
     }
 
     fn beside(&self, name: &str) -> Result<&'a dyn Siblings> {
@@ -356,7 +351,7 @@ impl<'a> Context<'a> {
         message: impl Into<String>,
     ) -> Result<()> {
         let error = Error::malformed(rule, message).at_source(source, at);
-        if self.strict {
+        if self.how.strict {
             return Err(error);
         }
         self.find(Severity::Warning, &error);
@@ -370,11 +365,32 @@ impl<'a> Context<'a> {
         at: Range<u64>,
         message: impl Into<String>,
     ) -> Result<()> {
-        if self.checksums {
-            Err(Error::mismatch(rule, message).at(at))
+        self.mismatch_in(SourceId::MAIN, rule, at, message)
+    }
+
+    /// The same about one of several files.
+    pub fn mismatch_in(
+        &mut self,
+        source: SourceId,
+        rule: &'static str,
+        at: Range<u64>,
+        message: impl Into<String>,
+    ) -> Result<()> {
+        if self.how.checksums {
+            Err(Error::mismatch(rule, message).at_source(source, at))
         } else {
-            self.warn(rule, at, message)
+            self.warn_in(source, rule, at, message)
         }
+    }
+
+    /// Reports something that is wrong and spoils nothing else: those who verify get it as an error. An error at once when
+    /// strict.
+    pub fn fault(&mut self, error: Error) -> Result<()> {
+        if self.how.strict {
+            return Err(error);
+        }
+        self.find(Severity::Error, &error);
+        Ok(())
     }
 
     /// Says what was checked, for those who ask for a verification.

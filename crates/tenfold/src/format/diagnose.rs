@@ -171,7 +171,8 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
     feature = "onnx",
     feature = "paddle",
     feature = "pytorch",
-    feature = "safetensors"
+    feature = "safetensors",
+    feature = "tf_checkpoint"
 ))]
 pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     let head = source.read(0..source.len().min(HEAD)).ok()?;

@@ -46,13 +46,25 @@ impl<'a> Head<'a> {
         Ok(Self::of(source, name, Self::first_of(source)?))
     }
 
-    /// The first bytes of several sources; all are asked for at once where they answer late.
+    /// The first bytes of several sources; all are asked for at once where they answer late. `described_by` says of the first
+    /// bytes how many there are that describe a file: these come too, as long as they are no more than `most`.
     #[cfg(any(feature = "pytorch", feature = "safetensors"))]
-    pub(crate) fn first_of_all(sources: &[Arc<dyn Source>]) -> Result<Vec<Bytes>> {
+    pub(crate) fn first_of_all(
+        sources: &[Arc<dyn Source>],
+        described_by: fn(&[u8]) -> Option<u64>,
+        most: u64,
+    ) -> Result<Vec<Bytes>> {
         let waiting = sources.iter().filter_map(|source| source.concurrency());
         let threads = waiting.max().unwrap_or(1);
         crate::threads::map(threads, sources, |source, (): &mut ()| {
-            Self::first_of(source)
+            let first = Self::first_of(source)?;
+            let (have, wanted) = (first.len() as u64, described_by(&first).unwrap_or(0));
+            // Elsewhere, one after the other costs no more.
+            if threads == 1 || wanted <= have || wanted > most.min(source.len()) {
+                return Ok(first);
+            }
+            let rest = source.read(have..wanted)?;
+            Ok([first, rest].concat().into())
         })
     }
 

@@ -20,7 +20,8 @@ mod registry;
     feature = "mag",
     feature = "netcdf",
     feature = "pytorch",
-    feature = "safetensors"
+    feature = "safetensors",
+    feature = "tf_checkpoint"
 ))]
 pub(crate) mod salvage;
 mod shard;
@@ -28,7 +29,7 @@ pub(crate) mod stem;
 
 pub use crate::model::{Effect, Form, Want};
 pub use capability::{Capabilities, Fit, Loss, Lost, adapt};
-pub use context::{Context, Finding, Severity};
+pub use context::{Context, DescribeOptions, Finding, Severity};
 pub use head::Head;
 pub use plan::{
     Candidates, Checksums, Compression, Compute, FilePlan, PackSearch, Plan, PlanOptions, Segment,
@@ -38,7 +39,7 @@ pub use registry::{Entry, Registry};
 pub use shard::ShardName;
 
 use crate::error::{Error, Result};
-use crate::io::{Patch, Source};
+use crate::io::{Patch, Source, Tree};
 use crate::model::{Manifest, Value};
 use crate::prelude::*;
 
@@ -63,10 +64,23 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files. By
-    /// default `None`: a directory is as many archives as it has files.
+    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files, the
+    /// hidden ones too. It may be a key in the directories below (`variables/variables.index`). By default `None`: a
+    /// directory is as many archives as it has files.
     fn directory_file(&self, _names: &[String]) -> Option<&'static str> {
         None
+    }
+
+    /// The same for what shows only in the directories below: asked where the files of the directory are of no format, with
+    /// all keys below it. By default `None`.
+    fn tree_file<'t>(&self, _tree: &'t Tree) -> Option<&'t str> {
+        None
+    }
+
+    /// Whether what [`plan`](Self::plan) makes for a file of this name is a directory of the name: its files are the keys
+    /// below it.
+    fn writes_tree(&self, _file_name: &str) -> bool {
+        false
     }
 
     /// Whether [`plan`](Self::plan) heeds [`PlanOptions::shards`].
@@ -183,7 +197,8 @@ pub struct Spec {
     pub magic: &'static [(u64, &'static [u8])],
     /// The versions that are read, as they are called in listings.
     pub reads: &'static [&'static str],
-    /// The versions that are written, in order of preference. Empty: read only.
+    /// The versions that are written, in order of preference. Empty: read only, as every format is in a build without the
+    /// feature `write`.
     pub writes: &'static [Profile],
     /// What only this format understands: `key=value`.
     pub options: &'static [OptionSpec],
@@ -255,6 +270,15 @@ impl Profile {
             read_by,
             can,
         }
+    }
+}
+
+/// What a build can write of this: nothing without the feature `write`, which then does not carry what versions can hold.
+pub(crate) const fn written(profiles: &'static [Profile]) -> &'static [Profile] {
+    if cfg!(feature = "write") {
+        profiles
+    } else {
+        &[]
     }
 }
 

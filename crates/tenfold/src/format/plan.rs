@@ -33,7 +33,8 @@ impl Plan {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FilePlan {
-    /// The plain name, without a directory.
+    /// The plain name, without a directory; in a [tree](crate::format::Format::writes_tree) the names on the way to it, too,
+    /// with `/` in between.
     pub name: String,
     /// Its bytes in order.
     pub segments: Vec<Segment>,
@@ -91,6 +92,10 @@ pub enum Segment {
         sides: Vec<u64>,
         /// What is done to each of them, in this order.
         filters: Vec<Filter>,
+        /// Which of them, the last dimension of the grid running fastest; all, where nothing is said.
+        numbers: Option<Range<u64>>,
+        /// Hashed how, while they are written.
+        digest: Option<(DigestKind, Over)>,
     },
     /// A whole tensor as text: every piece of it goes through `spell`, and how long that gets is known afterwards.
     Text {
@@ -100,8 +105,11 @@ pub enum Segment {
         form: Form,
         /// Makes text of elements.
         spell: Spell,
+        /// Hashed how, while it is written.
+        digest: Option<(DigestKind, Over)>,
     },
-    /// Bytes that depend on what was written before them: indexes, footers.
+    /// Bytes that depend on what was written before them: indexes, footers. In the first of several files, which is written
+    /// last, what the others have is among it, in front.
     Computed(Compute),
     /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
     /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.

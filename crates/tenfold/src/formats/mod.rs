@@ -2,6 +2,7 @@
 
 pub mod burnpack;
 pub mod cc4s;
+pub mod dcp;
 pub mod flax;
 pub mod gguf;
 pub mod hdf5;
@@ -9,6 +10,9 @@ pub mod hdf5;
 mod indexed;
 pub mod keras;
 pub mod mag;
+pub mod mat;
+#[cfg(any(feature = "flax", feature = "tf_checkpoint"))]
+mod narrow;
 pub mod netcdf;
 pub mod npy;
 pub mod npz;
@@ -17,14 +21,22 @@ pub mod onnx;
 pub mod paddle;
 pub mod primitiv;
 pub mod pytorch;
+pub mod raw;
 pub mod safetensors;
 #[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
 pub mod tens;
+pub mod tf_checkpoint;
 pub mod tflite;
+// The types are in the facts about PyTorch, also where it is not read.
+#[cfg_attr(not(feature = "pytorch"), allow(dead_code, unused_imports))]
+mod torch;
+pub mod zarr;
 pub mod ztensor;
 
 use crate::format::{Entry, Registry};
+#[cfg(feature = "pytorch")]
+pub(crate) use torch::is_known as is_known_to_torch;
 
 /// Every format that is known, what most people have first. Detection, the command, documentation and tests go through
 /// this table, and list formats in its order.
@@ -32,6 +44,7 @@ pub static FORMATS: &[Entry] = &[
     safetensors::ENTRY,
     gguf::ENTRY,
     pytorch::ENTRY,
+    dcp::ENTRY,
     onnx::ENTRY,
     hdf5::ENTRY,
     keras::ENTRY,
@@ -40,13 +53,17 @@ pub static FORMATS: &[Entry] = &[
     flax::ENTRY,
     paddle::ENTRY,
     tflite::ENTRY,
+    tf_checkpoint::ENTRY,
     netcdf::ENTRY,
+    zarr::ENTRY,
+    mat::ENTRY,
     mag::ENTRY,
     ztensor::ENTRY,
     burnpack::ENTRY,
     primitiv::ENTRY,
     tens::ENTRY,
     cc4s::ENTRY,
+    raw::ENTRY,
 ];
 
 impl Registry {

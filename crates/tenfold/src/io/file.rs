@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{Siblings, Source, Stamp, as_size, check_range, fault, in_place, too_long};
+use crate::io::tree::DEEPEST;
+use crate::io::{Siblings, Source, Stamp, Tree, as_size, check_range, fault, in_place, too_long};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -290,6 +291,48 @@ impl Siblings for DirectorySiblings {
             return Err(Error::malformed("sibling", message));
         }
         open_source(&full, self.access)
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        let mut tree = Tree::new(Arc::new(self.clone()));
+        let mut open = vec![(self.directory.clone(), String::new())];
+        while let Some((directory, prefix)) = open.pop() {
+            let fail =
+                |cause| Error::io(format_args!("cannot list {}", directory.display()), cause);
+            for entry in fs::read_dir(&directory).map_err(fail)? {
+                let entry = entry.map_err(fail)?;
+                // A name that is not Unicode is none that a key could have.
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                let kind = entry.file_type().map_err(fail)?;
+                let key = format!("{prefix}{name}");
+                if kind.is_dir() {
+                    if key.split('/').count() < DEEPEST {
+                        open.push((entry.path(), key + "/"));
+                    } else {
+                        // Says that it is too deep.
+                        tree.push(&(key + "/"), None)?;
+                    }
+                } else if kind.is_file() || kind.is_symlink() && entry.path().is_file() {
+                    tree.push(&key, None)?;
+                } else if kind.is_symlink() {
+                    tree.push_link(key);
+                }
+            }
+        }
+        Ok(Some(tree.sorted()))
+    }
+
+    fn directory_name(&self) -> Option<String> {
+        let named = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        // The last of `.` and `..` is no name.
+        named(&self.directory).or_else(|| named(&fs::canonicalize(&self.directory).ok()?))
+    }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        // What is looked at later may have changed: it is read, never mapped.
+        Some(Arc::new(Self::inside(&self.directory, Access::Read)))
     }
 }
 

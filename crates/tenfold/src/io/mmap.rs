@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::io::{FileSource, Source, Stamp};
 use crate::prelude::*;
 
+/// From here on a copy costs less than pages of a mapping that are touched once.
+const COPIED: usize = 256 << 10;
+
 /// A file in memory, shared with the system's cache.
 #[derive(Debug)]
 pub struct MappedFile {
@@ -67,6 +70,15 @@ impl Source for MappedFile {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         self.bytes.read(range)
+    }
+
+    fn read_into(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        // Whoever wants a copy of much has it from the kernel: no page of the mapping has to be made for it, and none to be
+        // taken away when it ends.
+        if buffer.len() >= COPIED {
+            return self.file.read_into(at, buffer);
+        }
+        self.bytes.read_into(at, buffer)
     }
 
     fn is_memory(&self) -> bool {

@@ -17,6 +17,8 @@ mod merged;
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
+#[cfg(feature = "dcp")]
+mod part;
 mod patched;
 mod produced;
 mod reader;
@@ -26,6 +28,7 @@ mod spool;
 mod stamp;
 #[cfg(feature = "std")]
 mod stream;
+mod tree;
 
 use core::fmt;
 #[cfg(feature = "std")]
@@ -58,6 +61,8 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
+#[cfg(feature = "dcp")]
+pub(crate) use part::Part;
 pub use patched::Patch;
 #[cfg(feature = "std")]
 pub(crate) use patched::Patched;
@@ -77,6 +82,7 @@ pub use stamp::Stamp;
 pub use stream::StreamOutput;
 #[cfg(feature = "std")]
 pub(crate) use stream::spool;
+pub use tree::Tree;
 
 use crate::error::{Error, Result};
 use crate::prelude::*;
@@ -368,6 +374,30 @@ pub trait Siblings: Send + Sync {
     fn open_all(&self, names: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
         names.iter().map(|name| self.open(name)).collect()
     }
+
+    /// Everything beside it and in the directories below, hidden files too; `None` where that cannot be listed. Links to
+    /// directories are not followed.
+    fn tree(&self) -> Result<Option<Tree>> {
+        Ok(None)
+    }
+
+    /// [Opens](Self::open_below) several files by their keys in the [tree](Self::tree), as [`open_all`](Self::open_all)
+    /// does those beside it.
+    fn open_keys(&self, keys: &[&str]) -> Vec<Result<Arc<dyn Source>>> {
+        let open = |key: &&str| self.open_below(&key.split('/').collect::<Vec<_>>());
+        keys.iter().map(open).collect()
+    }
+
+    /// What the directory is called, where that is known.
+    fn directory_name(&self) -> Option<String> {
+        None
+    }
+
+    /// The same files, for whoever looks at them later: what lies beside an archive is asked for when it is needed. `None`
+    /// where they are there only while a file is opened.
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        None
+    }
 }
 
 /// Where the bytes of one file go, in order.
@@ -398,6 +428,17 @@ pub trait Output {
         None
     }
 
+    /// Says before the first file that it is a directory what is written, and that files are called by the way to them:
+    /// `a/0.0`. The name that it was made for is that of the directory.
+    fn begin_tree(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What was written, to be read before it is committed, where that can be looked at without all of it being open.
+    fn written_tree(&self) -> Option<Arc<dyn Siblings>> {
+        None
+    }
+
     /// Begins a file; `len` is its length where that is known.
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>>;
 
@@ -406,4 +447,14 @@ pub trait Output {
 
     /// Makes the files visible, all of them or none. Nothing more is written then.
     fn commit(&mut self) -> Result<()>;
+
+    /// What was written under `name`, to be read since it was committed; `None` where that cannot be read back. Only asked
+    /// where nothing could be read [before](Self::written).
+    fn committed(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        let _ = name;
+        Ok(None)
+    }
+
+    /// Removes what was committed, because it is not what was to be written. What was replaced stays replaced.
+    fn take_back(&mut self) {}
 }

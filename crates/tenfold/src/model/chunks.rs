@@ -5,8 +5,14 @@ use core::fmt;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::model::{Payload, Shape, SourceId};
+use crate::model::{Payload, Shape, SourceId, Strides};
 use crate::prelude::*;
+
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+mod tiles;
+
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+pub(crate) use tiles::{FindTile, Tile};
 
 /// How the elements of a [`Layout::Chunked`](crate::model::Layout::Chunked) tensor are cut into chunks, and how a chunk
 /// is found and decoded.
@@ -28,6 +34,9 @@ pub struct Chunks {
     pub padded: bool,
     /// Bytes of an element.
     pub width: usize,
+    /// Which dimension of the tensor each of a stored chunk is, the one that runs slowest first; in their order, where it
+    /// is empty.
+    pub axes: Vec<usize>,
     /// What the elements of a chunk went through, in the order in which they did.
     pub filters: Vec<Filter>,
     /// An element of the chunks that are not stored; zeros where it is empty.
@@ -38,6 +47,8 @@ pub struct Chunks {
     pub files: Vec<SourceId>,
     /// All bytes that chunks can be stored in: those of the files.
     pub room: u64,
+    /// Whether finding a chunk takes decoding all of it, also without filters: it lies in something that is compressed.
+    pub at_once: bool,
 }
 
 impl Chunks {
@@ -49,11 +60,13 @@ impl Chunks {
             shape,
             padded: true,
             width,
+            axes: Vec::new(),
             filters: Vec::new(),
             fill: Bytes::new(),
             index: None,
             files: Vec::new(),
             room: 0,
+            at_once: false,
         }
     }
 
@@ -113,7 +126,7 @@ impl Chunks {
         let mut filters = self
             .filters
             .iter()
-            .filter(|filter| **filter != Filter::Fletcher32);
+            .filter(|filter| !matches!(filter, Filter::Crc32c | Filter::Fletcher32));
         match (filters.next(), filters.next(), filters.next_back()) {
             (None, ..) => "raw",
             (Some(Filter::Shuffle { .. }), Some(Filter::Deflate { .. }), None) => "shuffle+deflate",
@@ -197,6 +210,21 @@ pub enum Filter {
     Lzf,
     /// A Fletcher-32 checksum behind the bytes.
     Fletcher32,
+    /// A Blosc 1 frame, which says itself what is in it.
+    Blosc,
+    /// A CRC-32C behind the bytes.
+    Crc32c,
+    /// Deflated, in the frame of gzip.
+    Gzip,
+    /// An LZ4 block behind the length of what comes out, as numcodecs has it.
+    Lz4,
+    /// LZ4 blocks behind their lengths, as HDF5's filter 32004 has them.
+    Lz4Blocks,
+    /// Zstandard frames. The level matters for writing only.
+    Zstd {
+        /// The level to write with.
+        level: i32,
+    },
 }
 
 impl Filter {
@@ -207,6 +235,11 @@ impl Filter {
             Filter::Deflate { .. } => "deflate",
             Filter::Lzf => "lzf",
             Filter::Fletcher32 => "fletcher32",
+            Filter::Blosc => "blosc",
+            Filter::Crc32c => "crc32c",
+            Filter::Gzip => "gzip",
+            Filter::Lz4 | Filter::Lz4Blocks => "lz4",
+            Filter::Zstd { .. } => "zstd",
         }
     }
 }
@@ -238,6 +271,9 @@ pub struct Located {
     pub payload: Payload,
     /// The filters that were left out for this chunk: bit 0 is the first.
     pub skipped: u32,
+    /// How the elements lie in the payload, where they are not all of it, one after the other, the last index running
+    /// fastest. Only of chunks that go through no filter.
+    pub strides: Option<Box<Strides>>,
 }
 
 impl Located {
@@ -246,6 +282,7 @@ impl Located {
         Self {
             payload,
             skipped: 0,
+            strides: None,
         }
     }
 }

@@ -217,12 +217,38 @@ impl BlockSpec {
         BLOCKS
     }
 
+    /// The block type with this name, for tables: a name that none has does not compile.
+    #[cfg(any(feature = "gguf", feature = "ztensor"))]
+    #[allow(clippy::indexing_slicing)] // in constants
+    pub(crate) const fn named(name: &str) -> &'static BlockSpec {
+        let mut at = 0;
+        while at < BLOCKS.len() {
+            if is_same(BLOCKS[at].name, name) {
+                return &BLOCKS[at];
+            }
+            at += 1;
+        }
+        panic!("no block type has this name")
+    }
+
     /// The block type with this name, in any case.
     pub fn from_name(name: &str) -> Option<&'static BlockSpec> {
         BLOCKS
             .iter()
             .find(|spec| spec.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether two texts are the same, for constants.
+#[cfg(any(feature = "gguf", feature = "ztensor"))]
+#[allow(clippy::indexing_slicing)] // in constants
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// Elements that mean something only together with other parts or with a program.

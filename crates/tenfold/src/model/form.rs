@@ -1,6 +1,7 @@
 //! The forms that tensors are wanted in.
 
 use crate::model::{DType, Endian, Order, Symmetry};
+use crate::prelude::*;
 
 /// The form in which a part of a tensor is written.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,6 +22,20 @@ pub enum Want {
         dtype: DType,
         /// Their byte order.
         endian: Endian,
+    },
+    /// One number of every element of something else that is wanted, of a dense form or a part: real or imaginary parts.
+    Lane {
+        /// Which of the numbers of an element.
+        number: u32,
+        /// The elements.
+        of: Box<Want>,
+    },
+    /// Some elements that follow each other in a dense form.
+    Stretch {
+        /// Which of them.
+        elements: Range<u64>,
+        /// All of them.
+        of: Box<Want>,
     },
     /// The part's bytes as they are stored, compressed or not.
     Stored,

@@ -59,6 +59,11 @@ pub enum Layout {
         /// Stored entries.
         nnz: u64,
     },
+    /// Sparse matrix by columns: `values`, `indices` (rows), `indptr` (columns + 1 positions).
+    Csc {
+        /// Stored entries.
+        nnz: u64,
+    },
     /// Dense, the first index running fastest, without the elements that an exchange of two dimensions gives back. One
     /// part, `values`.
     Packed(Box<Symmetry>),
@@ -96,7 +101,7 @@ impl Layout {
     /// The entries that a sparse tensor stores.
     pub fn nnz(&self) -> Option<u64> {
         match self {
-            Layout::Coo { nnz } | Layout::Csr { nnz } => Some(*nnz),
+            Layout::Coo { nnz } | Layout::Csr { nnz } | Layout::Csc { nnz } => Some(*nnz),
             Layout::Pairs(pairs) => Some(pairs.nnz),
             _ => None,
         }
@@ -127,6 +132,7 @@ impl Layout {
             Layout::ColumnMajor => "column-major",
             Layout::Coo { .. } => "coo",
             Layout::Csr { .. } => "csr",
+            Layout::Csc { .. } => "csc",
             Layout::Packed(_) => "packed",
             Layout::Pairs { .. } => "pairs",
             Layout::Strided(_) => "strided",

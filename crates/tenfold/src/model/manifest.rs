@@ -1,7 +1,5 @@
 //! A whole file, described.
 
-#[cfg(any(feature = "flax", feature = "paddle", feature = "tflite"))]
-use crate::model::Payload;
 use crate::model::{Checksum, Metadata, SourceId, Tensors};
 use crate::prelude::*;
 
@@ -24,6 +22,8 @@ pub struct Manifest {
     /// Bytes that are no value of their type (a bool over 1, set padding bits) are errors in this version of the
     /// format, not only deviations.
     pub strict_content: bool,
+    /// What the metadata says about the types of the tensors is about those that they are given, and not outdated.
+    pub(crate) knows_types: bool,
 }
 
 impl Manifest {
@@ -46,13 +46,15 @@ impl Manifest {
     }
 
     /// Notes that everything of the main file, which has so many bytes, that is no tensor's data is one thing.
-    #[cfg(any(feature = "flax", feature = "paddle", feature = "tflite"))]
+    #[cfg(any(
+        feature = "flax",
+        feature = "mat",
+        feature = "paddle",
+        feature = "tflite"
+    ))]
     pub(crate) fn region_of_rest(&mut self, len: u64, label: &'static str) {
         let parts = self.tensors.iter().flat_map(|tensor| &tensor.parts);
-        let places = parts.filter_map(|part| match &part.payload {
-            Payload::Lazy { maker, .. } => maker.made_from(),
-            payload => payload.stored(),
-        });
+        let places = parts.flat_map(|part| part.payload.places());
         let mut places: Vec<Range<u64>> = places
             .filter(|(source, range)| *source == SourceId::MAIN && !range.is_empty())
             .map(|(_, range)| range)

@@ -8,6 +8,9 @@ mod form;
 mod layout;
 mod manifest;
 mod metadata;
+// Formats use it whose files can have a name twice.
+#[allow(dead_code)]
+mod names;
 // Each format packs what its files have: with few of them, not all of it is used.
 #[cfg_attr(
     not(all(
@@ -20,6 +23,7 @@ mod metadata;
 )]
 mod packed;
 mod parts;
+mod planes;
 mod quoted;
 mod shape;
 mod slice;
@@ -30,18 +34,23 @@ mod tensors;
 pub use cast::CastCounts;
 pub(crate) use cast::{has_zero, is_ieee};
 pub use chunks::{Chunks, Cuts, Filter, Locate, Located, ReadFile};
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+pub(crate) use chunks::{FindTile, Tile};
 pub use dtype::{BlockSpec, DType, Lanes, OpaqueSpec, Scalar};
 pub use effect::Effect;
 pub use form::{Form, Want};
 pub use layout::{Endian, Layout, Operation, Order, PairIndex, Pairs, Scheme, Strides, Symmetry};
 pub use manifest::{Kept, Manifest, Region, SealedRange};
-#[cfg(any(feature = "flax", feature = "netcdf"))]
+#[cfg(any(feature = "flax", feature = "mat", feature = "netcdf", feature = "raw"))]
 pub(crate) use metadata::brief;
 pub use metadata::{Elsewhere, Encoding, Load, Metadata, Value, ValueKind};
+#[allow(unused_imports)] // without any format
+pub(crate) use names::repeated;
 #[allow(unused_imports)] // without any format
 pub(crate) use packed::Packer;
 pub use packed::{List, Map};
 pub use parts::PartList;
+pub use planes::Planes;
 pub use quoted::Quoted;
 pub use shape::Shape;
 pub use slice::Slice;

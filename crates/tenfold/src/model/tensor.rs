@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::{
-    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Shape, Symmetry,
+    CastCounts, Chunks, DType, Endian, Layout, Metadata, PartList, Planes, Scheme, Shape, Symmetry,
 };
 use crate::prelude::*;
 
@@ -69,6 +69,16 @@ pub trait Decode: fmt::Debug + Send + Sync {
 
     /// Elements that are decoded together: a stretch begins at a multiple of it.
     fn step(&self) -> u64;
+
+    /// Elements that cost little more together than one step of them does; a multiple of [`step`](Self::step).
+    fn stretch(&self) -> u64 {
+        self.step()
+    }
+
+    /// Which scheme the parts are taken for, where that is not what the file says of them.
+    fn scheme(&self) -> Option<&Scheme> {
+        None
+    }
 
     /// Keys of the tensor's metadata that say how it is quantized, and mean nothing once it is not.
     fn describes(&self) -> &'static [&'static str] {
@@ -350,6 +360,7 @@ impl Part {
             (_, Payload::Raw { .. }) => "raw",
             (_, Payload::Encoded { codec, .. }) => codec.name(),
             (_, Payload::Chunks(chunks)) => chunks.encoding(),
+            (_, Payload::Planes(planes)) => planes.planes.first().map_or("raw", Part::encoding),
             _ => "inline",
         }
     }
@@ -369,6 +380,13 @@ pub struct Unknown {
 pub trait Make: fmt::Debug + Send + Sync {
     /// All of the bytes, the same each time.
     fn make(&self) -> Result<Bytes>;
+
+    /// Some of them: what lies in a file of its own need not be read whole.
+    fn part(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes = self.make()?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(bytes.slice(place(range.start)..place(range.end.max(range.start))))
+    }
 
     /// The bytes that they are made from, where a file has them in one place.
     fn made_from(&self) -> Option<(SourceId, Range<u64>)> {
@@ -409,6 +427,8 @@ pub enum Payload {
     },
     /// In pieces of files, each encoded by itself.
     Chunks(Arc<Chunks>),
+    /// In several places, a number of every element in each, or as numbers of another type.
+    Planes(Arc<Planes>),
     /// In memory: decoded while the file was parsed.
     Inline(Bytes),
     /// In no file: made from what the file says when it is read, because it may be much longer than that.
@@ -442,6 +462,7 @@ impl Payload {
                 *len
             }
             Payload::Chunks(chunks) => chunks.len().unwrap_or(u64::MAX),
+            Payload::Planes(planes) => planes.len().unwrap_or(u64::MAX),
             Payload::Inline(bytes) => bytes.len() as u64,
         }
     }
@@ -458,6 +479,7 @@ impl Payload {
                 Some((*source, range.clone()))
             }
             Payload::Chunks(_)
+            | Payload::Planes(_)
             | Payload::Inline(_)
             | Payload::Lazy { .. }
             | Payload::Derived { .. } => None,
@@ -472,13 +494,44 @@ impl Payload {
                 let files = Arc::make_mut(chunks).files.iter_mut();
                 files.for_each(|file| file.0 += before);
             }
+            Payload::Planes(planes) => {
+                let planes = Arc::make_mut(planes).planes.iter_mut();
+                planes.for_each(|plane| plane.payload.move_behind(before));
+            }
             Payload::Inline(_) | Payload::Lazy { .. } | Payload::Derived { .. } => {}
         }
     }
 
-    /// Whether it takes a codec or a filter to get at the bytes.
+    /// Whether it takes a codec, a filter or a cast to get at the bytes.
     pub(crate) fn is_encoded(&self) -> bool {
-        matches!(self, Payload::Encoded { .. } | Payload::Chunks(_))
+        matches!(
+            self,
+            Payload::Encoded { .. } | Payload::Chunks(_) | Payload::Planes(_)
+        )
+    }
+
+    /// Whether it is compressed, so that it may be read from the beginning only: all of it, or a plane.
+    pub(crate) fn is_compressed(&self) -> bool {
+        match self {
+            Payload::Encoded { .. } => true,
+            Payload::Planes(planes) => {
+                let mut planes = planes.planes.iter();
+                planes.any(|plane| plane.payload.is_encoded())
+            }
+            _ => false,
+        }
+    }
+
+    /// The files and the bytes in them that it is in, as stored: one place, or one for each plane.
+    pub(crate) fn places(&self) -> Vec<(SourceId, Range<u64>)> {
+        match self {
+            Payload::Planes(planes) => {
+                let planes = planes.planes.iter();
+                planes.filter_map(|plane| plane.payload.stored()).collect()
+            }
+            Payload::Lazy { maker, .. } => maker.made_from().into_iter().collect(),
+            payload => payload.stored().into_iter().collect(),
+        }
     }
 }
 
@@ -492,6 +545,16 @@ pub enum Codec {
         level: i32,
         /// Decoded bytes in front of the data that do not belong to it: a header that was compressed with it.
         skip: u32,
+    },
+    /// A stretch of one deflate stream in the frame of zlib. As it is written, it is blocks in the middle of a stream: what
+    /// comes before and behind them is the format's.
+    Zlib {
+        /// The level to write with.
+        level: i32,
+        /// Decoded bytes in front of the data.
+        skip: u64,
+        /// Whether the stream ends behind the data, or behind fewer than 8 bytes more; else it is read no further.
+        ends: bool,
     },
     /// Zstandard frames one after the other. The level matters for writing only.
     Zstd {
@@ -511,7 +574,7 @@ impl Codec {
     /// The name in listings and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Codec::Deflate { .. } => "deflate",
+            Codec::Deflate { .. } | Codec::Zlib { .. } => "deflate",
             Codec::Zstd { .. } => "zstd",
             Codec::ZstdSeekable { .. } => "zstd-seekable",
         }
@@ -532,6 +595,8 @@ pub enum Over {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum DigestKind {
+    /// Adler-32, as zlib has it.
+    Adler32,
     /// CRC-32 as in zip and PNG.
     Crc32,
     /// CRC-32C (Castagnoli).
@@ -548,6 +613,7 @@ impl DigestKind {
     /// The name in options, listings and JSON.
     pub fn name(self) -> &'static str {
         match self {
+            DigestKind::Adler32 => "adler32",
             DigestKind::Crc32 => "crc32",
             DigestKind::Crc32c => "crc32c",
             DigestKind::Sha1 => "sha1",

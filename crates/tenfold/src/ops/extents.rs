@@ -145,9 +145,8 @@ fn claims(archive: &Archive, file: SourceId) -> Vec<Extent> {
     let mut claims = Vec::new();
     for (tensor, info) in manifest.tensors.iter().enumerate() {
         for (part, stored) in info.parts.iter().enumerate() {
-            if let Some((source, range)) = stored.payload.stored()
-                && source == file
-            {
+            let places = stored.payload.places().into_iter();
+            for (_, range) in places.filter(|(source, _)| *source == file) {
                 let kind = ExtentKind::Data { tensor, part };
                 claims.push(Extent { range, kind });
             }

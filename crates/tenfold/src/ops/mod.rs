@@ -35,7 +35,7 @@ pub use convert::EditedInPlace;
 pub use convert::{
     Conversion, ConvertOptions, PlannedContent, PlannedFile, PlannedSegment, Report,
 };
-pub use dequantize::dequantize;
+pub use dequantize::{QuantizedGroup, QuantizedGroups, decoded, dequantize, quantized};
 pub use diff::{
     Change, ChangeKind, Diff, DiffOptions, DiffSteps, Difference, First, MetadataChange, Side,
     Tolerance, Which, diff,
@@ -47,7 +47,10 @@ pub use groups::{NameGroup, group_names, name_pattern};
 pub use metadata::{Edit, edit_metadata};
 pub use picture::{Cell, Picture, PictureOptions, PictureSteps, picture};
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
-pub use quantize::quantize;
+pub use quantize::{
+    Choice, ImportanceMatrix, Mixture, Quality, QuantizeOptions, QuantizeTo, Quantized,
+    TensorQuality, quality, quantize, quantized_types,
+};
 pub use rename::rename;
 #[cfg(feature = "pytorch")]
 pub use scan::{Scan, ScanOptions, ScannedImport, ScannedPickle, Verdict, scan};

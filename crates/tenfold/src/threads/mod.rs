@@ -24,6 +24,10 @@ pub use work::Work;
 /// The threads that were asked for; 0 is one for every core.
 #[cfg(feature = "std")]
 pub(crate) fn thread_count(asked: usize) -> usize {
+    // A browser starts none, and a program for it has no use for what shares work among them.
+    if cfg!(all(target_family = "wasm", not(target_feature = "atomics"))) {
+        return 1;
+    }
     match asked {
         0 => std::thread::available_parallelism().map_or(1, core::num::NonZero::get),
         n => n,

@@ -7,6 +7,7 @@ use crate::io::{Limits, Source, read_exactly};
 use crate::model::{Payload, SourceId};
 use crate::prelude::*;
 use crate::threads::Control;
+use crate::transform::planes::Woven;
 use crate::transform::{Tally, View};
 
 /// The files of an archive, and how much may be asked of them.
@@ -64,6 +65,7 @@ impl<'a> Data<'a> {
                     Err(Error::argument(message))
                 }
             }
+            Payload::Planes(planes) => Woven::open(self, planes).map(Input::Woven),
             Payload::Chunks(_) | Payload::Derived { .. } => {
                 Err(Error::argument("data that is not stored cannot be read"))
             }
@@ -73,7 +75,8 @@ impl<'a> Data<'a> {
     /// The bytes of a payload after decompression, to be entered anywhere: held whole where they are compressed, or come
     /// in order.
     pub(crate) fn random_access(self, payload: &Payload) -> Result<Input<'a>> {
-        if !payload.is_encoded() && !self.is_in_order(payload) {
+        let is_woven = matches!(payload, Payload::Planes(_));
+        if is_woven || !payload.is_encoded() && !self.is_in_order(payload) {
             return self.input(payload);
         }
         let whole = View::decoded(self, payload)?.collect(self.limits.tensor_memory)?;
@@ -100,6 +103,7 @@ impl<'a> Data<'a> {
             Payload::Inline(bytes) => Some(bytes.clone()),
             Payload::Encoded { .. }
             | Payload::Chunks(_)
+            | Payload::Planes(_)
             | Payload::Lazy { .. }
             | Payload::Derived { .. } => None,
         }
@@ -129,6 +133,8 @@ pub(crate) enum Input<'a> {
         range: Range<u64>,
         control: Option<&'a Control>,
     },
+    /// Put together from several.
+    Woven(Arc<Woven<'a>>),
 }
 
 impl Input<'_> {
@@ -136,6 +142,7 @@ impl Input<'_> {
         match self {
             Input::Memory(bytes) => bytes.len() as u64,
             Input::Source { range, .. } => range.end.saturating_sub(range.start),
+            Input::Woven(woven) => woven.len(),
         }
     }
 
@@ -143,6 +150,7 @@ impl Input<'_> {
     pub(crate) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match self {
             Input::Memory(bytes) => Source::read_into(bytes, at, out),
+            Input::Woven(woven) => woven.read_into(at, out),
             Input::Source {
                 id,
                 source,
@@ -175,6 +183,7 @@ impl Input<'_> {
     pub(crate) fn read(&self, at: u64, len: u64) -> Result<Bytes> {
         match self {
             Input::Memory(bytes) => Source::read(bytes, at..at.saturating_add(len)),
+            Input::Woven(woven) => woven.read(at, len),
             Input::Source {
                 id,
                 source,
@@ -195,6 +204,11 @@ impl Input<'_> {
     pub(crate) fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         match self {
             Input::Memory(bytes) => bytes.read_ranges(ranges),
+            Input::Woven(woven) => {
+                let ranges = ranges.iter();
+                let read = |range: &Range<u64>| woven.read(range.start, range.end - range.start);
+                ranges.map(read).collect()
+            }
             Input::Source {
                 id,
                 source,
@@ -219,6 +233,7 @@ impl Input<'_> {
         match self {
             Input::Memory(_) => 0,
             Input::Source { source, .. } => source.gap(),
+            Input::Woven(woven) => woven.inputs().map(Input::gap).max().unwrap_or(0),
         }
     }
 
@@ -227,6 +242,7 @@ impl Input<'_> {
         match self {
             Input::Memory(_) => false,
             Input::Source { source, .. } => source.concurrency().is_some(),
+            Input::Woven(woven) => woven.inputs().any(Input::is_late),
         }
     }
 
@@ -235,13 +251,15 @@ impl Input<'_> {
         match self {
             Input::Memory(_) => true,
             Input::Source { source, .. } => source.is_memory(),
+            // Made each time.
+            Input::Woven(_) => false,
         }
     }
 
     /// Whether it is to be read from its first byte on.
     pub(crate) fn is_in_order(&self) -> bool {
         match self {
-            Input::Memory(_) => false,
+            Input::Memory(_) | Input::Woven(_) => false,
             Input::Source { source, .. } => source.is_in_order(),
         }
     }
@@ -251,6 +269,7 @@ impl Input<'_> {
         match self {
             Input::Memory(_) => None,
             Input::Source { id, range, .. } => Some((*id, range.clone())),
+            Input::Woven(woven) => woven.inputs().find_map(Input::place),
         }
     }
 }

@@ -23,31 +23,48 @@ mod elements;
 mod endian;
 mod filters;
 mod input;
+// A format that stores numbers apart asks for it.
+mod lane;
 mod layouts;
 mod numbers;
 mod order;
+mod planes;
 #[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod select;
+mod stretch;
 mod strides;
 mod symmetric;
 mod tiled;
 mod view;
 
 pub(crate) use crate::io::as_size;
+#[cfg(feature = "zarr")]
+pub(crate) use cast::number_bytes;
 pub(crate) use cast::{Tally, is_exact, precision};
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(any(
+    feature = "keras",
+    feature = "mat",
+    feature = "npz",
+    feature = "pytorch"
+))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
 pub(crate) use codec::measure;
+#[cfg(feature = "tf_checkpoint")]
+pub(crate) use codec::unpack_snappy;
+#[cfg(feature = "dcp")]
+pub(crate) use codec::unpack_zstd;
 pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
+#[cfg(feature = "zarr")]
+pub(crate) use filters::undo_at_most as undo_filters;
 pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
 pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};
-pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power};
+pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, square_root};
 pub(crate) use strides::dense_order;
 #[cfg(feature = "tens")]
 pub(crate) use symmetric::Triangle;

@@ -183,6 +183,25 @@ pub(crate) fn power(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
 }
 
+#[cfg(feature = "std")]
+pub(crate) fn square_root(value: f64) -> f64 {
+    value.sqrt()
+}
+
+/// By Newton's method: without `std` there is no other.
+#[cfg(not(feature = "std"))]
+pub(crate) fn square_root(value: f64) -> f64 {
+    if !(value > 0.0 && value.is_finite()) {
+        return value;
+    }
+    // Half of the exponent is a good beginning.
+    let mut root = f64::from_bits((value.to_bits() >> 1) + (1023u64 << 51));
+    for _ in 0..6 {
+        root = 0.5 * (root + value / root);
+    }
+    root
+}
+
 #[cfg(test)]
 mod tests {
     use half::{bf16, f16};

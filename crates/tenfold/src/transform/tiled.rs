@@ -12,6 +12,8 @@ pub(super) struct Tiled<'a> {
     dtype: DType,
     sides: Vec<u64>,
     width: usize,
+    /// The first chunk that is wanted.
+    first: u64,
 }
 
 /// How many chunks there are; `None` where 64 bits cannot count them.
@@ -32,6 +34,7 @@ impl<'a> Tiled<'a> {
         tensor: &TensorInfo,
         dtype: DType,
         sides: &[u64],
+        first: u64,
     ) -> Result<Self> {
         let width = dtype
             .width()
@@ -57,6 +60,7 @@ impl<'a> Tiled<'a> {
             dtype,
             sides: sides.to_vec(),
             width,
+            first,
         })
     }
 
@@ -68,7 +72,7 @@ impl<'a> Tiled<'a> {
     /// Chunks from a byte on that one begins at; `out` comes filled with zeros.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let step = self.step_len();
-        for (number, out) in (at / step..).zip(out.chunks_mut(as_size(step)?)) {
+        for (number, out) in (self.first + at / step..).zip(out.chunks_mut(as_size(step)?)) {
             self.read_chunk(number, out)?;
         }
         Ok(())

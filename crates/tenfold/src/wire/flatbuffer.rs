@@ -89,8 +89,7 @@ impl<'a> Buffer<'a> {
         let vtable_len = u64::from(self.u16(vtable, "the size of a vtable")?);
         let len = u64::from(self.u16(vtable + 2, "the size of a table")?);
         if vtable_len < 4 || vtable_len % 2 != 0 {
-            let message =
-                format!("a vtable of {vtable_len} bytes, an even number from 4 is expected");
+            let message = format!("a vtable of {vtable_len} bytes, expected an even number from 4");
             return Err(wrong(message));
         }
         if len < 4 {

@@ -9,22 +9,13 @@
 pub(crate) mod cbor;
 #[cfg(feature = "tflite")]
 pub(crate) mod flatbuffer;
-#[cfg(any(feature = "hdf5", feature = "keras"))]
+#[cfg(any(feature = "hdf5", feature = "keras", feature = "mat"))]
 // Each format uses a part of it.
 #[cfg_attr(
-    not(all(feature = "hdf5", feature = "keras")),
+    not(all(feature = "hdf5", feature = "keras", feature = "mat")),
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod hdf5;
-#[cfg(any(
-    feature = "gguf",
-    feature = "keras",
-    feature = "mag",
-    feature = "pytorch",
-    feature = "safetensors",
-    // The configurations of models.
-    feature = "std"
-))]
 // Each format uses a part of it: GGUF only writes it, Keras only reads it.
 #[cfg_attr(
     not(all(feature = "mag", feature = "safetensors")),
@@ -48,9 +39,19 @@ pub(crate) mod numpy;
     allow(dead_code, unused_imports)
 )]
 pub(crate) mod pickle;
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "tf_checkpoint"))]
+// Each format uses a part of it.
+#[cfg_attr(
+    not(all(feature = "onnx", feature = "tf_checkpoint")),
+    allow(dead_code, unused_imports)
+)]
 pub(crate) mod protobuf;
-#[cfg(any(feature = "keras", feature = "npz", feature = "pytorch"))]
+#[cfg(any(
+    feature = "keras",
+    feature = "npz",
+    feature = "pytorch",
+    feature = "zarr"
+))]
 // Each format uses a part of it.
 #[cfg_attr(
     not(all(feature = "keras", feature = "npz", feature = "pytorch")),

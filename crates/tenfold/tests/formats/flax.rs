@@ -89,3 +89,54 @@ fn keys_may_be_numbers_and_arrays_are_counted() {
     let file = [&b"\x82\xa3a.b"[..], &one, b"\xa1a\x81\xa1b", &one].concat();
     assert_eq!(open(&file).unwrap_err().rule(), "flax.duplicate");
 }
+
+#[test]
+#[cfg(feature = "write")]
+fn long_arrays_are_written_in_chunks_as_flax_cuts_them() {
+    use tenfold::format::Registry;
+    use tenfold::io::MemoryOutput;
+    use tenfold::model::DType;
+    use tenfold::ops::{Conversion, ConvertOptions};
+
+    let mut builder = tenfold::ArchiveBuilder::new();
+    let bytes: Vec<u8> = (0..=239).collect();
+    builder
+        .push(
+            "w",
+            DType::F32,
+            &[3, 20],
+            tenfold::Bytes::from(bytes.clone()),
+        )
+        .unwrap();
+    builder
+        .push(
+            "b",
+            DType::U8,
+            &[16],
+            tenfold::Bytes::copy_from_slice(&bytes[..16]),
+        )
+        .unwrap();
+    let archive = builder.finish();
+    let registry = Registry::standard();
+    let write = |chunk: &str| {
+        let options = ConvertOptions::new().option("chunk", chunk);
+        let entry = registry.get("flax").unwrap();
+        let conversion = Conversion::prepare(&archive, entry, &options)?;
+        let mut out = MemoryOutput::new();
+        conversion.write_to("f.msgpack", &mut out)?;
+        Ok::<_, tenfold::Error>(out.into_files().remove("f.msgpack").unwrap())
+    };
+    for chunk in ["16", "100", "239"] {
+        let file = write(chunk).unwrap();
+        let marks = file.windows(5).filter(|text| text == b"shape").count();
+        assert_eq!(marks, 1, "{chunk}");
+        let again = open(&file).unwrap();
+        let w = again.get("w").unwrap();
+        assert_eq!(w.info().shape[..], [3, 20]);
+        assert_eq!(w.canonical().unwrap(), bytes);
+        assert_eq!(again.get("b").unwrap().canonical().unwrap(), bytes[..16]);
+    }
+    let whole = write("240").unwrap();
+    assert!(!whole.windows(5).any(|text| text == b"shape"));
+    assert!(write("15").is_err());
+}

@@ -233,7 +233,7 @@ fn what_readers_need_is_written() {
     builder
         .push("w", DType::F32, &[2, 32], numbers(64))
         .unwrap();
-    let archive = ops::quantize(&builder.finish(), |_| BlockSpec::from_name("Q8_0")).unwrap();
+    let archive = to_blocks(&builder.finish(), "Q8_0").unwrap();
     let options = ConvertOptions::default().options([("align", "64"), ("architecture", "llama")]);
     let written = reopen(rewrite(&archive, &options));
     let metadata: Vec<_> = written.metadata().iter().collect();
@@ -259,10 +259,16 @@ fn numbers(count: u16) -> Bytes {
     bytes.into()
 }
 
+/// Every tensor as blocks of a type.
+fn to_blocks(archive: &Archive, kind: &str) -> tenfold::Result<Archive> {
+    let spec = BlockSpec::from_name(kind);
+    let options = ops::QuantizeOptions::new().rule(move |_| spec);
+    Ok(ops::quantize(archive, &options)?.archive)
+}
+
 #[test]
 fn what_quantizing_loses_is_counted() {
     let mut numbers = vec![1f32; 4 * 32];
-    numbers[3] = f32::NAN;
     // The scale of the second block is too large for f16, that of the third too small; a zero is lost nowhere.
     numbers[32] = 1e10;
     numbers[64..96].fill(1e-10);
@@ -274,21 +280,21 @@ fn what_quantizing_loses_is_counted() {
         .unwrap();
     let archive = builder.finish();
     for kind in ["Q8_0", "Q4_0"] {
-        let blocks = ops::quantize(&archive, |_| BlockSpec::from_name(kind));
+        let blocks = to_blocks(&archive, kind);
         let registry = Registry::standard();
         let options = ConvertOptions::default();
         let conversion =
             Conversion::prepare(&blocks.unwrap(), registry.get("gguf").unwrap(), &options).unwrap();
         let written = conversion.write_to("x.gguf", &mut MemoryOutput::new());
         let casts = written.unwrap().casts;
-        assert_eq!((casts.numbers, casts.nans), (128, 1), "{kind}");
+        assert_eq!((casts.numbers, casts.nans), (128, 0), "{kind}");
         assert_eq!((casts.overflows, casts.underflows), (32, 31), "{kind}");
     }
 }
 
 #[test]
 fn operations_that_would_be_passed_over_are_refused() {
-    let q8 = |archive: &Archive| ops::quantize(archive, |_| BlockSpec::from_name("Q8_0"));
+    let q8 = |archive: &Archive| to_blocks(archive, "Q8_0");
     let rule = |refused: tenfold::Result<Archive>| refused.map(drop).unwrap_err().rule().to_owned();
     let mut builder = ArchiveBuilder::new();
     builder
@@ -296,7 +302,7 @@ fn operations_that_would_be_passed_over_are_refused() {
         .unwrap();
     let blocks = q8(&builder.finish()).unwrap();
     assert_eq!(rule(ops::dequantize(&blocks)), "file.dequantize");
-    assert_eq!(rule(q8(&blocks)), "file.quantize");
+    assert_eq!(rule(to_blocks(&blocks, "Q4_0")), "file.quantize");
 
     let stored = Archive::open(fixture("valid/quant_legacy.gguf")).unwrap();
     let numbers = ops::dequantize(&stored).unwrap();
@@ -319,7 +325,7 @@ fn quantizing_what_was_dequantized_gives_the_same_blocks() {
             let spec = BlockSpec::from_name(wanted).unwrap();
             let blocks = archive.select(|info| info.dtype == DType::Block(spec));
             let numbers = ops::dequantize(&blocks).unwrap();
-            let again = ops::quantize(&numbers, |_| Some(spec)).unwrap();
+            let again = to_blocks(&numbers, spec.name).unwrap();
             for (before, after) in blocks.tensors().zip(again.tensors()) {
                 let (before, after) = (before.canonical().unwrap(), after.canonical().unwrap());
                 let size = spec.bytes as usize;
@@ -351,28 +357,46 @@ fn halves_are_rounded_away_from_zero_and_codes_are_clamped() {
         .push("v", DType::F32, &[32], Bytes::from(bytes))
         .unwrap();
     let archive = builder.finish();
-    let q8 = ops::quantize(&archive, |_| BlockSpec::from_name("Q8_0")).unwrap();
+    let q8 = to_blocks(&archive, "Q8_0").unwrap();
     let blocks = q8.tensor("v").unwrap().canonical().unwrap();
     assert_eq!(blocks[..7], [0x00, 0x3c, 127, 1, 0xff, 2, 0xfd]);
     // The largest becomes -8 times the scale, and what would be 16 becomes 15.
-    let q4 = ops::quantize(&archive, |_| BlockSpec::from_name("Q4_0")).unwrap();
+    let q4 = to_blocks(&archive, "Q4_0").unwrap();
     let blocks = q4.tensor("v").unwrap().canonical().unwrap();
     assert_eq!(blocks[2] & 15, 0);
     assert_eq!(blocks[3] & 15, 8);
-    let error = ops::quantize(&archive, |_| BlockSpec::from_name("Q4_K")).map(drop);
+    let error = to_blocks(&archive, "Q8_1").map(drop);
     assert_eq!(error.unwrap_err().rule(), "file.quantize");
 }
 
 #[test]
-fn rows_that_are_no_whole_blocks_are_refused_by_name() {
+fn rows_that_are_no_whole_blocks_fall_back_and_it_is_said() {
     let mut builder = ArchiveBuilder::new();
-    builder
-        .push("odd", DType::F32, &[2, 33], numbers(66))
-        .unwrap();
-    let error = ops::quantize(&builder.finish(), |_| BlockSpec::from_name("Q8_0"));
-    let error = error.map(drop).unwrap_err();
-    assert_eq!(error.tensor(), Some("odd"));
-    assert!(error.message().contains("33"), "{error}");
+    for (name, row) in [("none", 33), ("small", 32)] {
+        builder
+            .push(
+                name,
+                DType::F32,
+                &[2, row],
+                numbers(u16::try_from(2 * row).unwrap()),
+            )
+            .unwrap();
+    }
+    let spec = BlockSpec::from_name("Q6_K");
+    let options = ops::QuantizeOptions::new().every_matrix(spec);
+    let quantized = ops::quantize(&builder.finish(), &options).unwrap();
+    let types: Vec<_> = (quantized.choices.iter())
+        .map(|choice| (choice.to.to_string(), choice.instead_of))
+        .collect();
+    let expected = ["f16", "gguf:Q8_0"].map(|to| (to.to_owned(), spec));
+    assert_eq!(types, expected);
+    let said: Vec<_> = (quantized.remarks.iter())
+        .map(|remark| &*remark.message)
+        .collect();
+    assert!(
+        said[0].contains("none") && said[1].contains("small"),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -514,3 +514,17 @@ mod keras {
         assert_eq!(error.rule(), "keras.member-size", "{error}");
     }
 }
+
+#[test]
+fn attributes_of_the_root_are_written_as_they_were_those_without_a_value_included() {
+    for name in ["attributes.h5", "attributes_latest.h5"] {
+        let archive = Archive::open(fixture("hdf5", name.trim_end_matches(".h5"))).unwrap();
+        let again = written(&archive, &[]);
+        let wanted = archive.metadata();
+        assert!(wanted.get("empty").is_some());
+        assert_eq!(again.metadata().len(), wanted.len());
+        for (key, value) in wanted.iter() {
+            assert_eq!(again.metadata().get(key).as_ref(), Some(&value), "{key}");
+        }
+    }
+}

@@ -25,6 +25,8 @@ mod hdf5;
 mod keras;
 #[cfg(feature = "mag")]
 mod mag;
+#[cfg(all(feature = "mat", feature = "hdf5"))]
+mod mat;
 #[cfg(all(feature = "netcdf", feature = "safetensors"))]
 mod netcdf;
 #[cfg(all(feature = "npy", feature = "npz"))]
@@ -37,6 +39,8 @@ mod paddle;
 mod primitiv;
 #[cfg(all(feature = "pytorch", feature = "safetensors", feature = "ztensor"))]
 mod pytorch;
+#[cfg(feature = "raw")]
+mod raw;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 #[cfg(feature = "safetensors")]

@@ -207,3 +207,48 @@ fn variables_with_the_same_bytes_are_refused() {
         "netcdf.overlap"
     );
 }
+
+#[test]
+fn records_stay_records_where_the_metadata_names_their_dimension() {
+    let (mut kept, mut interleaved) = (0, 0);
+    for case in valid() {
+        let archive = case.open().unwrap();
+        let Some(name) = archive.metadata().get("record_dimension") else {
+            continue;
+        };
+        // No records, no data, and no size that could be written.
+        if archive
+            .tensors()
+            .any(|tensor| tensor.info().shape.contains(&0))
+        {
+            continue;
+        }
+        let (again, _) = convert(&archive, "netcdf");
+        let is_empty = archive.tensors().all(|tensor| {
+            let dimensions = tensor.info().metadata.get("dimension_names");
+            !matches!(dimensions, Some(Value::List(list)) if list.iter().next().as_ref() == Some(name))
+        });
+        if is_empty {
+            continue;
+        }
+        assert_eq!(
+            again.metadata().get("record_dimension"),
+            Some(name),
+            "{}",
+            case.name
+        );
+        assert_eq!(
+            digest(&again, 1).content,
+            digest(&archive, 1).content,
+            "{}",
+            case.name
+        );
+        for (before, after) in archive.tensors().zip(again.tensors()) {
+            let (before, after) = (&before.info().layout, &after.info().layout);
+            assert_eq!(before, after, "{}", case.name);
+            interleaved += usize::from(matches!(after, Layout::Records { .. }));
+        }
+        kept += 1;
+    }
+    assert!(kept > 3 && interleaved > 3, "{kept} {interleaved}");
+}

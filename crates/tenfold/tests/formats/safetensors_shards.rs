@@ -426,7 +426,9 @@ fn formats_without_an_index_get_numbered_files() {
         if conversion.refuse_losses().is_err() {
             continue;
         }
-        let names = conversion.file_names("out.x").unwrap();
+        let mut names = conversion.file_names("out.x").unwrap();
+        // What says what is in a plain dump is beside it.
+        names.retain(|name| !name.ends_with(".x.json"));
         let numbered: Vec<_> = (1..=count)
             .map(|n| format!("out-{n:05}-of-{count:05}.x"))
             .collect();

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value as Json;
 use tenfold::format::{Effect, Entry, Finding, Profile, Registry, Severity};
-use tenfold::io::{MemoryOutput, Siblings, Source};
+use tenfold::io::{DirectorySiblings, MemoryOutput, Siblings, Source, Tree};
 use tenfold::ops::{Conversion, ConvertOptions, DigestOptions, Digests, VerifyOptions};
 use tenfold::{Archive, Bytes, Control, Error, ErrorKind, OpenOptions, Result, Work};
 
@@ -277,6 +277,36 @@ impl Siblings for Beside {
 
     fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
         self.open(&path.join("/"))
+    }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(match self {
+            Beside::Directory { path, .. } => Beside::Directory {
+                path: path.clone(),
+                read: Mutex::default(),
+            },
+            Beside::Files(files) => Beside::Files(files.clone()),
+        }))
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        match self {
+            Beside::Directory { path, .. } => DirectorySiblings::of(path.join("any")).tree(),
+            Beside::Files(files) => {
+                let mut tree = Tree::new(Arc::new(Beside::Files(files.clone())));
+                for (key, bytes) in files {
+                    tree.push(key, Some(bytes.len() as u64))?;
+                }
+                Ok(Some(tree.sorted()))
+            }
+        }
+    }
+
+    fn directory_name(&self) -> Option<String> {
+        match self {
+            Beside::Directory { path, .. } => Some(path.file_name()?.to_str()?.to_owned()),
+            Beside::Files(_) => None,
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! A small web server for tests, on a free port of this machine: ranges and tags, redirects, faults on demand, and as much of
 //! an object store's interface as uploads and lists need. It knows every request that was made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
+
+use tenfold::digest::{Hasher, Hex};
+use tenfold::model::DigestKind;
 
 /// A server; it ends with the process.
 #[derive(Clone)]
@@ -23,7 +26,8 @@ pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     /// How often a file was changed: its tag.
     versions: BTreeMap<String, u32>,
-    /// What happens to requests whose path begins so, and holds the words behind a blank, how many times.
+    /// What happens to requests whose path begins so, and that hold the words behind a blank in it or in their range, how many
+    /// times.
     faults: Vec<(String, usize, Fault)>,
     /// What is sent in parts, by its number.
     uploads: BTreeMap<u32, Uploading>,
@@ -49,11 +53,21 @@ pub struct Seen {
     pub headers: BTreeMap<String, String>,
 }
 
+impl Seen {
+    /// Where the range begins that it asks for.
+    pub fn first_byte(&self) -> Option<usize> {
+        let range = self.headers.get("range")?.strip_prefix("bytes=")?;
+        range.split_once('-')?.0.parse().ok()
+    }
+}
+
 /// What goes wrong.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// The connection ends after so many bytes of a body.
     Cut(usize),
+    /// What is sent arrives with another byte.
+    Damaged,
     /// The body is said to be compressed.
     Encoded,
     /// `If-Match` is not looked at.
@@ -64,8 +78,12 @@ pub enum Fault {
     NoTag,
     /// To another address.
     Redirect(String),
+    /// What arrived is kept with another byte.
+    Rots,
     /// No answer for this long.
     Stall(Duration),
+    /// No answer for ten minutes to requests for bytes from here on; others are answered.
+    StallFrom(usize),
     /// An answer with this status, and a page that nobody shall see.
     Status(u16),
     /// A tag that says little.
@@ -129,7 +147,14 @@ impl Server {
         while let Some((seen, body)) = read_request(&mut reader) {
             let fault = self.state().take_fault(&seen);
             self.state().log.push(seen.clone());
-            if let Some(Fault::Stall(long)) = fault {
+            let stalls = match fault {
+                Some(Fault::Stall(long)) => Some(long),
+                Some(Fault::StallFrom(at)) if seen.first_byte() >= Some(at) => {
+                    Some(Duration::from_secs(600))
+                }
+                _ => None,
+            };
+            if let Some(long) = stalls {
                 thread::sleep(long);
                 return;
             }
@@ -259,13 +284,19 @@ impl Answer {
 }
 
 impl State {
+    /// Nothing goes wrong any more.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+
     fn put(&mut self, path: &str, bytes: Vec<u8>) {
         *self.versions.entry(path.to_owned()).or_default() += 1;
         self.files.insert(path.to_owned(), bytes);
     }
 
     fn take_fault(&mut self, seen: &Seen) -> Option<Fault> {
-        let path = decoded(seen.target.trim_start_matches('/'));
+        let range = seen.headers.get("range").map_or("", String::as_str);
+        let path = decoded(seen.target.trim_start_matches('/')) + " " + range;
         let is_meant = |pattern: &str| {
             let mut words = pattern.split(' ');
             path.starts_with(words.next().unwrap_or_default())
@@ -308,7 +339,20 @@ impl State {
         match seen.method.as_str() {
             "GET" if query.contains_key("list-type") => self.list(&path, &query),
             "GET" | "HEAD" => self.get(&path, seen, fault),
-            "PUT" => self.store(&path, &query, seen, body),
+            "PUT" => {
+                let arrived = match fault {
+                    Some(Fault::Damaged) => damaged(body),
+                    _ => body,
+                };
+                if !is_as_signed(seen, &arrived) {
+                    return Answer::page(400, "XAmzContentSHA256Mismatch");
+                }
+                let kept = match fault {
+                    Some(Fault::Rots) => damaged(arrived),
+                    _ => arrived,
+                };
+                self.store(&path, &query, seen, kept)
+            }
             "POST" if query.contains_key("uploads") => {
                 self.next_upload += 1;
                 let id = self.next_upload;
@@ -452,26 +496,38 @@ impl State {
         Answer::new(200).with("x-goog-generation", "1").body(xml)
     }
 
-    /// As S3 and Google list what is in a bucket, without what is in directories below.
+    /// As S3 and Google list what is in a bucket; with a delimiter, what is in directories below is named by those alone.
     fn list(&self, bucket: &str, query: &BTreeMap<String, String>) -> Answer {
         let bucket = bucket.trim_end_matches('/');
         let prefix = query.get("prefix").map_or("", String::as_str);
         let mut xml = format!(
             "<ListBucketResult><Name>{bucket}</Name><Prefix>{prefix}</Prefix><IsTruncated>false</IsTruncated>"
         );
+        let mut directories = BTreeSet::new();
         for (path, bytes) in &self.files {
             let key = path
                 .strip_prefix(bucket)
                 .and_then(|rest| rest.strip_prefix('/'));
-            let Some(key) =
-                key.filter(|key| key.starts_with(prefix) && !key[prefix.len()..].contains('/'))
-            else {
+            let Some(key) = key.filter(|key| key.starts_with(prefix)) else {
                 continue;
             };
+            if query.contains_key("delimiter")
+                && let Some((directory, _)) = key[prefix.len()..].split_once('/')
+            {
+                directories.insert(format!("{prefix}{directory}/"));
+                continue;
+            }
             let (len, tag) = (bytes.len(), self.tag(path));
             write!(
                 xml,
                 "<Contents><Key>{key}</Key><LastModified>2026-11-18T12:00:00.000Z</LastModified><ETag>{tag}</ETag><Size>{len}</Size></Contents>"
+            )
+            .unwrap();
+        }
+        for directory in directories {
+            write!(
+                xml,
+                "<CommonPrefixes><Prefix>{directory}</Prefix></CommonPrefixes>"
             )
             .unwrap();
         }
@@ -480,6 +536,24 @@ impl State {
             .with("content-type", "application/xml")
             .body(xml)
     }
+}
+
+fn damaged(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    bytes
+}
+
+/// Whether a body is the one whose SHA-256 was signed, if one was.
+fn is_as_signed(seen: &Seen, body: &[u8]) -> bool {
+    let signed = seen.headers.get("x-amz-content-sha256");
+    let signed = signed.filter(|value| value.len() == 64);
+    signed.is_none_or(|signed| {
+        let mut hasher = Hasher::new(DigestKind::Sha256).unwrap();
+        hasher.update(body);
+        Hex(&hasher.finish()).to_string() == *signed
+    })
 }
 
 fn decoded(text: &str) -> String {

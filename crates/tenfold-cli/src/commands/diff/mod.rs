@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tenfold::documents::DiffDocument;
+use tenfold::model::TensorInfo;
 use tenfold::ops::{self, Change, ChangeKind, Diff, DiffOptions, Tolerance, Which};
 use tenfold::{Archive, Control, ErrorKind, Work};
 
@@ -27,12 +28,12 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         } else {
             session.open(path, &args.opening)
         };
-        let archive = archive.map_err(|error| Failure::about(path, &error))?;
-        Ok::<_, Failure>(if names.is_all() {
-            archive
-        } else {
-            archive.select(|info| names.contains(&info.name))
-        })
+        archive
+            .and_then(|archive| {
+                let wanted = |info: &TensorInfo| names.contains(&info.name);
+                Session::selected(archive, &args.numbers, wanted)
+            })
+            .map_err(|error| Failure::about(path, &error))
     };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     if !names.is_all() && a.tensors().len() + b.tensors().len() == 0 {

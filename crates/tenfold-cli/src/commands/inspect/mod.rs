@@ -13,8 +13,8 @@ use std::path::Path;
 
 use tenfold::Archive;
 use tenfold::documents::{Inspection, ShownValue};
-use tenfold::model::{Endian, Layout, Metadata, TensorInfo};
-use tenfold::ops::{group_names, natural_order};
+use tenfold::model::{Endian, Layout, Metadata, Scheme, TensorInfo};
+use tenfold::ops::{self, QuantizedGroups, group_names, natural_order};
 
 use crate::args::{InspectArgs, Sort};
 use crate::commands::{Names, Session, for_each_file, json_for_each_file, refuse_nothing};
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
             let metadata = load(&archive, path, args.full)?;
             let tensors = choose(&archive, &names, args.sort);
             let file = path.to_string_lossy();
+            let quantized = quantized(&archive);
             let document = Inspection::new(
                 &file,
                 &archive,
@@ -53,6 +54,10 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
                 args.full,
                 hints::words,
             );
+            let document = match &quantized {
+                Some(quantized) => document.quantized(quantized),
+                None => document,
+            };
             let document = if args.summary || args.recursive {
                 document.without_tensors()
             } else {
@@ -74,6 +79,9 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
         if !std::mem::replace(&mut first, false) {
             writeln!(out)?;
         }
+        // What is quantized together is one tensor to people.
+        let quantized = quantized(&archive);
+        let archive = quantized.map_or(archive.clone(), |quantized| quantized.archive);
         write_text(
             &archive,
             &metadata,
@@ -84,6 +92,11 @@ pub(crate) fn run(args: &InspectArgs, session: &Session<'_>, out: &mut Out<'_>) 
         )?;
         Ok(Exit::Done)
     })
+}
+
+/// What is quantized together. What is wrong with it is said by whoever needs the numbers.
+fn quantized(archive: &Archive) -> Option<QuantizedGroups> {
+    ops::quantized(archive).ok()
 }
 
 /// The metadata of the file. Long lists are loaded only to show all of them.
@@ -170,7 +183,7 @@ fn write_text(
         table.row(&[
             name,
             &count,
-            &first.dtype.to_string(),
+            &dtype(first),
             &shape(&first.shape),
             &amount(bytes, args.bytes),
             &encoding(first),
@@ -179,7 +192,10 @@ fn write_text(
         ]);
     }
     table.write(out, |out, row| match tensors.get(row) {
-        Some(info) if args.full => write_metadata(archive, &info.metadata, true, out),
+        Some(info) if args.full => {
+            write_parts(info, args.bytes, out)?;
+            write_metadata(archive, &info.metadata, true, out)
+        }
         _ => Ok(()),
     })?;
     if groups.len() < tensors.len() {
@@ -224,6 +240,36 @@ pub(crate) fn shape(dims: &[u64]) -> String {
     text
 }
 
+/// The type of the elements; parts that are quantized together have several.
+pub(super) fn dtype(info: &TensorInfo) -> String {
+    match scheme(info) {
+        Some(_) => "quantized".to_owned(),
+        None => info.dtype.to_string(),
+    }
+}
+
+/// What a quantized tensor that is several in the file is taken for.
+fn scheme(info: &TensorInfo) -> Option<&Scheme> {
+    info.decoder.as_ref()?.scheme()
+}
+
+/// The parts of a quantized tensor that are tensors of the file.
+fn write_parts(info: &TensorInfo, exact: bool, out: &mut Out<'_>) -> io::Result<()> {
+    if scheme(info).is_none() {
+        return Ok(());
+    }
+    for part in &info.parts {
+        let size = amount(part.payload.len(), exact);
+        writeln!(
+            out,
+            "  {}: {}, {size}",
+            Verbatim(part.role.name()),
+            part.dtype
+        )?;
+    }
+    Ok(())
+}
+
 /// How the bytes are stored, where that is not plainly.
 fn encoding(info: &TensorInfo) -> String {
     let mut found: Vec<&str> = Vec::new();
@@ -241,6 +287,9 @@ fn encoding(info: &TensorInfo) -> String {
 
 /// The layout, where it is not row-major.
 fn layout(info: &TensorInfo) -> String {
+    if let Some(scheme) = scheme(info) {
+        return format!("{}, {}", scheme.name, scheme.parameters);
+    }
     match (&info.layout, info.layout.nnz()) {
         (Layout::RowMajor, _) => String::new(),
         (layout, Some(nnz)) => format!("{}, {nnz} entries", layout.name()),

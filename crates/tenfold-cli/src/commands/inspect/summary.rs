@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use tenfold::Archive;
-use tenfold::model::TensorInfo;
+use tenfold::model::{DType, TensorInfo};
 use tenfold::ops::elements_by_type;
 
 use super::data_len;
@@ -44,10 +44,10 @@ pub(super) fn write_line(
         number(all)
     )?;
     match types.as_slice() {
-        [(only, _)] => write!(out, ", {only}")?,
+        [(only, _)] => write!(out, ", {}", named(*only, tensors))?,
         several => {
             for (dtype, n) in several {
-                write!(out, ", {dtype} ({})", number(*n))?;
+                write!(out, ", {} ({})", named(*dtype, tensors), number(*n))?;
             }
         }
     }
@@ -62,6 +62,12 @@ pub(super) fn write_line(
         files => writeln!(out, "; {stored} in {files} files")?,
     }
     Ok(())
+}
+
+/// A type as people call it.
+fn named(dtype: DType, tensors: &[&TensorInfo]) -> String {
+    let of_it = tensors.iter().find(|info| info.dtype == dtype);
+    of_it.map_or_else(|| dtype.to_string(), |info| super::dtype(info))
 }
 
 /// The format, and how many of its tensors are meant.

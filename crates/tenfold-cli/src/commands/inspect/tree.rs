@@ -4,7 +4,7 @@ use std::io;
 
 use tenfold::model::TensorInfo;
 
-use super::{amount, data_len, group, notes, shape};
+use super::{amount, data_len, dtype, group, notes, shape};
 use crate::output::{Out, Table, quantity};
 
 /// What is deeper stays together.
@@ -77,7 +77,7 @@ impl<'t> Node<'t> {
             node = only;
         }
         let (dtype, dims) = match node.tensor {
-            Some(info) => (info.dtype.to_string(), shape(&info.shape)),
+            Some(info) => (dtype(info), shape(&info.shape)),
             None => Default::default(),
         };
         let elements = if exact {

@@ -12,7 +12,7 @@ use tenfold::ops::scale::{
 };
 
 use super::{read, site};
-use crate::args::{DiffArgs, Filter, JoinArgs, Opening, Reading, Threads};
+use crate::args::{AsNumbers, DiffArgs, Filter, JoinArgs, Opening, Reading, Threads};
 use crate::commands::verify::{Checked, Opened, missing_files};
 use crate::commands::{Session, diff, digest, json_reports, stats, text_reports};
 use crate::failure::{Exit, Failure, Result};
@@ -258,11 +258,16 @@ fn compared(plan: &Plan, found: &Diff, args: &JoinArgs, out: &mut Out<'_>) -> Re
             reading: Reading {
                 from: None,
                 assume: None,
+                shape: None,
+                offset: None,
+                order: None,
+                endian: None,
                 opaque: false,
                 options: Vec::new(),
             },
             no_verify: false,
         },
+        numbers: AsNumbers { dequantize: false },
         filter: Filter {
             include: Vec::new(),
             exclude: Vec::new(),

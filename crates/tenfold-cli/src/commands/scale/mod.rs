@@ -90,7 +90,7 @@ pub(crate) fn plan(
             (
                 Verb::Diff,
                 inputs,
-                options::diff(diff, limits),
+                options::diff(diff, limits)?,
                 &diff.threads,
             )
         }

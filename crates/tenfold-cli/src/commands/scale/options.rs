@@ -6,7 +6,8 @@ use tenfold::format::Registry;
 use tenfold::ops::scale::Options;
 
 use crate::args::{
-    Allow, Checksum, ConvertArgs, DiffArgs, Filter, Opening, Reading, StatsArgs, VerifyArgs,
+    Allow, AsNumbers, Checksum, ConvertArgs, DiffArgs, Filter, Opening, Reading, StatsArgs,
+    VerifyArgs,
 };
 use crate::commands::Session;
 use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, timestamp};
@@ -18,7 +19,7 @@ fn reading(reading: &Reading, limits: &[(String, u64)]) -> Options {
         from: reading.from.clone(),
         assume: reading.assume.map(|dtype| dtype.to_string()),
         opaque: reading.opaque,
-        reading: reading.options.clone(),
+        reading: reading.reading_options().collect(),
         limits: limits.to_vec(),
         ..Options::default()
     }
@@ -53,6 +54,7 @@ pub(super) fn verify(args: &VerifyArgs, limits: &[(String, u64)]) -> Result<Opti
 }
 
 pub(super) fn stats(args: &StatsArgs, limits: &[(String, u64)]) -> Result<Options> {
+    refuse_numbers(&args.numbers)?;
     if args.hist.is_some() {
         let message =
             "--hist needs the extremes of all tensors before it counts, so one process makes it";
@@ -61,7 +63,8 @@ pub(super) fn stats(args: &StatsArgs, limits: &[(String, u64)]) -> Result<Option
     Ok(filtered(&args.filter, opening(&args.opening, limits)))
 }
 
-pub(super) fn diff(args: &DiffArgs, limits: &[(String, u64)]) -> Options {
+pub(super) fn diff(args: &DiffArgs, limits: &[(String, u64)]) -> Result<Options> {
+    refuse_numbers(&args.numbers)?;
     let options = Options {
         rtol: args.rtol,
         atol: args.atol,
@@ -71,7 +74,16 @@ pub(super) fn diff(args: &DiffArgs, limits: &[(String, u64)]) -> Options {
         names_only: args.names_only,
         ..opening(&args.opening, limits)
     };
-    filtered(&args.filter, options)
+    Ok(filtered(&args.filter, options))
+}
+
+/// Quantized tensors are converted to numbers in a plan, and not looked at as such.
+fn refuse_numbers(numbers: &AsNumbers) -> Result<()> {
+    if numbers.dequantize {
+        let message = "--dequantize is for one process here: plan a conversion with it, and then one that looks at the numbers";
+        return Err(Failure::Message(message.into()));
+    }
+    Ok(())
 }
 
 /// Where the result goes: a directory, where a model of one is written into another.
@@ -89,6 +101,10 @@ pub(super) fn convert(
     let (writing, opening) = (&args.writing, &args.opening);
     if writing.dry_run {
         let message = "a plan writes nothing; `-o -` prints it instead of keeping it";
+        return Err(Failure::Message(message.into()));
+    }
+    if !args.types.quantize.is_empty() {
+        let message = "--quantize looks at all tensors of a model and is for one process: quantize on one machine, or before the plan";
         return Err(Failure::Message(message.into()));
     }
     let registry = Registry::standard();
@@ -113,9 +129,6 @@ pub(super) fn convert(
         cast: (args.types.cast.iter())
             .map(|(dtype, pattern)| (dtype.to_string(), pattern.clone()))
             .collect(),
-        quantize: (args.types.quantize.iter())
-            .map(|(spec, pattern)| (spec.name.to_owned(), pattern.clone()))
-            .collect(),
         dequantize: args.types.dequantize,
         salvage: args.salvage,
         keep_sparse: args.keep_sparse,
@@ -125,7 +138,6 @@ pub(super) fn convert(
         timestamp: timestamp()?,
         ..super::options::opening(opening, limits)
     };
-    options.reading = opening.reading.reading_options().collect();
     options = filtered(&args.filter, options);
     let is_tree = is_directory(output) && writing.to.is_some() && inputs.len() == 1;
     if is_directory(output) && !(is_tree && is_tree_of_models(inputs)) {

@@ -21,6 +21,7 @@ use find::find;
 pub(crate) fn run(args: &ShowArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
     let about = |error: Error| Failure::about(&args.file, &error);
     let archive = session.open(&args.file, &args.opening).map_err(about)?;
+    let archive = Session::selected(archive, &args.numbers, |_| true).map_err(about)?;
     let tensor = find(&archive, args)?;
     let slices = args.slice.as_deref().unwrap_or_default();
     let sliced = tensor.slice(slices).map_err(|error| match error.kind() {

@@ -21,7 +21,11 @@ pub(super) fn add(view: &View, args: &ViewArgs, session: &Session<'_>) -> Result
     let options = session.options(&args.opening);
     for path in &args.files {
         match session.open_silently(path, &args.opening) {
-            Ok(archive) => add_open(view, path, archive, &options),
+            Ok(archive) => {
+                let archive = Session::selected(archive, &args.numbers, |_| true)
+                    .map_err(|error| Failure::about(path, &error))?;
+                add_open(view, path, archive, &options);
+            }
             Err(error) if is_absent(error.kind()) => return Err(Failure::about(path, &error)),
             Err(error) => {
                 let files = files_in(path);

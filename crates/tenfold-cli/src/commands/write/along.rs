@@ -5,6 +5,7 @@ use tenfold::{Companion, OpenOptions};
 use super::{Request, is_directory};
 use crate::failure::Result;
 use crate::output::{first_of, say, size};
+use crate::urls::is_model_directory;
 
 /// The largest file that comes along: weights that no format here claims are larger, and tokenizers are not.
 const LARGEST: u64 = 64 << 20;
@@ -15,12 +16,15 @@ impl Request<'_> {
         let [directory] = self.inputs else {
             return Ok(Vec::new());
         };
-        if !self.brings_along || !directory.is_dir() || !is_directory(self.output) {
+        if !self.brings_along || !is_model_directory(directory) || !is_directory(self.output) {
             return Ok(Vec::new());
         }
-        let (small, large): (Vec<_>, Vec<_>) = (OpenOptions::new().companions(directory)?)
-            .into_iter()
-            .partition(|file| file.len <= LARGEST);
+        let found = match self.session.urls.companions(directory)? {
+            Some(found) => found,
+            None => OpenOptions::new().companions(directory)?,
+        };
+        let (small, large): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|file| file.len <= LARGEST);
         if !self.writing.quiet {
             let lines = large.iter().map(|file| {
                 let (name, len, limit) = (&file.name, size(file.len), size(LARGEST));

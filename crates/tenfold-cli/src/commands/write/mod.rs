@@ -6,13 +6,14 @@ mod in_place;
 mod inputs;
 mod options;
 mod output;
+mod quantize;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tenfold::documents::Written;
+use tenfold::documents::{QualityDocument, Written};
 use tenfold::format::{Effect, Entry, Loss, Lost, Profile};
 use tenfold::io::{AtomicOutput, StreamOutput};
 use tenfold::model::Quoted;
@@ -27,11 +28,12 @@ use crate::hints;
 use crate::losses;
 use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
-use crate::urls::is_url;
 
 pub(crate) use inputs::Inputs;
 pub(crate) use options::timestamp;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
+use quantize::QuantizedTensors;
+pub(crate) use quantize::Retyped;
 use summary::Summary;
 
 /// What is read, and where the result goes.
@@ -150,7 +152,7 @@ impl<'a> Request<'a> {
 
     /// Whether contents are compared: what went into a stream cannot be.
     fn is_checked(&self) -> bool {
-        self.check && !is_stream(self.output) && !is_url(self.output)
+        self.check && !is_stream(self.output)
     }
 
     /// A failure that says which input it is about.
@@ -301,11 +303,38 @@ impl<'a> Request<'a> {
         extra: Written<'_>,
         out: &mut Out<'_>,
     ) -> Result<Exit> {
+        self.finish_quantized(target, conversion, inputs, extra, None, out)
+    }
+
+    /// The same where tensors were quantized.
+    pub(crate) fn finish_quantized(
+        &self,
+        target: &Entry,
+        conversion: Conversion,
+        inputs: &Inputs,
+        extra: Written<'_>,
+        quantized: Option<&QuantizedTensors>,
+        out: &mut Out<'_>,
+    ) -> Result<Exit> {
         self.announce(target, &conversion)?;
+        if let (Some(quantized), false) = (quantized, self.writing.quiet) {
+            for remark in &quantized.remarks {
+                say(format_args!(
+                    "{}: {}",
+                    remark.severity,
+                    hints::finding(remark)
+                ));
+            }
+            say(quantized.summary(conversion.source()));
+            if self.writing.dry_run && !self.writing.json {
+                quantized.list(out)?;
+            }
+        }
         if self.in_place {
             return self.edit_in_place(target, conversion, extra, out);
         }
         let files = self.check_files(target, &conversion, &inputs.files)?;
+        let written = files.first().cloned();
         let along = self.along()?;
         let summary = Summary::new(self, target, files, &conversion).bringing(&along);
         let conversion = conversion.bringing(along);
@@ -317,6 +346,19 @@ impl<'a> Request<'a> {
         if !self.writing.quiet {
             summary.say(report.as_ref());
         }
+        let wanted = quantized.filter(|quantized| quantized.report && report.is_some());
+        let written = written.unwrap_or_else(|| self.output.to_owned());
+        let quality = wanted
+            .map(|quantized| quantized.quality(self, &written))
+            .transpose()?;
+        if let (Some(quality), false) = (&quality, self.writing.json || self.writing.quiet) {
+            quantize::write_quality(quality, out)?;
+        }
+        let extra = Written {
+            quantized: quantized.map(QuantizedTensors::documents),
+            quality: quality.as_ref().map(QualityDocument::new),
+            ..extra
+        };
         if self.writing.json {
             summary.write_json(report.as_ref(), extra, out)?;
         }

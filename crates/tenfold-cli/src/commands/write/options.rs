@@ -1,15 +1,21 @@
 //! How the writing was asked to be done, in the words of the library: formats, checksums, compression, types.
 
-use globset::GlobSet;
-use tenfold::Archive;
-use tenfold::format::{Checksums, Compression, Effect, Entry};
-use tenfold::model::{BlockSpec, DType, DigestKind, TensorInfo};
-use tenfold::ops::{self, ConvertOptions};
+use std::collections::HashSet;
+use std::sync::Arc;
 
+use globset::GlobSet;
+use tenfold::format::{Checksums, Compression, Effect, Entry, Finding, Severity};
+use tenfold::model::{DigestKind, TensorInfo};
+use tenfold::ops::{self, Conversion, ConvertOptions};
+use tenfold::{Archive, Hint};
+
+use super::quantize::{QuantizedTensors, Retyped};
 use super::{Request, is_directory};
 use crate::args::{Allow, Checksum, Types, Writing};
 use crate::commands::globs;
 use crate::failure::{Failure, Result};
+use crate::losses;
+use crate::output::{Clean, count, say};
 
 impl Request<'_> {
     /// How the writing was asked to be done.
@@ -42,48 +48,99 @@ impl Request<'_> {
             .work(self.work()))
     }
 
+    /// The tensors, with those that are quantized together as one where they are to become numbers: patterns are about the
+    /// names that the numbers have.
+    pub(crate) fn grouped(&self, types: &Types, archive: Archive) -> Result<Archive> {
+        if !types.dequantize {
+            return Ok(archive);
+        }
+        let quantized = ops::quantized(&archive).map_err(|error| self.about(&error))?;
+        if !quantized.left_out.is_empty() && !self.writing.quiet {
+            let names: Vec<_> = quantized.left_out.iter().map(String::as_str).collect();
+            let names = losses::some(&names);
+            say(format_args!(
+                "left out with the quantization: {}",
+                Clean(&names)
+            ));
+        }
+        Ok(quantized.archive)
+    }
+
+    /// That quantized tensors stay in parts, where they go into another format.
+    pub(crate) fn remark_parts(&self, archive: &Archive, conversion: &mut Conversion) {
+        // What cannot be read of them shows elsewhere.
+        let Ok(quantized) = ops::quantized(archive) else {
+            return;
+        };
+        let groups = quantized.groups.iter();
+        let schemes = groups.map(|group| group.scheme.name.as_str());
+        let mut schemes: Vec<_> = schemes.collect();
+        schemes.dedup();
+        if schemes.is_empty() {
+            return;
+        }
+        let count = count(quantized.groups.len(), "quantized tensor");
+        let message = format!("{count} ({}) stay in parts", losses::some(&schemes));
+        let remark = Finding::new(Severity::Note, "quantized.parts", message);
+        conversion.remarks.push(remark.hinting(Hint::Dequantize));
+    }
+
     /// The tensors with the types that are asked for.
     ///
     /// A rule with a pattern counts more than one without: matrices are quantized and all else is cast, or all of them but
     /// those that a pattern casts. Two patterns for one tensor contradict each other.
-    pub(crate) fn retype(&self, types: &Types, archive: Archive) -> Result<Archive> {
+    pub(crate) fn retype(&self, types: &Types, archive: Archive) -> Result<Retyped> {
         let about = |error| self.about(&error);
         let archive = if types.dequantize {
             ops::dequantize(&archive).map_err(about)?
         } else {
             archive
         };
-        let casts = self.rules("--cast", &types.cast, &archive, |_, _| true)?;
-        let blocks = self.rules("--quantize", &types.quantize, &archive, fits)?;
-        let archive = ops::cast(&archive, |info| {
+        let casts = Arc::new(self.rules("--cast", &types.cast, &archive)?);
+        let Some(quantizing) = self.quantizing(types, &archive, casts.clone())? else {
+            let cast = |info: &TensorInfo| casts.find(info).map(|(dtype, _)| dtype);
+            let archive = ops::cast(&archive, cast).map_err(about)?;
+            return Ok(Retyped {
+                archive,
+                quantized: None,
+            });
+        };
+        // What will be quantized is not cast, unless that was said of its name.
+        let plan = ops::quantize(&archive, &quantizing.options).map_err(about)?;
+        quantizing.check(&plan)?;
+        let left: HashSet<&str> = (plan.choices.iter())
+            .filter(|choice| choice.is_left())
+            .map(|choice| &*choice.name)
+            .collect();
+        let before = ops::cast(&archive, |info| {
             let (dtype, by_name) = casts.find(info)?;
-            let is_quantized = blocks
-                .find(info)
-                .is_some_and(|(_, named)| named || !by_name);
-            (by_name || !is_quantized).then_some(dtype)
+            (by_name || left.contains(&*info.name)).then_some(dtype)
         })
         .map_err(about)?;
-        ops::quantize(&archive, |info| {
-            let (spec, by_name) = blocks.find(info)?;
-            let is_cast = casts.find(info).is_some_and(|(_, named)| named);
-            (by_name || !is_cast).then_some(spec)
+        let quantized = ops::quantize(&before, &quantizing.options).map_err(about)?;
+        Ok(Retyped {
+            archive: quantized.archive,
+            quantized: Some(QuantizedTensors {
+                before,
+                choices: quantized.choices,
+                remarks: quantized.remarks,
+                report: types.report,
+            }),
         })
-        .map_err(about)
     }
 
-    fn rules<T: Copy>(
+    pub(super) fn rules<T: Copy>(
         &self,
         option: &str,
         given: &[(T, Option<String>)],
         archive: &Archive,
-        fits: fn(&TensorInfo, T) -> bool,
     ) -> Result<Rules<T>> {
         let mut rules = Vec::new();
         for (what, pattern) in given.iter().rev() {
             self.check_pattern(option, pattern.as_ref(), archive)?;
             rules.push((*what, globs(pattern.as_slice())?));
         }
-        Ok(Rules { rules, fits })
+        Ok(Rules { rules })
     }
 }
 
@@ -121,26 +178,16 @@ pub(crate) fn timestamp() -> Result<u64> {
 }
 
 /// Which tensors become what, the rule that was given last first.
-struct Rules<T> {
+pub(super) struct Rules<T> {
     rules: Vec<(T, Option<GlobSet>)>,
-    /// What a rule without a pattern is about.
-    fits: fn(&TensorInfo, T) -> bool,
 }
 
 impl<T: Copy> Rules<T> {
     /// What a tensor becomes, and whether that was said of its name.
-    fn find(&self, info: &TensorInfo) -> Option<(T, bool)> {
-        let rule = self.rules.iter().find(|(what, set)| match set {
-            Some(set) => set.is_match(&info.name),
-            None => (self.fits)(info, *what),
-        });
+    pub(super) fn find(&self, info: &TensorInfo) -> Option<(T, bool)> {
+        let matches =
+            |set: &Option<GlobSet>| set.as_ref().is_none_or(|set| set.is_match(&info.name));
+        let rule = self.rules.iter().find(|(_, set)| matches(set));
         rule.map(|(what, set)| (*what, set.is_some()))
     }
-}
-
-/// Whether a tensor is a matrix of floats whose rows are whole blocks.
-fn fits(info: &TensorInfo, spec: &BlockSpec) -> bool {
-    let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
-    let whole = |row: &u64| row.is_multiple_of(spec.elements.into());
-    floats.contains(&info.dtype) && info.shape.len() > 1 && info.shape.last().is_some_and(whole)
 }

@@ -181,15 +181,22 @@ impl<'j, 's, 'e> Jobs<'j, 's, 'e> {
                 dtype,
                 sides,
                 filters,
+                numbers,
+                digest,
             } => {
                 let info = tensor(self.from, *index)?;
-                let view = View::tiled(self.data, info, *dtype, sides);
+                let view = View::tiled(self.data, info, *dtype, sides, numbers.as_ref());
                 let view = view.map_err(|error| error.in_tensor(&info.name))?;
-                self.view((*index, 0), view, Change::Filter(filters), None)?;
+                self.view((*index, 0), view, Change::Filter(filters), *digest)?;
             }
-            Segment::Text { index, form, spell } => {
+            Segment::Text {
+                index,
+                form,
+                spell,
+                digest,
+            } => {
                 let change = Change::Spell(*spell);
-                self.tensor((*index, 0), &Want::Dense(*form), change, None)?;
+                self.tensor((*index, 0), &Want::Dense(*form), change, *digest)?;
             }
             Segment::Computed(_) => return Err(Error::argument("a computed segment in a run")),
         }
@@ -276,7 +283,7 @@ impl Of<'_> {
     pub(super) fn wanted(&self, view: &View<'_>) -> u64 {
         match self.codec() {
             Some(Codec::ZstdSeekable { frame, .. }) => u64::from(frame),
-            Some(Codec::Deflate { .. } | Codec::Zstd { .. }) => PIECE as u64,
+            Some(Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zstd { .. }) => PIECE as u64,
             None if matches!(self.change, Change::Filter(_)) => view.step(),
             None => view.piece(),
         }

@@ -121,7 +121,9 @@ impl Change<'_> {
                 spell(&decoded, &mut text)?;
                 text
             }
-            Change::Encode(Codec::Deflate { level, .. }) => encode_deflate(level, &decoded, check)?,
+            Change::Encode(Codec::Deflate { level, .. } | Codec::Zlib { level, .. }) => {
+                encode_deflate(level, &decoded, check)?
+            }
             Change::Encode(Codec::Zstd { level } | Codec::ZstdSeekable { level, .. }) => {
                 encode(level, &decoded, check)?
             }

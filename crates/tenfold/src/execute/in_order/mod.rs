@@ -191,7 +191,7 @@ impl Writer<'_, '_, '_> {
         let end = match of.codec() {
             Some(Codec::ZstdSeekable { .. }) => seek_table(&part.frames),
             Some(Codec::Deflate { .. }) => DEFLATE_END.to_vec(),
-            Some(Codec::Zstd { .. }) | None => Vec::new(),
+            Some(Codec::Zlib { .. } | Codec::Zstd { .. }) | None => Vec::new(),
         };
         if !part.sum.wants_decoded() {
             part.sum.update(&end);

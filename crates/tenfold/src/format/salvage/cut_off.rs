@@ -86,7 +86,9 @@ impl CutOff {
     /// The bytes of a tensor that the file does not have.
     fn missing(&self, tensor: &TensorInfo) -> Option<Range<u64>> {
         let stored = tensor.parts.iter().filter_map(|part| part.payload.stored());
-        let mut past = stored.filter(|(_, range)| !range.is_empty() && range.end > self.file);
+        let mut past = stored.filter(|(source, range)| {
+            *source == self.source && !range.is_empty() && range.end > self.file
+        });
         past.next()
             .map(|(_, range)| range.start.max(self.file)..range.end)
     }
@@ -117,7 +119,8 @@ impl CutOff {
     fn move_empty(&self, tensor: &mut TensorInfo) {
         let end = self.file;
         for part in &mut tensor.parts {
-            if let Payload::Raw { range, .. } = &mut part.payload
+            if let Payload::Raw { source, range } = &mut part.payload
+                && *source == self.source
                 && range.end > end
             {
                 *range = end..end;

@@ -33,7 +33,7 @@ mod scheme;
 #[cfg(feature = "burnpack")]
 use codec::Burnpack;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{DType, Layout, Map, OpaqueSpec, TensorInfo, Value};
 use crate::prelude::*;
 use scheme::{Arrangement, Mode, Scheme};
@@ -56,47 +56,50 @@ pub static SPEC: Spec = Spec {
     extensions: &["bpk"],
     magic: &[(0, MAGIC)],
     reads: &[VERSION],
-    writes: &[
-        Profile {
-            version: V023,
-            read_by: "Burn 0.22 and later; 0.21 where nothing is quantized",
-            can: Capabilities {
-                dtype: |dtype| is_number(dtype) || dtype == QFLOAT,
-                layout: |layout| is_row_major(layout) || is_quantized(layout),
-                tensor: fits_023,
-                file_value: |key, value| match (key, value) {
-                    (SCALARS, Value::Map(map)) => scalars_fit(map),
-                    _ => as_text(value),
-                },
-                tensor_value: |key, value| match (key, value) {
-                    (BURN_SCHEME, Value::Map(_)) => Fit::Exact,
-                    _ => described(key, value),
-                },
-                ..PLAIN
-            },
-        },
-        Profile {
-            version: V020,
-            read_by: "Burn 0.20; 0.21 where nothing is bool",
-            can: Capabilities {
-                dtype: |dtype| is_number(dtype) || dtype == QFLOAT,
-                layout: |layout| is_row_major(layout) || is_quantized(layout),
-                tensor: fits_020,
-                tensor_value: |key, value| match (key, value) {
-                    (BURN_SCHEME, Value::Map(_)) => Fit::Exact,
-                    _ => described(key, value),
-                },
-                ..PLAIN
-            },
-        },
-        Profile {
-            version: V019,
-            read_by: "Burn 0.19",
-            can: PLAIN,
-        },
-    ],
+    writes: written(WRITES),
     options: &[],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: V023,
+        read_by: "Burn 0.22 and later; 0.21 where nothing is quantized",
+        can: Capabilities {
+            dtype: |dtype| is_number(dtype) || dtype == QFLOAT,
+            layout: |layout| is_row_major(layout) || is_quantized(layout),
+            tensor: fits_023,
+            file_value: |key, value| match (key, value) {
+                (SCALARS, Value::Map(map)) => scalars_fit(map),
+                _ => as_text(value),
+            },
+            tensor_value: |key, value| match (key, value) {
+                (BURN_SCHEME, Value::Map(_)) => Fit::Exact,
+                _ => described(key, value),
+            },
+            ..PLAIN
+        },
+    },
+    Profile {
+        version: V020,
+        read_by: "Burn 0.20; 0.21 where nothing is bool",
+        can: Capabilities {
+            dtype: |dtype| is_number(dtype) || dtype == QFLOAT,
+            layout: |layout| is_row_major(layout) || is_quantized(layout),
+            tensor: fits_020,
+            tensor_value: |key, value| match (key, value) {
+                (BURN_SCHEME, Value::Map(_)) => Fit::Exact,
+                _ => described(key, value),
+            },
+            ..PLAIN
+        },
+    },
+    Profile {
+        version: V019,
+        read_by: "Burn 0.19",
+        can: PLAIN,
+    },
+];
 
 const VERSION: &str = "1";
 const V023: &str = "0.23";

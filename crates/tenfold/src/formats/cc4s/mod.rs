@@ -37,7 +37,7 @@ mod yaml;
 #[cfg(feature = "cc4s")]
 use codec::Cc4s;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{DType, Layout, List, Value};
 use crate::prelude::*;
 
@@ -57,26 +57,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["yaml"],
     magic: &[],
     reads: &[VERSION],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "cc4s since 2020",
-        can: Capabilities {
-            max_tensors: u32::MAX as u64,
-            min_rank: 0,
-            max_rank: 64,
-            zero_sizes: true,
-            name: name_fits,
-            dtype: |dtype| scalar_type(dtype).is_some(),
-            layout: |layout| matches!(layout, Layout::ColumnMajor),
-            tensor: |_| Ok(()),
-            file_value: |_, _| Fit::No,
-            tensor_value,
-            kept: false,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "set",
@@ -90,6 +71,28 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "cc4s since 2020",
+    can: Capabilities {
+        max_tensors: u32::MAX as u64,
+        min_rank: 0,
+        max_rank: 64,
+        zero_sizes: true,
+        name: name_fits,
+        dtype: |dtype| scalar_type(dtype).is_some(),
+        layout: |layout| matches!(layout, Layout::ColumnMajor),
+        tensor: |_| Ok(()),
+        file_value: |_, _| Fit::No,
+        tensor_value,
+        kept: false,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+    },
+}];
 
 const VERSION: &str = "100";
 

@@ -97,7 +97,12 @@ fn elements(index: usize, tensor: &TensorInfo, as_text: bool, base: &str) -> Fil
         _ => spell_numbers,
     };
     let segment = if as_text {
-        Segment::Text { index, form, spell }
+        Segment::Text {
+            index,
+            form,
+            spell,
+            digest: None,
+        }
     } else {
         Segment::Tensor {
             index,

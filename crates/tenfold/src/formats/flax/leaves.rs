@@ -1,11 +1,11 @@
 //! What extensions hold: arrays and complex numbers.
 
 use super::dtypes;
-use super::narrow::Narrow;
 use crate::error::{Error, Result};
+use crate::formats::narrow::Narrow;
 use crate::io::{Limits, Source};
 use crate::model::{
-    Chunks, DType, Layout, Part, Payload, Role, Shape, TensorInfo, Value, element_count,
+    Chunks, DType, Layout, Part, Payload, Role, Shape, SourceId, TensorInfo, Value, element_count,
 };
 use crate::prelude::*;
 use crate::wire::msgpack::{Decoder, Item};
@@ -29,7 +29,7 @@ impl Array {
             Item::Array(3) => {}
             other => {
                 let message = format!(
-                    "{}, an array of shape, dtype and bytes is expected",
+                    "{}, expected an array of shape, dtype and bytes",
                     other.what()
                 );
                 return Err(wrong(message));
@@ -47,7 +47,7 @@ impl Array {
             }
             other => {
                 return Err(wrong(format!(
-                    "the shape is {}, an array is expected",
+                    "the shape is {}, expected an array",
                     other.what()
                 )));
             }
@@ -57,7 +57,7 @@ impl Array {
             Item::Text(len) if len <= 64 => d.announced(len, "a dtype")?,
             other => {
                 return Err(wrong(format!(
-                    "the dtype is {}, a short str is expected",
+                    "the dtype is {}, expected a short str",
                     other.what()
                 )));
             }
@@ -70,7 +70,7 @@ impl Array {
             Item::Bin(len) => d.skip(len, "the bytes of an array")?,
             other => {
                 return Err(wrong(format!(
-                    "its bytes are {}, a bin is expected",
+                    "its bytes are {}, expected a bin",
                     other.what()
                 )));
             }
@@ -136,10 +136,7 @@ fn dims(d: &mut Decoder<'_>, rank: usize) -> Result<Shape> {
         match d.item("a dimension")? {
             Item::Integer(dim @ 0..) => shape.push(dim.unsigned_abs()),
             other => {
-                let message = format!(
-                    "a dimension of {}, a number from 0 is expected",
-                    other.what()
-                );
+                let message = format!("a dimension of {}, expected a number from 0", other.what());
                 return Err(Error::malformed("flax.shape", message).at(at..d.pos()));
             }
         }
@@ -181,9 +178,11 @@ pub(super) fn join(
             Payload::Lazy {
                 len: dtype.bytes_for(elements).unwrap_or(0),
                 maker: Arc::new(Narrow {
+                    id: SourceId::MAIN,
                     source: source.clone(),
                     ranges,
                     bits: scalar.bits(),
+                    is_strict: false,
                     limit: limits.tensor_memory,
                 }),
             }

@@ -20,8 +20,6 @@ mod dtypes;
 #[cfg(feature = "flax")]
 mod leaves;
 #[cfg(feature = "flax")]
-mod narrow;
-#[cfg(feature = "flax")]
 mod walk;
 #[cfg(all(feature = "flax", feature = "write"))]
 mod write;
@@ -29,9 +27,8 @@ mod write;
 #[cfg(feature = "flax")]
 use codec::Flax;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{Value, ValueKind};
-use crate::prelude::*;
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -45,29 +42,27 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &[VERSION],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "flax.serialization.msgpack_restore of every flax with ml_dtypes",
-        can: Capabilities {
-            max_rank: 64,
-            name,
-            dtype: |dtype| dtypes::written(dtype).is_some(),
-            tensor: |tensor| {
-                let len = tensor.elements().and_then(|count| {
-                    let (_, stored) = dtypes::written(tensor.dtype)?;
-                    stored.bytes_for(count)
-                });
-                match len {
-                    Some(len) if len <= MOST_BYTES => Ok(()),
-                    _ => Err("MessagePack counts bytes with 32 bits".to_owned()),
-                }
-            },
-            file_value: |key, value| fit(key, value),
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
+    options: &[OptionSpec::new(
+        CHUNK,
+        "BYTES",
+        "cut arrays of more bytes into chunks, as flax does with those of more than 2^30 (default: 1073741824)",
+    )],
     ..Spec::known("flax", "Flax", &["msgpack"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "flax.serialization.msgpack_restore of every flax with ml_dtypes",
+    can: Capabilities {
+        max_rank: 64,
+        name,
+        dtype: |dtype| dtypes::written(dtype).is_some(),
+        file_value: |key, value| fit(key, value),
+        ..Capabilities::new()
+    },
+}];
 
 const VERSION: &str = "1";
 /// Levels of maps and arrays, at most.
@@ -77,6 +72,10 @@ const MAX_DEPTH: usize = 64;
 const MAX_PARTS: usize = 60;
 /// Bytes of an array that is written: what the extension has beside them fits too.
 const MOST_BYTES: u64 = u32::MAX as u64 - 1024;
+/// The option for the bytes of an array that is not cut, and what flax has for it.
+const CHUNK: &str = "chunk";
+#[cfg(all(feature = "flax", feature = "write"))]
+const DEFAULT_CHUNK: u64 = 1 << 30;
 /// The key that tells an array in chunks from other maps.
 const CHUNKED: &str = "__msgpack_chunked_array__";
 

@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
                 }
             }
             other => {
-                let message = format!("the file is {}, a map is expected", other.what());
+                let message = format!("the file is {}, expected a map", other.what());
                 return Err(Error::malformed("flax.root", message).at(at..self.d.pos()));
             }
         }
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
             Item::Integer(number) => number.to_string(),
             Item::Unsigned(number) => number.to_string(),
             other => {
-                let message = format!("a key is {}, a str is expected", other.what());
+                let message = format!("a key is {}, expected a str", other.what());
                 return Err(Error::malformed("flax.key", message).at(at..self.d.pos()));
             }
         };
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
         let count = match self.d.item("numbered values")? {
             Item::Map(count) => self.d.count(count, 2, "numbered values")?,
             other => {
-                let message = format!("{}, a map of numbers is expected", other.what());
+                let message = format!("{}, expected a map of numbers", other.what());
                 return Err(Error::malformed("flax.chunks", message).at(at..self.d.pos()));
             }
         };
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
             let number = key.parse().ok().filter(|number| *number < count);
             let Some(number) = number.filter(|number: &usize| number.to_string() == key) else {
                 let shown = crate::model::brief(&key);
-                let message = format!("a key {shown}, a number below {count} is expected");
+                let message = format!("a key {shown}, expected a number below {count}");
                 return Err(Error::malformed("flax.chunks", message).at(at..self.d.pos()));
             };
             self.make(TENSOR, at)?;
@@ -252,10 +252,7 @@ impl<'a> Walk<'a> {
         match self.d.item("a dimension")? {
             Item::Integer(dim @ 0..) => Ok(dim.unsigned_abs()),
             other => {
-                let message = format!(
-                    "a dimension of {}, a number from 0 is expected",
-                    other.what()
-                );
+                let message = format!("a dimension of {}, expected a number from 0", other.what());
                 Err(Error::malformed("flax.shape", message).at(at..self.d.pos()))
             }
         }
@@ -271,7 +268,7 @@ impl<'a> Walk<'a> {
         self.skipped += array.data.end - array.data.start;
         if array.shape.len() != 1 {
             let message = format!(
-                "a chunk with the shape {:?}, one dimension is expected",
+                "a chunk with the shape {:?}, expected one dimension",
                 array.shape
             );
             return Err(Error::malformed("flax.chunks", message).at(at..self.d.pos()));
@@ -369,13 +366,9 @@ impl<'a> Walk<'a> {
     /// Two paths may be the same when they are joined.
     fn unique_names(&self) -> Result<()> {
         let tensors = self.tensors.iter().map(|tensor| tensor.name.as_str());
-        let mut names: Vec<&str> = tensors
-            .chain(self.metadata.iter().map(|(key, _)| key))
-            .collect();
-        names.sort_unstable();
-        let mut neighbours = names.iter().zip(names.iter().skip(1));
-        match neighbours.find(|(a, b)| a == b) {
-            Some((name, _)) => {
+        let names = tensors.chain(self.metadata.iter().map(|(key, _)| key));
+        match crate::model::repeated(names) {
+            Some((_, name)) => {
                 let shown = crate::model::brief(name);
                 let message = format!("two values are called {shown}");
                 Err(Error::malformed("flax.duplicate", message))

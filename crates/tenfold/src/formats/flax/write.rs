@@ -1,7 +1,7 @@
 //! From the model to one object of maps within maps.
 
 use super::codec::missing;
-use super::dtypes;
+use super::{CHUNK, CHUNKED, DEFAULT_CHUNK, MOST_BYTES, dtypes};
 use crate::error::{Error, Result};
 use crate::format::{
     Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want,
@@ -134,6 +134,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         what,
         encoder: Encoder::new(),
         segments: Vec::new(),
+        chunk: chunk(options)?,
     };
     file.map(&root)?;
     file.flush();
@@ -147,6 +148,17 @@ struct File<'m> {
     what: &'m Manifest,
     encoder: Encoder,
     segments: Vec<Segment>,
+    /// Bytes of an array, at most: longer ones are cut.
+    chunk: u64,
+}
+
+/// What the option says, or what flax itself does.
+fn chunk(options: &PlanOptions) -> Result<u64> {
+    match options.number(CHUNK)? {
+        None => Ok(DEFAULT_CHUNK),
+        Some(bytes @ 16..=MOST_BYTES) => Ok(bytes),
+        Some(_) => Err(options.wrong(CHUNK, "expected 16 to 4294966271 bytes")),
+    }
 }
 
 impl File<'_> {
@@ -182,22 +194,56 @@ impl File<'_> {
             Error::unsupported("flax.write", message).in_tensor(&tensor.name)
         };
         let (name, stored) = dtypes::written(tensor.dtype).ok_or_else(refuse)?;
-        let len = tensor.elements().and_then(|count| stored.bytes_for(count));
-        let len = len.ok_or_else(refuse)?;
+        let count = tensor.elements().ok_or_else(refuse)?;
+        let len = stored.bytes_for(count).ok_or_else(refuse)?;
+        let of = Want::Dense(Form::canonical(stored));
+        if len <= self.chunk {
+            return self.array(index, &tensor.shape, name, len, of);
+        }
+        // As flax cuts it: the elements as one line, in pieces of as many as fit.
+        let width = stored.width().ok_or_else(refuse)? as u64;
+        let most = (self.chunk / width).max(1);
+        self.encoder.map(3)?.text(CHUNKED)?.bool(true);
+        self.encoder.text("shape")?.map(tensor.shape.len())?;
+        for (place, dim) in tensor.shape.iter().enumerate() {
+            self.encoder.text(&place.to_string())?.unsigned(*dim);
+        }
+        let chunks = usize::try_from(count.div_ceil(most)).map_err(|_| refuse())?;
+        self.encoder.text("chunks")?.map(chunks)?;
+        for place in 0..chunks as u64 {
+            self.encoder.text(&place.to_string())?;
+            let elements = place * most..count.min((place + 1) * most);
+            let len = elements.end - elements.start;
+            let of = Box::new(of.clone());
+            let want = Want::Stretch { elements, of };
+            self.array(index, &[len], name, len * width, want)?;
+        }
+        Ok(())
+    }
+
+    /// An extension that is an array.
+    fn array(
+        &mut self,
+        index: usize,
+        shape: &[u64],
+        name: &str,
+        len: u64,
+        want: Want,
+    ) -> Result<()> {
         let mut head = Encoder::new();
-        head.array(3)?.array(tensor.shape.len())?;
-        for dim in &*tensor.shape {
+        head.array(3)?.array(shape.len())?;
+        for dim in shape {
             head.unsigned(*dim);
         }
         head.text(name)?.bin(len)?;
         let head = head.take();
-        let body = len.checked_add(head.len() as u64).ok_or_else(refuse)?;
+        let body = len.saturating_add(head.len() as u64);
         self.encoder.ext(1, body)?.raw(&head);
         self.flush();
         self.segments.push(Segment::Tensor {
             index,
             part: 0,
-            want: Want::Dense(Form::canonical(stored)),
+            want,
             codec: None,
             digest: None,
         });

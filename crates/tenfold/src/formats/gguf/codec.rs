@@ -170,15 +170,16 @@ pub(super) fn alignment(metadata: &Metadata) -> Result<u64> {
 }
 
 fn unique(records: &[TensorRecord]) -> Result<()> {
-    let mut seen = LookupMap::with_capacity(records.len());
-    for record in records {
-        if seen.insert(record.name.as_str(), ()).is_some() {
+    match crate::model::repeated(records.iter().map(|record| record.name.as_str())) {
+        Some((place, name)) => {
+            let at = records.get(place).map_or(0..0, |record| record.at.clone());
             let message = "there are two tensors of this name";
-            let error = Error::malformed("gguf.duplicate", message).at(record.at.clone());
-            return Err(error.in_tensor(&record.name));
+            Err(Error::malformed("gguf.duplicate", message)
+                .at(at)
+                .in_tensor(name))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The decoders of a file, one for each type of blocks.

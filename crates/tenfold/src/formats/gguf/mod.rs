@@ -36,7 +36,7 @@ mod write;
 #[cfg(feature = "gguf")]
 use codec::Gguf;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{Layout, List, TensorInfo, Value, ValueKind};
 use crate::prelude::*;
 
@@ -56,29 +56,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["gguf"],
     magic: &[(0, b"GGUF")],
     reads: &["3", "2", "1"],
-    writes: &[Profile {
-        version: "3",
-        read_by: "ggml and llama.cpp since August 2023, gguf (Python) since 0.4",
-        can: Capabilities {
-            max_tensors: u64::MAX,
-            min_rank: 0,
-            max_rank: 4,
-            zero_sizes: true,
-            name: |name| match name.len() {
-                0..=MAX_WRITTEN_NAME => Ok(()),
-                _ => Err("ggml reads names of at most 63 bytes"),
-            },
-            dtype: types::is_held,
-            layout: |layout| matches!(layout, Layout::RowMajor),
-            tensor: tensor_fits,
-            file_value: value_fits,
-            tensor_value: |_, _| Fit::No,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-            kept: false,
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "align",
@@ -97,6 +75,31 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: "3",
+    read_by: "ggml and llama.cpp since August 2023, gguf (Python) since 0.4",
+    can: Capabilities {
+        max_tensors: u64::MAX,
+        min_rank: 0,
+        max_rank: 4,
+        zero_sizes: true,
+        name: |name| match name.len() {
+            0..=MAX_WRITTEN_NAME => Ok(()),
+            _ => Err("ggml reads names of at most 63 bytes"),
+        },
+        dtype: types::is_held,
+        layout: |layout| matches!(layout, Layout::RowMajor),
+        tensor: tensor_fits,
+        file_value: value_fits,
+        tensor_value: |_, _| Fit::No,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+        kept: false,
+    },
+}];
 
 /// Bytes of a tensor's name: ggml has room for 64 with the zero behind it.
 const MAX_WRITTEN_NAME: usize = 63;

@@ -49,7 +49,7 @@ pub(super) fn owner(key: &str, value: &Value) -> Belongs {
 /// Whether casts make `general.file_type` wrong.
 #[cfg_attr(not(feature = "write"), allow(dead_code))] // nothing is cast either
 pub(super) fn is_outdated(what: &Manifest) -> bool {
-    what.metadata.get(FILE_TYPE).is_some() && what.tensors.iter().any(is_cast)
+    !what.knows_types && what.metadata.get(FILE_TYPE).is_some() && what.tensors.iter().any(is_cast)
 }
 
 /// Says again what most tensors are; a type that llama.cpp has no number for is left to be guessed.

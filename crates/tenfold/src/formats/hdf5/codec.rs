@@ -23,6 +23,8 @@ impl Format for Hdf5 {
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
         let found = hdf5::find(head, &(0..crate::io::Source::len(head)))?;
         Ok(match found {
+            // Names and shapes are those of MATLAB there.
+            Some(_) if head.first().starts_with(hdf5::MATLAB) => Confidence::Likely,
             Some(_) => Confidence::Certain,
             None => Confidence::No,
         })

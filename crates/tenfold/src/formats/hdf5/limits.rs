@@ -86,9 +86,26 @@ fn attribute(value: &Value) -> Fit {
     match value {
         Value::Integer(digits) => Fit::As(Value::Str(digits.clone())),
         Value::Empty(kind) if *kind != ValueKind::List => Fit::Exact,
+        value if empty(value).is_some() => Fit::Exact,
         value if grid(value).is_some() && bytes(value) + BESIDE <= MOST_MESSAGE => Fit::Exact,
         _ => Fit::No,
     }
+}
+
+/// The type of an attribute that has a type and no value; `Some(None)` is text.
+pub(super) fn empty(value: &Value) -> Option<Option<DType>> {
+    let Value::Map(map) = value else {
+        return None;
+    };
+    let mut entries = map.iter();
+    let (Some(("empty", Value::Str(name))), None) = (entries.next(), entries.next()) else {
+        return None;
+    };
+    if name == "object" {
+        return Some(None);
+    }
+    let found = DType::parse(&name).ok()?;
+    (dtype(found) && found.numpy_name() == Some(&*name)).then_some(Some(found))
 }
 
 /// What the elements of a value are, and its dimensions; `None` where it is no regular grid of one kind.

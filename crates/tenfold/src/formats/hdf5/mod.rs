@@ -10,7 +10,7 @@
 //! A tensor's name is its path without the first slash; tensors are listed in the order of the bytes of their names, group
 //! by group. The attributes of the root are the file's metadata, those of a dataset the tensor's, and those of another
 //! group a map under its path with the first slash. What is no numbers is skipped with a note. Read are superblocks 0 to 3, the filters
-//! deflate, shuffle, Fletcher-32 and LZF. Written are version 2 superblocks with data in one piece, or in chunks as they
+//! deflate, shuffle, Fletcher-32 and LZF, and the plug-ins Blosc, LZ4 and zstd. Written are version 2 superblocks with data in one piece, or in chunks as they
 //! were before or as the option `chunk` says. Data in other files is never opened. The rules are listed in `docs/formats/hdf5.md`. Source: the
 //! HDF5 File Format Specification, and the behaviour of h5py 3.16 with HDF5 2.0.
 
@@ -23,7 +23,7 @@ mod write;
 #[cfg(feature = "hdf5")]
 use codec::Hdf5;
 
-use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, OptionSpec, Profile, Spec, written};
 use crate::model::Layout;
 
 /// The row of the table of formats.
@@ -38,19 +38,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &["superblock 0", "superblock 1", VERSION, "superblock 3"],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
-        can: Capabilities {
-            max_rank: limits::MOST_RANK,
-            name: limits::name,
-            dtype: limits::dtype,
-            layout: |layout| matches!(layout, Layout::RowMajor | Layout::Chunked),
-            file_value: limits::file_value,
-            tensor_value: limits::named,
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec::new(
             "chunk",
@@ -75,6 +63,21 @@ pub static SPEC: Spec = Spec {
         &[(0, b"\x89HDF\r\n\x1a\n")],
     )
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "HDF5 1.8 and later, h5py, Keras; bf16 and 8-bit floats as numbers by h5py 3",
+    can: Capabilities {
+        max_rank: limits::MOST_RANK,
+        name: limits::name,
+        dtype: limits::dtype,
+        layout: |layout| matches!(layout, Layout::RowMajor | Layout::Chunked),
+        file_value: limits::file_value,
+        tensor_value: limits::named,
+        ..Capabilities::new()
+    },
+}];
 
 /// The version that is written.
 const VERSION: &str = "superblock 2";

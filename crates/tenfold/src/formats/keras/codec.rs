@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::{CONFIG, METADATA, SPEC, WEIGHTS, layers, shards};
+use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
 use crate::io::Source;
@@ -218,7 +219,7 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
     let at = member.data.clone();
     if member.size > most {
         let message = format!(
-            "member {:?} has {} bytes unpacked, {most} are read at most",
+            "member {:?} has {} bytes unpacked, the limit is {most}",
             member.name, member.size
         );
         return Err(Error::limit("keras.member-size", message).at(at));
@@ -242,12 +243,12 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
         == 0;
     if !is_whole || !is_end {
         let message = format!(
-            "member {:?} unpacks to another length than {} bytes",
+            "member {:?} does not unpack to {} bytes",
             member.name, member.size
         );
         return Err(Error::malformed("keras.member-size", message).at(at));
     }
-    let found = crc32fast::hash(&bytes);
+    let found = Crc32::of(&bytes);
     if found != member.crc32 {
         let message = format!(
             "the CRC-32 of member {:?} is {found:08x}, {:08x} is stored",

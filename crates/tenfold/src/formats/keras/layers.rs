@@ -31,7 +31,7 @@ pub(super) fn are_wanted(cx: &Context<'_>) -> Result<bool> {
         None | Some("group") => Ok(false),
         Some("layer") => Ok(true),
         Some(other) => Err(Error::argument(format!(
-            "option {}={other}: group or layer is expected",
+            "option {}={other}: expected group or layer",
             NAMES.key
         ))),
     }

@@ -56,7 +56,7 @@ mod tables;
 #[cfg(feature = "mag")]
 use codec::Mag;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{DType, Layout, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -77,84 +77,87 @@ pub static SPEC: Spec = Spec {
     // The second is that of development builds: claimed, so that it is refused with the reason.
     magic: &[(0, MAGIC), (0, PRERELEASE_MAGIC)],
     reads: &[SPEC_1, ARCHIVE_1, SNAPSHOT_010, SNAPSHOT_020, SNAPSHOT_030],
-    writes: &[
-        Profile {
-            version: SPEC_1,
-            read_by: "tenfold; no magnetron release (it is the layout of the specification)",
-            can: Capabilities {
-                max_tensors: u32::MAX as u64,
-                min_rank: 0,
-                max_rank: 6,
-                zero_sizes: true,
-                name: key_fits,
-                dtype: |dtype| tables::V1.contains(&dtype),
-                tensor: spec_shape_fits,
-                file_value: spec_value,
-                ..DENSE
-            },
-        },
-        Profile {
-            version: SNAPSHOT_030,
-            read_by: "magnetron 0.2.0, 0.2.1, 0.2.2",
-            can: Capabilities {
-                max_tensors: u64::MAX,
-                min_rank: 0,
-                max_rank: 16,
-                zero_sizes: true,
-                name: |_| Ok(()),
-                dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
-                file_value: json_value,
-                tensor_value: |key, value| {
-                    if key == OTHER_FIELDS {
-                        other_fields(value)
-                    } else {
-                        Fit::No
-                    }
-                },
-                kept: true,
-                ..DENSE
-            },
-        },
-        Profile {
-            version: SNAPSHOT_020,
-            read_by: "magnetron 0.1.7, 0.1.8, 0.1.9",
-            can: Capabilities {
-                dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
-                ..POOLED
-            },
-        },
-        Profile {
-            version: SNAPSHOT_010,
-            read_by: "magnetron 0.1.5, 0.1.6",
-            can: Capabilities {
-                dtype: |dtype| tables::SNAPSHOT_010.contains(&dtype),
-                ..POOLED
-            },
-        },
-        Profile {
-            version: ARCHIVE_1,
-            read_by: "magnetron 0.1.2 (its metadata; that release loads no tensors)",
-            can: Capabilities {
-                max_tensors: u32::MAX as u64,
-                min_rank: 1,
-                max_rank: 6,
-                zero_sizes: false,
-                name: |name| not_empty(name).and_then(|()| key_fits(name)),
-                dtype: |dtype| tables::V1.contains(&dtype),
-                file_value: |key, value| match key {
-                    "" => Fit::No,
-                    _ => spec_value(key, value),
-                },
-                ..DENSE
-            },
-        },
-    ],
+    writes: written(WRITES),
     options: &[OptionSpec {
         key: "checksum",
         value: "crc32c-behind|crc32c-zeroed|crc32c-without|crc32-behind|crc32-zeroed|crc32-without",
         help: "what the checksum of spec-1 covers: the bytes after it (crc32c-behind, the default), or the whole header and the records, with the field as 0 or without it",
     }],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: SPEC_1,
+        read_by: "tenfold; no magnetron release (it is the layout of the specification)",
+        can: Capabilities {
+            max_tensors: u32::MAX as u64,
+            min_rank: 0,
+            max_rank: 6,
+            zero_sizes: true,
+            name: key_fits,
+            dtype: |dtype| tables::V1.contains(&dtype),
+            tensor: spec_shape_fits,
+            file_value: spec_value,
+            ..DENSE
+        },
+    },
+    Profile {
+        version: SNAPSHOT_030,
+        read_by: "magnetron 0.2.0, 0.2.1, 0.2.2",
+        can: Capabilities {
+            max_tensors: u64::MAX,
+            min_rank: 0,
+            max_rank: 16,
+            zero_sizes: true,
+            name: |_| Ok(()),
+            dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
+            file_value: json_value,
+            tensor_value: |key, value| {
+                if key == OTHER_FIELDS {
+                    other_fields(value)
+                } else {
+                    Fit::No
+                }
+            },
+            kept: true,
+            ..DENSE
+        },
+    },
+    Profile {
+        version: SNAPSHOT_020,
+        read_by: "magnetron 0.1.7, 0.1.8, 0.1.9",
+        can: Capabilities {
+            dtype: |dtype| tables::SNAPSHOT_020.contains(&dtype),
+            ..POOLED
+        },
+    },
+    Profile {
+        version: SNAPSHOT_010,
+        read_by: "magnetron 0.1.5, 0.1.6",
+        can: Capabilities {
+            dtype: |dtype| tables::SNAPSHOT_010.contains(&dtype),
+            ..POOLED
+        },
+    },
+    Profile {
+        version: ARCHIVE_1,
+        read_by: "magnetron 0.1.2 (its metadata; that release loads no tensors)",
+        can: Capabilities {
+            max_tensors: u32::MAX as u64,
+            min_rank: 1,
+            max_rank: 6,
+            zero_sizes: false,
+            name: |name| not_empty(name).and_then(|()| key_fits(name)),
+            dtype: |dtype| tables::V1.contains(&dtype),
+            file_value: |key, value| match key {
+                "" => Fit::No,
+                _ => spec_value(key, value),
+            },
+            ..DENSE
+        },
+    },
+];
 
 const SPEC_1: &str = "spec-1";
 const ARCHIVE_1: &str = "archive-1";

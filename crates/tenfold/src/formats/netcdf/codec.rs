@@ -3,7 +3,7 @@
 use super::raw::{self, Header, Variable};
 #[cfg(feature = "write")]
 use super::write;
-use super::{BOOL, DIMENSIONS, SPEC};
+use super::{BOOL, DIMENSIONS, RECORD_DIMENSION, SPEC};
 use crate::error::{Error, Result};
 use crate::format::salvage::CutOff;
 #[cfg(feature = "write")]
@@ -271,7 +271,7 @@ fn say_dimensions(header: &Header, records: &Records, manifest: &mut Manifest) {
     let open = header.dim_list.iter().find(|dim| dim.dim_length == 0);
     let open = open.map(|dimension| Value::Str(dimension.name.clone()));
     let dimensions = (!lengths.is_empty()).then_some(Value::Map(lengths));
-    for (key, value) in [("dimensions", dimensions), ("record_dimension", open)] {
+    for (key, value) in [("dimensions", dimensions), (RECORD_DIMENSION, open)] {
         // An attribute of that name is what the file says.
         if let Some(value) = value.filter(|_| manifest.metadata.get(key).is_none()) {
             manifest.metadata.push_fact(key, value);

@@ -356,13 +356,12 @@ pub(super) fn dtype(variable: &Variable) -> Option<DType> {
 }
 
 fn unique<'n>(names: impl Iterator<Item = &'n str>, of: &str) -> Result<()> {
-    let mut known = LookupMap::default();
-    for name in names {
-        if known.insert(name, ()).is_some() {
+    match crate::model::repeated(names) {
+        Some((_, name)) => {
             let shown = crate::model::brief(name);
             let message = format!("there are two {of}s {shown}");
-            return Err(Error::malformed("netcdf.duplicate", message));
+            Err(Error::malformed("netcdf.duplicate", message))
         }
+        None => Ok(()),
     }
-    Ok(())
 }

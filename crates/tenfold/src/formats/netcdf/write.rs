@@ -2,6 +2,7 @@
 
 use super::codec::{self, Placed, Records};
 use super::raw::{Header, Variable};
+use super::records::Recorded;
 use super::types::{self, CHAR};
 use super::{BOOL, CDF_5, DIMENSIONS, SPEC, limits};
 use crate::error::{Error, Result};
@@ -123,6 +124,17 @@ impl Text {
         }
     }
 
+    /// One of its records, of so many bytes.
+    fn block(&self, record: u64, len: u64) -> Option<Segment> {
+        let Range { start, .. } = self.placed.range;
+        let distance = self.placed.record.map_or(len, |(_, distance)| distance);
+        let start = start.checked_add(record.checked_mul(distance)?)?;
+        Some(Segment::Copy {
+            source: self.source,
+            range: start..start.checked_add(len)?,
+        })
+    }
+
     fn len(&self) -> u64 {
         self.placed.shape.iter().product()
     }
@@ -175,13 +187,13 @@ fn texts(what: &Manifest, options: &PlanOptions) -> Result<Vec<Text>> {
 }
 
 /// A variable to be written.
-struct Entry<'m> {
-    name: &'m str,
+pub(super) struct Entry<'m> {
+    pub(super) name: &'m str,
     nc_type: u32,
-    dimids: Vec<usize>,
+    pub(super) dimids: Vec<usize>,
     attributes: &'m Metadata,
     is_bool: bool,
-    len: u64,
+    pub(super) len: u64,
 }
 
 pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
@@ -236,37 +248,69 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
             len: text.len(),
         });
     }
+    let records = Recorded::of(&what.metadata, &dimensions, &entries);
     let encoder = |begins: &[u64]| {
         let mut header = Encoder::new(options.version == CDF_5);
-        header.file(&dimensions, &what.metadata, &entries, begins);
+        header.file(&dimensions, &records, &what.metadata, &entries, begins);
         header.out
     };
     // How long the header is depends on no offset.
-    let mut at = encoder(&[]).len() as u64;
-    let mut begins = Vec::new();
-    for entry in &entries {
-        let end = at.checked_next_multiple_of(ALIGN).and_then(|begin| {
-            begins.push(begin);
-            begin.checked_add(entry.len)
-        });
-        let message = "the file would be too large";
-        at =
-            end.ok_or_else(|| Error::unsupported("netcdf.write", message).in_tensor(entry.name))?;
-    }
+    let begins = records.begins(&entries, ALIGN, encoder(&[]).len() as u64)?;
     let mut segments = vec![Segment::Bytes(encoder(&begins))];
-    for (index, tensor) in what.tensors.iter().enumerate() {
-        segments.push(Segment::Align { to: ALIGN, fill: 0 });
-        segments.push(Segment::Tensor {
+    let align = || Segment::Align { to: ALIGN, fill: 0 };
+    let data = |index: usize, tensor: &TensorInfo, elements: Option<Range<u64>>| {
+        let of = Want::Dense(Form::new(tensor.dtype, Order::RowMajor, Endian::Big));
+        Segment::Tensor {
             index,
             part: 0,
-            want: Want::Dense(Form::new(tensor.dtype, Order::RowMajor, Endian::Big)),
+            want: match elements {
+                None => of,
+                Some(elements) => Want::Stretch {
+                    elements,
+                    of: Box::new(of),
+                },
+            },
             codec: None,
             digest: None,
+        }
+    };
+    let all: Vec<(&Entry<'_>, Data<'_>)> = {
+        let tensors = what.tensors.iter().enumerate();
+        let tensors = tensors.map(|(index, tensor)| Data::Tensor(index, tensor));
+        let variables = tensors.chain(texts.iter().map(Data::Text));
+        entries.iter().zip(variables).collect()
+    };
+    for (_, variable) in all.iter().filter(|(entry, _)| !records.has(entry)) {
+        segments.push(align());
+        match variable {
+            Data::Tensor(index, tensor) => segments.push(data(*index, tensor, None)),
+            Data::Text(text) => segments.extend(text.segments()),
+        }
+    }
+    let recorded: Vec<_> = all.iter().filter(|(entry, _)| records.has(entry)).collect();
+    segments.push(align());
+    if let [(_, only)] = recorded.as_slice() {
+        // Records of a single variable are neighbours, and not padded.
+        match only {
+            Data::Tensor(index, tensor) => segments.push(data(*index, tensor, None)),
+            Data::Text(text) => segments.extend(text.segments()),
+        }
+        return Ok(Plan {
+            files: vec![FilePlan::new(options.file_name.clone(), segments)],
         });
     }
-    for text in &texts {
-        segments.push(Segment::Align { to: ALIGN, fill: 0 });
-        segments.extend(text.segments());
+    for record in 0..records.count {
+        for (entry, variable) in &recorded {
+            match variable {
+                Data::Tensor(index, tensor) => {
+                    let count = tensor.elements().unwrap_or(0) / records.count.max(1);
+                    let elements = record * count..(record + 1) * count;
+                    segments.push(data(*index, tensor, Some(elements)));
+                }
+                Data::Text(text) => segments.extend(text.block(record, records.block(entry))),
+            }
+            segments.push(align());
+        }
     }
     // The last variable is padded too.
     segments.push(Segment::Align { to: ALIGN, fill: 0 });
@@ -275,10 +319,16 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     })
 }
 
+/// Where the data of a variable comes from.
+enum Data<'m> {
+    Tensor(usize, &'m TensorInfo),
+    Text(&'m Text),
+}
+
 /// The dimensions of a file: those that have names, and one for every other length.
 #[derive(Default)]
-struct Dimensions {
-    list: Vec<(String, u64)>,
+pub(super) struct Dimensions {
+    pub(super) list: Vec<(String, u64)>,
     by_name: LookupMap<String, usize>,
     /// By length, and by how many dimensions of the same variable have it before: xarray wants them to differ.
     by_length: LookupMap<(u64, usize), usize>,
@@ -375,16 +425,17 @@ impl Encoder {
     fn file(
         &mut self,
         dimensions: &Dimensions,
+        records: &Recorded,
         metadata: &Metadata,
         entries: &[Entry<'_>],
         begins: &[u64],
     ) {
-        // No records.
-        self.number(0);
+        self.number(records.count);
         self.list(10, dimensions.list.len());
-        for (name, length) in &dimensions.list {
+        for (place, (name, length)) in dimensions.list.iter().enumerate() {
             self.name(name);
-            self.number(*length);
+            let counts_records = records.dimension == Some(place);
+            self.number(if counts_records { 0 } else { *length });
         }
         self.attributes(metadata, false);
         self.list(11, entries.len());
@@ -396,7 +447,7 @@ impl Encoder {
             }
             self.attributes(entry.attributes, entry.is_bool);
             self.word(entry.nc_type);
-            self.number(entry.len.next_multiple_of(ALIGN));
+            self.number(records.block(entry).next_multiple_of(ALIGN));
             let begin = begins.get(place).copied().unwrap_or(0);
             self.out.extend_from_slice(&begin.to_be_bytes());
         }

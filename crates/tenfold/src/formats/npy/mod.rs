@@ -19,7 +19,7 @@ mod codec;
 #[cfg(feature = "npy")]
 use codec::Npy;
 
-use crate::format::{Entry, Profile, Spec};
+use crate::format::{Entry, Profile, Spec, written};
 use crate::wire::numpy;
 
 /// The row of the table of formats.
@@ -38,10 +38,13 @@ pub static SPEC: Spec = Spec {
     extensions: &["npy"],
     magic: &[(0, numpy::MAGIC)],
     reads: &["1.0", "2.0", "3.0"],
-    writes: &[Profile {
-        version: "1.0",
-        read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
-        can: super::numpy::capabilities(1, |_| Ok(())),
-    }],
+    writes: written(WRITES),
     options: &[],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: "1.0",
+    read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
+    can: super::numpy::capabilities(1, |_| Ok(())),
+}];

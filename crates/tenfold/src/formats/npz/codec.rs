@@ -1,9 +1,9 @@
 //! Between the members of an archive and the model.
 
 use bytes::Bytes;
-use crc32fast::Hasher;
 
 use super::{EXTENSION, SPEC, ZIP, salvage, write};
+use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Arranged, Confidence, Context, Effect, Format, Head, Loss, Lost, Plan, PlanOptions, Spec,
@@ -42,7 +42,7 @@ impl Format for Npz {
             Kind::Arrays => Confidence::Certain,
             // Not looked at one by one: archives of all kinds begin like this.
             Kind::Others if first_is_array(head)? => Confidence::Likely,
-            Kind::Others | Kind::Torch | Kind::Keras => Confidence::No,
+            Kind::Others | Kind::Torch | Kind::Zarr | Kind::Keras => Confidence::No,
             // Perhaps damaged or cut off.
             Kind::Unknown
                 if first_name(head)?.ends_with(EXTENSION.as_bytes()) || first_is_array(head)? =>
@@ -316,7 +316,7 @@ fn order_of(layout: &Layout) -> &'static str {
 /// The header of the array in a member.
 struct ArrayHead {
     header: Header,
-    crc32: u32,
+    crc32: Crc32,
     /// Its bytes as they are stored.
     range: Range<u64>,
 }
@@ -326,7 +326,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
         source: cx.source(),
         member,
     };
-    let (mut left, mut sum) = (member.size, Hasher::new());
+    let (mut left, mut sum) = (member.size, Crc32::default());
     let input = Input::Source {
         id: SourceId::MAIN,
         source,
@@ -398,17 +398,14 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
     let used = inflate.map_or(at, |inflate| inflate.used());
     Ok(ArrayHead {
         header,
-        crc32: sum.finalize(),
+        crc32: sum,
         range: member.data.start..member.data.start + used,
     })
 }
 
 /// The CRC-32 that data of `len` bytes must have, if behind a head with `head` the whole is to have `whole`.
-fn crc_behind(whole: u32, head: u32, len: u64) -> u32 {
-    // Combining with the sum 0 moves the head's sum to where it stands in that of the whole; the rest is the data's.
-    let mut moved = Hasher::new_with_initial(head);
-    moved.combine(&Hasher::new_with_initial_len(0, len));
-    whole ^ moved.finalize()
+fn crc_behind(whole: u32, head: Crc32, len: u64) -> u32 {
+    whole ^ head.in_front_of(len)
 }
 
 fn crc(value: u32, over: Over) -> Checksum {
@@ -465,11 +462,9 @@ mod tests {
         let whole = b"a header of some length, and then the numbers";
         for split in 0..=whole.len() {
             let (head, data) = whole.split_at(split);
-            let found = crc_behind(
-                crc32fast::hash(whole),
-                crc32fast::hash(head),
-                data.len() as u64,
-            );
+            let mut sum = Crc32::default();
+            sum.update(head);
+            let found = crc_behind(crc32fast::hash(whole), sum, data.len() as u64);
             assert_eq!(found, crc32fast::hash(data), "{split}");
         }
     }

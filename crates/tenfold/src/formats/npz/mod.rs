@@ -23,7 +23,7 @@ mod write;
 #[cfg(feature = "npz")]
 use codec::Npz;
 
-use crate::format::{Entry, OptionSpec, Profile, Spec};
+use crate::format::{Entry, OptionSpec, Profile, Spec, written};
 
 /// The row of the table of formats.
 pub(super) const ENTRY: Entry = Entry {
@@ -45,25 +45,28 @@ pub static SPEC: Spec = Spec {
         (0, b"PK\x03\x04\x2d\0\0\0\x08\0\0\0\x21\0"),
     ],
     reads: &[ZIP],
-    writes: &[Profile {
-        version: ZIP,
-        read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
-        can: super::numpy::capabilities(u64::MAX, |name| {
-            if name.len() > MAX_NAME {
-                Err("a member's name has at most 65531 bytes")
-            } else if name.contains('\0') {
-                Err("NumPy ends names at a zero byte")
-            } else {
-                Ok(())
-            }
-        }),
-    }],
+    writes: written(WRITES),
     options: &[OptionSpec {
         key: "deflate",
         value: "0-9",
         help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
     }],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: ZIP,
+    read_by: "every NumPy; bf16 as bytes, to be viewed with ml_dtypes; f8_e5m2 by tenfold alone",
+    can: super::numpy::capabilities(u64::MAX, |name| {
+        if name.len() > MAX_NAME {
+            Err("a member's name has at most 65531 bytes")
+        } else if name.contains('\0') {
+            Err("NumPy ends names at a zero byte")
+        } else {
+            Ok(())
+        }
+    }),
+}];
 
 /// The only version there is.
 const ZIP: &str = "zip";

@@ -1,8 +1,7 @@
 //! Laying out an archive.
 
-use crc32fast::Hasher;
-
 use super::EXTENSION;
+use crate::digest::Crc32;
 use crate::error::{Error, Result};
 use crate::format::{Compression, FilePlan, Form, Plan, PlanOptions, Segment, Want, Written};
 use crate::model::{Codec, DigestKind, Manifest, Over, Payload, TensorInfo};
@@ -169,13 +168,9 @@ impl Member {
         let value = value
             .and_then(|value| value.try_into().ok())
             .ok_or_else(missing)?;
-        let mut sum = Hasher::new();
+        let mut sum = Crc32::default();
         sum.update(&self.head);
-        sum.combine(&Hasher::new_with_initial_len(
-            u32::from_be_bytes(value),
-            done.raw_len,
-        ));
-        Ok(sum.finalize())
+        Ok(sum.in_front_of(done.raw_len) ^ u32::from_be_bytes(value))
     }
 
     fn local_header(&self, done: &Written) -> Result<Vec<u8>> {

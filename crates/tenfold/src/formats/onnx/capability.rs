@@ -23,7 +23,7 @@ pub(super) const fn capabilities(dtype: fn(DType) -> bool) -> Capabilities {
             let bytes = element_count(&others).and_then(|count| tensor.dtype.bytes_for(count));
             match bytes {
                 Some(_) => Ok(()),
-                None => Err("its size is not a number of 64 bits".to_owned()),
+                None => Err("its size does not fit 64 bits".to_owned()),
             }
         },
         file_value,

@@ -143,7 +143,7 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
     if head.ir_version <= 0 {
         let message = match head.ir_version {
             0 => "there is no ir_version, which every model has".to_owned(),
-            version => format!("ir_version {version}, 1 or more is expected"),
+            version => format!("ir_version {version}, expected 1 or more"),
         };
         return Err(Error::malformed("onnx.ir-version", message).at(whole));
     }
@@ -170,7 +170,7 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
     let (metadata, twice) = head.metadata()?;
     manifest.metadata = metadata;
     if let Some(key) = twice {
-        let message = format!("{key:?} is there twice in a list of keys; the last one counts");
+        let message = format!("a list of keys has {key:?} twice; the last one counts");
         scan.cx.warn("onnx.duplicate-key", whole, message)?;
     }
     add_extras(&mut manifest.tensors, scan.extras)?;
@@ -180,14 +180,10 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
 
 /// Refuses initializers of the same name; what is listed beside them may be called as something in another graph.
 fn add_extras(tensors: &mut Tensors, extras: Vec<TensorInfo>) -> Result<()> {
-    let mut seen: LookupMap<&str, ()> = LookupMap::with_capacity(tensors.len());
-    for info in tensors.iter() {
-        if seen.insert(info.name.as_str(), ()).is_some() {
-            let message = "there are two initializers of this name";
-            return Err(Error::malformed("onnx.duplicate-name", message).in_tensor(&info.name));
-        }
+    if let Some((_, name)) = crate::model::repeated(tensors.iter().map(|info| info.name.as_str())) {
+        let message = "there are two initializers of this name";
+        return Err(Error::malformed("onnx.duplicate-name", message).in_tensor(name));
     }
-    drop(seen);
     if extras.is_empty() {
         return Ok(());
     }

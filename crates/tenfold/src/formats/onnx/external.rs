@@ -114,7 +114,7 @@ fn seal(
     let value = unhex(checksum).filter(|value| value.len() == LEN);
     let Some(value) = value else {
         return warn(format!(
-            "is {checksum:?}; 40 hexadecimal digits (SHA-1) are expected"
+            "is {checksum:?}; expected 40 hexadecimal digits (SHA-1)"
         ));
     };
     match files.sealed.iter().find(|sealed| sealed.source == source) {
@@ -165,7 +165,7 @@ fn number(tensor: &TensorProto, key: &str, text: Option<&str>) -> Result<Option<
     match text.parse() {
         Ok(number) if is_digits => Ok(Some(number)),
         _ => {
-            let message = format!("{key} {text:?}, decimal digits of 64 bits are expected");
+            let message = format!("{key} {text:?}, expected decimal digits of 64 bits");
             Err(tensor.refuse("onnx.external", message))
         }
     }
@@ -187,8 +187,7 @@ fn path<'l>(tensor: &TensorProto, location: &'l str) -> Result<Vec<&'l str>> {
     } else {
         return Ok(names);
     };
-    let message =
-        format!("location {location:?} {why}; a path in the model's directory is expected");
+    let message = format!("location {location:?} {why}; expected a path in the model's directory");
     Err(tensor.refuse("onnx.path", message))
 }
 

@@ -48,7 +48,7 @@ mod write;
 #[cfg(feature = "onnx")]
 use codec::Onnx;
 
-use crate::format::{Entry, OptionSpec, Profile, Spec};
+use crate::format::{Entry, OptionSpec, Profile, Spec, written};
 use capability::{capabilities, is_any, is_usual};
 
 /// The line of the table.
@@ -63,18 +63,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// The facts about ONNX.
 pub static SPEC: Spec = Spec {
     reads: &["ir_version 1 and later"],
-    writes: &[
-        Profile {
-            version: V10,
-            read_by: "onnx 1.16 and later, onnxruntime 1.18 and later",
-            can: capabilities(is_usual),
-        },
-        Profile {
-            version: V14,
-            read_by: "onnx 1.23 and later; onnxruntime 1.31 reads versions up to 13",
-            can: capabilities(is_any),
-        },
-    ],
+    writes: written(WRITES),
     options: &[OptionSpec {
         key: "external",
         value: "FILE|none",
@@ -82,6 +71,20 @@ pub static SPEC: Spec = Spec {
     }],
     ..Spec::known("onnx", "ONNX", &["onnx"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: V10,
+        read_by: "onnx 1.16 and later, onnxruntime 1.18 and later",
+        can: capabilities(is_usual),
+    },
+    Profile {
+        version: V14,
+        read_by: "onnx 1.23 and later; onnxruntime 1.31 reads versions up to 13",
+        can: capabilities(is_any),
+    },
+];
 
 /// The version of a new model, and that of one with types of 2 or 6 bits.
 const V10: &str = "ir_version 10";

@@ -84,7 +84,7 @@ fn parts(
     let (dtype, field) = tensor::data_type(values)?;
     let [nnz] = *values.dims.as_slice() else {
         return Err(refuse(format!(
-            "the values have shape {:?}, a list is expected",
+            "the values have shape {:?}, expected a list",
             values.dims
         )));
     };
@@ -94,7 +94,7 @@ fn parts(
         [count, dims] if count == nnz && dims == rank => false,
         _ => {
             let message = format!(
-                "the indices have shape {:?}, [{nnz}] or [{nnz}, {rank}] is expected",
+                "the indices have shape {:?}, expected [{nnz}] or [{nnz}, {rank}]",
                 indices.dims
             );
             return Err(refuse(message));
@@ -113,7 +113,7 @@ fn parts(
     };
     let len = nnz.checked_mul(rank).and_then(|n| n.checked_mul(8));
     let most = cx.limits().tensor_memory;
-    let len = len.ok_or_else(|| refuse("more indices than 64 bits can count".to_owned()))?;
+    let len = len.ok_or_else(|| refuse("more indices than fit 64 bits".to_owned()))?;
     if len > most {
         let message = format!("the indices take {len} bytes, the limit is {most}");
         return Err(Error::limit("onnx.memory", message).raised_by("tensor_memory", len));
@@ -168,7 +168,7 @@ impl Make for Coords {
             for index in indices.iter().skip(first).step_by(step) {
                 let index = i64::from_le_bytes(*index);
                 let Ok(index) = u64::try_from(index) else {
-                    let message = format!("an index of {index}, 0 or more is expected");
+                    let message = format!("an index of {index}, expected 0 or more");
                     return Err(Error::malformed("onnx.sparse", message).at(self.at.clone()));
                 };
                 let coordinate = match self.is_linear {

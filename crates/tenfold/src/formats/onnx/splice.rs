@@ -58,8 +58,7 @@ impl Splice {
     }
 
     fn grow(&mut self, len: u64) -> Result<()> {
-        let too_large =
-            || Error::unsupported("onnx.length", "the model is larger than 64 bits can count");
+        let too_large = || Error::unsupported("onnx.length", "the model does not fit 64 bits");
         self.len = self.len.checked_add(len).ok_or_else(too_large)?;
         Ok(())
     }

@@ -53,7 +53,7 @@ pub(super) fn sizes(proto: &TensorProto, dtype: DType) -> Result<(u64, u64)> {
         (Some(elements), Some(bytes), Some(_)) => Ok((elements, bytes)),
         _ => {
             let message = format!(
-                "shape {:?} of {dtype} has more bytes than 64 bits can count",
+                "shape {:?} of {dtype} has more bytes than fit 64 bits",
                 proto.dims
             );
             Err(proto.refuse("onnx.dims", message))
@@ -63,7 +63,7 @@ pub(super) fn sizes(proto: &TensorProto, dtype: DType) -> Result<(u64, u64)> {
 
 pub(super) fn check_shape(cx: &Context<'_>, proto: &TensorProto) -> Result<()> {
     if let Some(dim) = proto.negative {
-        let message = format!("a dimension of {dim}, 0 or more is expected");
+        let message = format!("a dimension of {dim}, expected 0 or more");
         return Err(proto.refuse("onnx.dims", message));
     }
     let limit = cx.limits().rank;
@@ -85,7 +85,7 @@ pub(super) fn data_type(proto: &TensorProto) -> Result<(DType, Typed)> {
     }
     types::known(proto.data_type).ok_or_else(|| match proto.data_type {
         types::STRING => proto.refuse("onnx.string", "its elements are strings, not numbers"),
-        0 => proto.refuse("onnx.data-type", "its data_type is not said (UNDEFINED)"),
+        0 => proto.refuse("onnx.data-type", "it has no data_type (UNDEFINED)"),
         other => {
             let message = format!("data_type {other}, 1 to 28 are known");
             let error = Error::unsupported("onnx.data-type", message);

@@ -52,7 +52,7 @@ impl Data {
                 if !is_plain || name == options.file_name {
                     return Err(options.wrong(
                         "external",
-                        "the plain name of another file is expected, or none",
+                        "expected none, or the name of another file without a folder",
                     ));
                 }
                 (Some(name.to_owned()), true)
@@ -269,6 +269,6 @@ pub(super) fn len(tensor: &TensorInfo) -> Result<u64> {
 }
 
 fn too_large(tensor: &TensorInfo) -> Error {
-    let error = Error::unsupported("onnx.length", "its end is beyond what 64 bits can count");
+    let error = Error::unsupported("onnx.length", "its end does not fit 64 bits");
     error.in_tensor(&tensor.name)
 }

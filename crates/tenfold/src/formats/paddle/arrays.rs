@@ -64,7 +64,7 @@ impl Strings<'_> {
             Value::Bytes(number) => self.condensed.taken(number),
             _ => None,
         }
-        .ok_or_else(|| wrong(format!("bytes are expected, found {}", value.what())))
+        .ok_or_else(|| wrong(format!("expected bytes, found {}", value.what())))
     }
 
     /// The bytes of a short string.
@@ -167,7 +167,7 @@ impl Strings<'_> {
         let taken = self.taken(&text)?;
         if taken.is_text != is_encoded {
             return Err(wrong(
-                "bytes where text is expected, or text where bytes are",
+                "bytes where text should be, or text where bytes should be",
             ));
         }
         if !is_encoded {
@@ -194,13 +194,13 @@ impl Strings<'_> {
     pub(super) fn shape(&self, value: &Value<'_>) -> Result<Shape> {
         let Value::Node(node) = value else {
             return Err(wrong(format!(
-                "the shape is {}, a tuple is expected",
+                "the shape is {}, expected a tuple",
                 value.what()
             )));
         };
         if !matches!(node.kind(), Kind::Tuple | Kind::List) {
             return Err(wrong(format!(
-                "the shape is {}, a tuple is expected",
+                "the shape is {}, expected a tuple",
                 value.what()
             )));
         }
@@ -222,10 +222,8 @@ impl Strings<'_> {
             match item.as_i64().and_then(|dim| u64::try_from(dim).ok()) {
                 Some(dim) => shape.push(dim),
                 None => {
-                    let message = format!(
-                        "a dimension of {}, a number from 0 is expected",
-                        item.what()
-                    );
+                    let message =
+                        format!("a dimension of {}, expected a number from 0", item.what());
                     return Err(Error::malformed("paddle.shape", message));
                 }
             }
@@ -235,12 +233,7 @@ impl Strings<'_> {
 
     /// `dtype("f4", False, True)` with the state `(3, "<", None, None, None, -1, -1, 0)`.
     fn dtype(&self, value: &Value<'_>) -> Result<(DType, Endian)> {
-        let unknown = || {
-            wrong(format!(
-                "a type of NumPy is expected, found {}",
-                value.what()
-            ))
-        };
+        let unknown = || wrong(format!("expected a NumPy dtype, found {}", value.what()));
         let Value::Node(node) = value else {
             return Err(unknown());
         };
@@ -378,11 +371,7 @@ impl Make for Latin1 {
         })?;
         let bytes = latin_1(text)?;
         if bytes.len() as u64 != self.len {
-            let message = format!(
-                "{} bytes of an array, {} are expected",
-                bytes.len(),
-                self.len
-            );
+            let message = format!("{} bytes of an array, expected {}", bytes.len(), self.len);
             return Err(Error::malformed("paddle.size", message).at(at));
         }
         Ok(bytes.into())

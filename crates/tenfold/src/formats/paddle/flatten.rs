@@ -399,13 +399,9 @@ impl<'a, 'w> Walk<'a, 'w> {
     /// Two paths may be the same when they are joined.
     fn unique_names(&self) -> Result<()> {
         let tensors = self.tensors.iter().map(|tensor| tensor.name.as_str());
-        let mut names: Vec<&str> = tensors
-            .chain(self.metadata.iter().map(|(key, _)| key))
-            .collect();
-        names.sort_unstable();
-        let mut neighbours = names.iter().zip(names.iter().skip(1));
-        match neighbours.find(|(a, b)| a == b) {
-            Some((name, _)) => {
+        let names = tensors.chain(self.metadata.iter().map(|(key, _)| key));
+        match crate::model::repeated(names) {
+            Some((_, name)) => {
                 let message = format!("two values are called {name:?}");
                 Err(Error::malformed("paddle.duplicate", message))
             }

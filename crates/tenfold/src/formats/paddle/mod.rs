@@ -28,7 +28,7 @@ mod write;
 #[cfg(feature = "paddle")]
 use codec::Paddle;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{DType, Value};
 use crate::prelude::*;
 use crate::wire::numpy;
@@ -45,27 +45,30 @@ pub(super) const ENTRY: Entry = Entry {
 /// What is known of the format without its codec.
 pub static SPEC: Spec = Spec {
     reads: &["pickle protocol 2", "pickle protocol 3", PROTOCOL_4],
-    writes: &[Profile {
-        version: PROTOCOL_4,
-        read_by: "paddle.load of Paddle 2 and later, with NumPy 1 and 2",
-        can: Capabilities {
-            max_rank: numpy::MAX_RANK,
-            name,
-            dtype: |dtype| WRITTEN.contains(&dtype),
-            tensor: |tensor| match numpy::data_len(tensor.dtype, &tensor.shape) {
-                Some(_) => Ok(()),
-                None => Err("its elements have 2^63 bytes or more".to_owned()),
-            },
-            file_value: |key, value| fit(key, value),
-            tensor_value: |key, value| match (key, value) {
-                (PARAMETER_NAME, Value::Str(_)) => Fit::Exact,
-                _ => Fit::No,
-            },
-            ..Capabilities::new()
-        },
-    }],
+    writes: written(WRITES),
     ..Spec::known("paddle", "Paddle", &["pdparams", "pdopt", "pdtensor"], &[])
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: PROTOCOL_4,
+    read_by: "paddle.load of Paddle 2 and later, with NumPy 1 and 2",
+    can: Capabilities {
+        max_rank: numpy::MAX_RANK,
+        name,
+        dtype: |dtype| WRITTEN.contains(&dtype),
+        tensor: |tensor| match numpy::data_len(tensor.dtype, &tensor.shape) {
+            Some(_) => Ok(()),
+            None => Err("its elements have 2^63 bytes or more".to_owned()),
+        },
+        file_value: |key, value| fit(key, value),
+        tensor_value: |key, value| match (key, value) {
+            (PARAMETER_NAME, Value::Str(_)) => Fit::Exact,
+            _ => Fit::No,
+        },
+        ..Capabilities::new()
+    },
+}];
 
 const PROTOCOL_4: &str = "pickle protocol 4";
 /// The key of a tensor's metadata for the name that Paddle itself has for it.

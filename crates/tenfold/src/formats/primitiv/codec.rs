@@ -303,18 +303,19 @@ impl<'a> Described<'a> {
     }
 
     fn unique_names(&self) -> Result<()> {
-        let mut known = LookupMap::default();
-        for (tensor, &at) in self.manifest.tensors.iter().zip(&self.starts) {
-            if known.insert(tensor.name.as_str(), ()).is_some() {
-                let message = match tensor.metadata.get("stat") {
-                    Some(_) => "the parameter has this statistic twice",
-                    None => "there are two parameters with this key",
-                };
-                let error = Error::malformed("primitiv.duplicate", message);
-                return Err(error.at(at..at + 1).in_tensor(&tensor.name));
-            }
-        }
-        Ok(())
+        let tensors = &self.manifest.tensors;
+        let names = tensors.iter().map(|tensor| tensor.name.as_str());
+        let Some((place, name)) = crate::model::repeated(names) else {
+            return Ok(());
+        };
+        let tensor = tensors.get(place);
+        let message = match tensor.and_then(|tensor| tensor.metadata.get("stat")) {
+            Some(_) => "the parameter has this statistic twice",
+            None => "there are two parameters with this key",
+        };
+        let at = self.starts.get(place).copied().unwrap_or_default();
+        let error = Error::malformed("primitiv.duplicate", message);
+        Err(error.at(at..at + 1).in_tensor(name))
     }
 
     /// A key is the way through models in models: what is a parameter is no model that has others.

@@ -33,7 +33,7 @@ mod write;
 #[cfg(feature = "primitiv")]
 use codec::Primitiv;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{DType, Layout, TensorInfo, Value};
 use crate::prelude::*;
 use values::{DataType, MAX_DEPTH};
@@ -54,27 +54,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["primitiv"],
     magic: &[(0, MAGIC)],
     reads: &[VERSION],
-    writes: &[Profile {
-        version: VERSION,
-        read_by: "primitiv 0.3.0, 0.3.1, 0.4.0",
-        can: Capabilities {
-            max_tensors: u32::MAX as u64,
-            min_rank: 0,
-            // A statistic or a Tensor may have a batch as its last dimension.
-            max_rank: MAX_DEPTH + 1,
-            zero_sizes: false,
-            name: |name| names::Address::parse(name).map(drop),
-            dtype: |dtype| dtype == DType::F32,
-            layout: |layout| matches!(layout, Layout::ColumnMajor),
-            tensor: shape_fits,
-            file_value,
-            tensor_value,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-            kept: false,
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "kind",
@@ -88,6 +68,29 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: VERSION,
+    read_by: "primitiv 0.3.0, 0.3.1, 0.4.0",
+    can: Capabilities {
+        max_tensors: u32::MAX as u64,
+        min_rank: 0,
+        // A statistic or a Tensor may have a batch as its last dimension.
+        max_rank: MAX_DEPTH + 1,
+        zero_sizes: false,
+        name: |name| names::Address::parse(name).map(drop),
+        dtype: |dtype| dtype == DType::F32,
+        layout: |layout| matches!(layout, Layout::ColumnMajor),
+        tensor: shape_fits,
+        file_value,
+        tensor_value,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+        kept: false,
+    },
+}];
 
 const VERSION: &str = "0.1";
 /// The version, with which every file begins.

@@ -3,23 +3,22 @@
 use bytes::Bytes;
 
 use super::codec::ROOT;
-use super::flatten::{Around, Saved, flatten};
-use super::globals::Allowed;
-use super::salvage;
-use super::tensors::{Storage, Storages, checksum};
+use super::{SPEC, salvage};
+use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Context;
+use crate::formats::torch::{
+    self, Allowed, Archive, Around, FREE, Saved, Storages, checksum, crc32, flatten, no_pickle,
+    unpack,
+};
 use crate::io::Source;
-use crate::model::{Codec, Endian, Manifest, Payload, Region, SealedRange, SourceId};
+use crate::model::{Manifest, Region, SealedRange, SourceId};
 use crate::prelude::*;
-use crate::transform::{Inflate, Input};
 use crate::wire::pickle::{self, Budget, Place};
 use crate::wire::zip::{self, Member, TORCH_PICKLE as PICKLE, Zip};
 
 /// What only TorchScript archives have.
 const CONSTANTS: &str = "constants.pkl";
-/// The folder of the storages.
-const DATA: &str = "data/";
 /// Versions that torch reads.
 const VERSIONS: core::ops::RangeInclusive<u64> = 1..=10;
 
@@ -80,13 +79,13 @@ fn described(
     let archive = Archive::new(zip, id)?;
     let len = source.len();
     for member in zip.members.iter().filter(|member| member.data.end <= len) {
-        archive.regions(member, manifest);
+        regions(archive, member, manifest);
     }
     manifest
         .regions
         .push(Region::new(id, zip.tail.clone(), "directory"));
     if !is_cut_off {
-        archive.check_version(cx, source)?;
+        check_version(archive, cx, source)?;
     }
     let mut storages = archive.storages(source)?;
     storages.is_cut_off = is_cut_off;
@@ -104,6 +103,7 @@ fn described(
     let tree = pickle::run(&program.bytes, &program.place, &mut policy, &mut budget)?;
     let stem = cx.tensor_name();
     let around = Around {
+        format: SPEC.id,
         root: cx.option(ROOT.key),
         allowed,
         storages: &storages,
@@ -114,176 +114,63 @@ fn described(
         stem: &stem,
     };
     let saved = flatten(&tree, around, &mut budget)?;
-    archive.seal(&storages, &saved, manifest);
+    seal(archive, &storages, &saved, manifest);
     Ok(saved)
 }
 
-fn no_pickle() -> Error {
-    let message = format!("there is no member {PICKLE}: not written by torch.save");
-    Error::malformed("pytorch.root", message)
-}
-
-/// The members of an archive below its one folder.
-struct Archive<'z> {
-    zip: &'z Zip,
-    id: SourceId,
-    root: &'z str,
-}
-
-impl<'z> Archive<'z> {
-    fn new(zip: &'z Zip, id: SourceId) -> Result<Self> {
-        let names = || zip.members.iter().map(|member| member.name.as_str());
-        let mut roots = names().filter_map(zip::torch_root);
-        let root = roots.next().ok_or_else(no_pickle)?;
-        let is_elsewhere = |member: &&Member| {
-            let inside = member.name.strip_prefix(root);
-            !inside.is_some_and(|inside| inside.starts_with('/'))
-        };
-        match zip.members.iter().find(is_elsewhere) {
-            None => Ok(Self { zip, id, root }),
-            Some(member) => {
-                let message = format!(
-                    "member {:?} lies outside of the folder {root:?}, which has the pickle: readers disagree about what counts",
-                    member.name
-                );
-                let error = Error::malformed("pytorch.root", message);
-                Err(error.at(member.header.clone()))
-            }
-        }
+/// Notes where a member is, if it is no storage.
+fn regions(archive: Archive<'_>, member: &Member, manifest: &mut Manifest) {
+    let mut add = |range: Range<u64>, label| {
+        push_tight(&mut manifest.regions, Region::new(archive.id, range, label));
+    };
+    add(member.header.clone(), "member's header");
+    if let Some(range) = &member.descriptor {
+        add(range.clone(), "member's descriptor");
     }
-
-    /// The name of a member below the root.
-    fn name<'m>(&self, member: &'m Member) -> &'m str {
-        let inside = member.name.strip_prefix(self.root);
-        let inside = inside.and_then(|name| name.strip_prefix('/'));
-        inside.unwrap_or_default()
-    }
-
-    fn member(&self, name: &str) -> Option<&'z Member> {
-        let mut members = self.zip.members.iter();
-        members.find(|member| self.name(member) == name)
-    }
-
-    /// The key of the storage that a member is.
-    fn key<'m>(&self, member: &'m Member) -> Option<&'m str> {
-        let key = self.name(member).strip_prefix(DATA)?;
-        (!key.is_empty() && !key.contains('/')).then_some(key)
-    }
-
-    fn regions(&self, member: &Member, manifest: &mut Manifest) {
-        let mut add = |range: Range<u64>, label| {
-            push_tight(&mut manifest.regions, Region::new(self.id, range, label));
-        };
-        add(member.header.clone(), "member's header");
-        if let Some(range) = &member.descriptor {
-            add(range.clone(), "member's descriptor");
-        }
-        if self.key(member).is_none() {
-            add(member.data.clone(), "member");
-        }
-    }
-
-    /// A short text of the archive, without blanks around it.
-    fn text(&self, source: &dyn Source, name: &str) -> Result<Option<(String, Range<u64>)>> {
-        const MOST: u64 = 64;
-        let Some(member) = self.member(name) else {
-            return Ok(None);
-        };
-        let bytes = match member.size {
-            0..=MOST => unpack(source, member)?,
-            _ => Bytes::new(),
-        };
-        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-        Ok(Some((text, member.data.clone())))
-    }
-
-    fn check_version(&self, cx: &mut Context<'_>, source: &dyn Source) -> Result<()> {
-        let (at, message) = match self.text(source, "version")? {
-            None => (
-                self.zip.tail.clone(),
-                "there is no member \"version\": torch refuses the file".to_owned(),
-            ),
-            Some((text, _)) if text.parse().is_ok_and(|found| VERSIONS.contains(&found)) => {
-                return Ok(());
-            }
-            Some((text, at)) => {
-                let (first, last) = (VERSIONS.start(), VERSIONS.end());
-                (
-                    at,
-                    format!("the version is {text:?}, torch reads {first} to {last}"),
-                )
-            }
-        };
-        cx.warn_in(self.id, "pytorch.version", at, message)
-    }
-
-    fn endian(&self, source: &dyn Source) -> Result<Endian> {
-        match self.text(source, "byteorder")? {
-            None => Ok(Endian::Little),
-            Some((text, _)) if text == "little" => Ok(Endian::Little),
-            Some((text, _)) if text == "big" => Ok(Endian::Big),
-            Some((text, at)) => {
-                let message = format!("the byte order is {text:?}; little or big is expected");
-                Err(Error::malformed("pytorch.byte-order", message).at(at))
-            }
-        }
-    }
-
-    fn storages(&self, source: &dyn Source) -> Result<Storages> {
-        let mut storages = Storages::default();
-        storages.endian = self.endian(source)?;
-        for member in &self.zip.members {
-            let Some(key) = self.key(member) else {
-                continue;
-            };
-            let range = member.data.clone();
-            let payload = if member.is_deflated {
-                Payload::Encoded {
-                    source: self.id,
-                    range,
-                    codec: Codec::Deflate { level: 0, skip: 0 },
-                    len: member.size,
-                }
-            } else {
-                Payload::Raw {
-                    source: self.id,
-                    range,
-                }
-            };
-            storages.add(Storage {
-                key: key.to_owned(),
-                payload,
-                crc32: crc32(member),
-            });
-        }
-        Ok(storages)
-    }
-
-    /// Checksums that no tensor has: of storages that none is all of, and of other members.
-    fn seal(&self, storages: &Storages, saved: &Saved, manifest: &mut Manifest) {
-        for member in &self.zip.members {
-            let place = self.key(member).and_then(|key| storages.place(key));
-            let is_covered = place
-                .and_then(|place| saved.covered.get(place as usize))
-                .is_some_and(|covered| *covered);
-            let Some(crc32) = crc32(member).filter(|_| !is_covered && !member.is_deflated) else {
-                continue;
-            };
-            if member.size == 0 || member.data.end > self.zip.tail.end {
-                continue;
-            }
-            let mut checksum = checksum(crc32);
-            checksum.over = crate::model::Over::Stored;
-            let what = format!("member {:?}", member.name);
-            let sealed = SealedRange::new(self.id, member.data.clone(), checksum, what);
-            push_tight(&mut manifest.sealed, sealed);
-        }
+    if archive.key(member).is_none() {
+        add(member.data.clone(), "member");
     }
 }
 
-/// The checksum of a member. Torch can leave it out, which is a 0.
-fn crc32(member: &Member) -> Option<u32> {
-    (member.crc32 != 0).then_some(member.crc32)
+fn check_version(archive: Archive<'_>, cx: &mut Context<'_>, source: &dyn Source) -> Result<()> {
+    let (at, message) = match archive.text(source, "version")? {
+        None => (
+            archive.zip.tail.clone(),
+            "there is no member \"version\": torch refuses the file".to_owned(),
+        ),
+        Some((text, _)) if text.parse().is_ok_and(|found| VERSIONS.contains(&found)) => {
+            return Ok(());
+        }
+        Some((text, at)) => {
+            let (first, last) = (VERSIONS.start(), VERSIONS.end());
+            (
+                at,
+                format!("the version is {text:?}, torch reads {first} to {last}"),
+            )
+        }
+    };
+    cx.warn_in(archive.id, "pytorch.version", at, message)
+}
+
+/// Checksums that no tensor has: of storages that none is all of, and of other members.
+fn seal(archive: Archive<'_>, storages: &Storages, saved: &Saved, manifest: &mut Manifest) {
+    for member in &archive.zip.members {
+        let place = archive.key(member).and_then(|key| storages.place(key));
+        let is_covered = place
+            .and_then(|place| saved.covered.get(place as usize))
+            .is_some_and(|covered| *covered);
+        let Some(crc32) = crc32(member).filter(|_| !is_covered && !member.is_deflated) else {
+            continue;
+        };
+        if member.size == 0 || member.data.end > archive.zip.tail.end {
+            continue;
+        }
+        let mut checksum = checksum(crc32);
+        checksum.over = crate::model::Over::Stored;
+        let what = format!("member {:?}", member.name);
+        let sealed = SealedRange::new(archive.id, member.data.clone(), checksum, what);
+        push_tight(&mut manifest.sealed, sealed);
+    }
 }
 
 /// A pickle of the archive.
@@ -316,7 +203,7 @@ impl Program {
         }
         let bytes = unpack(source, member)?;
         if let Some(expected) = crc32(member) {
-            let found = crc32fast::hash(&bytes);
+            let found = Crc32::of(&bytes);
             if found != expected {
                 let message = format!(
                     "the CRC-32 of member {:?} is {found:08x}, the directory says {expected:08x}",
@@ -342,42 +229,8 @@ impl Program {
         let stored = self.stored.saturating_add(beside);
         let deflated = stored.saturating_mul(7).saturating_add(FREE);
         let len = self.bytes.len() as u64;
-        Budget::new(self::budget(len.saturating_add(beside)).min(deflated))
+        Budget::new(torch::budget(len.saturating_add(beside)).min(deflated))
     }
-}
-
-/// What a few bytes may take, however few they are.
-const FREE: u64 = 6 << 20;
-
-/// What a pickle may take, with everything that is made of it: what it holds is counted, and lists that grow take up to
-/// twice as much for a moment.
-pub(super) fn budget(len: u64) -> u64 {
-    FREE.saturating_add(len.saturating_mul(13) / 2)
-}
-
-/// All bytes of a member that is known to be small enough.
-fn unpack(source: &dyn Source, member: &Member) -> Result<Bytes> {
-    if !member.is_deflated {
-        return source.read(member.data.clone());
-    }
-    let mut inflate = Inflate::new(Input::Source {
-        id: SourceId::MAIN,
-        source,
-        range: member.data.clone(),
-        control: None,
-    });
-    let mut bytes = vec![0; crate::transform::as_size(member.size)?];
-    let is_whole = inflate
-        .fill(&mut bytes)
-        .map_err(|error| error.at(member.data.clone()))?;
-    if !is_whole {
-        let message = format!(
-            "member {:?} ends before its {} bytes",
-            member.name, member.size
-        );
-        return Err(Error::malformed("pytorch.truncated", message).at(member.data.clone()));
-    }
-    Ok(bytes.into())
 }
 
 /// The constants of TorchScript's code are a pickle too, and what it names is held to the same list.

@@ -1,8 +1,8 @@
 //! The pickle of an archive to be written: protocol 2, a dict of tensors and values, without a memo.
 
-use super::dtypes::{STORAGES, TYPES};
 use super::storages::View;
 use crate::error::{Error, Result};
+use crate::formats::torch::{STORAGES, TYPES};
 use crate::model::{TensorInfo, Value};
 use crate::prelude::*;
 use crate::wire::pickle::integer;
@@ -155,7 +155,7 @@ impl Program {
     /// BINUNICODE
     fn text(&mut self, text: &str) -> Result<()> {
         let len = u32::try_from(text.len()).map_err(|cause| {
-            let message = format!("a text of {} bytes; 4 GiB are the most", text.len());
+            let message = format!("a text of {} bytes; at most 4 GiB fit", text.len());
             Error::unsupported("pytorch.write", message).because(cause)
         })?;
         self.put(b"X");

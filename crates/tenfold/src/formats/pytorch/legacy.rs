@@ -1,13 +1,13 @@
 //! The stream of before torch 1.6: five pickles, then the storages.
 
+use super::SPEC;
 use super::codec::ROOT;
-use super::container::budget;
-use super::flatten::{Around, Saved, flatten};
-use super::globals::Allowed;
-use super::tensors::{Storage, StorageId, Storages};
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::format::salvage::CutOff;
+use crate::formats::torch::{
+    Allowed, Around, Saved, Storage, StorageId, Storages, budget, flatten,
+};
 use crate::io::{Reader, Source};
 use crate::model::{Manifest, Payload, Region, SourceId};
 use crate::prelude::*;
@@ -71,7 +71,7 @@ pub(super) fn describe(
         Some(PROTOCOL) => Ok(()),
         _ => {
             let found = tree.root()?.what();
-            let message = format!("protocol {found} of the stream, {PROTOCOL} is known");
+            let message = format!("protocol {found} of the stream, expected {PROTOCOL}");
             Err(Error::unsupported("pytorch.protocol", message).at(at))
         }
     })?;
@@ -93,6 +93,7 @@ pub(super) fn describe(
     drop(sizes);
     let stem = cx.tensor_name();
     let around = Around {
+        format: SPEC.id,
         root: cx.option(ROOT.key),
         allowed,
         storages: &storages,
@@ -152,7 +153,7 @@ fn check_machine(tree: &Tree<'_>, at: Range<u64>) -> Result<()> {
         let (key, value) = entry?;
         let is_order = matches!(&key, Value::Text(key) if key == "little_endian");
         if is_order && !matches!(value, Value::Bool(true)) {
-            let message = "the stream is big-endian, which no file that is known is";
+            let message = "the stream is big-endian; no known program writes that";
             return Err(Error::unsupported("pytorch.byte-order", message).at(at));
         }
     }
@@ -229,7 +230,7 @@ fn storages(
     let mut at = start;
     for key in keys {
         let overflow = || {
-            let message = format!("storage {key:?} has more bytes than can be counted");
+            let message = format!("storage {key:?} has more bytes than fit 64 bits");
             Error::malformed("pytorch.storage-size", message)
         };
         let head = at..at.checked_add(HEAD).ok_or_else(overflow)?;

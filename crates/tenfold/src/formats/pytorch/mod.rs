@@ -23,31 +23,22 @@
 mod codec;
 #[cfg(feature = "pytorch")]
 mod container;
-#[cfg_attr(not(feature = "pytorch"), allow(dead_code))]
-mod dtypes;
 #[cfg(all(feature = "pytorch", feature = "write"))]
 mod encode;
-#[cfg(feature = "pytorch")]
-mod flatten;
-#[cfg(feature = "pytorch")]
-mod globals;
-#[cfg(feature = "pytorch")]
-mod leaves;
 #[cfg(feature = "pytorch")]
 mod legacy;
 #[cfg(feature = "pytorch")]
 mod salvage;
 #[cfg(all(feature = "pytorch", feature = "write"))]
 mod storages;
-#[cfg(feature = "pytorch")]
-mod tensors;
 #[cfg(all(feature = "pytorch", feature = "write"))]
 mod write;
 
 #[cfg(feature = "pytorch")]
 use codec::PyTorch;
 
-use crate::format::{Capabilities, Entry, Fit, Profile, Spec};
+use super::torch::{LONG, MAX_RANK, TYPES};
+use crate::format::{Capabilities, Entry, Fit, Profile, Spec, written};
 use crate::model::{DType, Layout, TensorInfo, Value, element_count};
 use crate::prelude::*;
 
@@ -68,31 +59,34 @@ pub static SPEC: Spec = Spec {
     // Of the stream. Archives are looked into.
     magic: &[(0, MAGIC)],
     reads: &[ZIP, LEGACY, INDEX],
-    writes: &[Profile {
-        version: ZIP,
-        read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
-        can: Capabilities {
-            max_tensors: u64::MAX,
-            min_rank: 0,
-            max_rank: MAX_RANK,
-            zero_sizes: true,
-            name: |_| Ok(()),
-            dtype: |dtype| dtypes::TYPES.iter().any(|(_, known)| *known == dtype),
-            layout: |layout| matches!(layout, Layout::RowMajor | Layout::Strided(_)),
-            tensor: fits,
-            file_value: |_, value| fit(value),
-            tensor_value: |key, value| match (key, value) {
-                ("parameter" | "requires_grad", Value::Bool(true)) => Fit::Exact,
-                _ => Fit::No,
-            },
-            kept: false,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-        },
-    }],
+    writes: written(WRITES),
     options: &[],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: ZIP,
+    read_by: "torch 1.6 and later; 16- to 64-bit unsigned integers, 8-bit and 4-bit floats by recent releases only",
+    can: Capabilities {
+        max_tensors: u64::MAX,
+        min_rank: 0,
+        max_rank: MAX_RANK,
+        zero_sizes: true,
+        name: |_| Ok(()),
+        dtype: |dtype| TYPES.iter().any(|(_, known)| *known == dtype),
+        layout: |layout| matches!(layout, Layout::RowMajor | Layout::Strided(_)),
+        tensor: fits,
+        file_value: |_, value| fit(value),
+        tensor_value: |key, value| match (key, value) {
+            ("parameter" | "requires_grad", Value::Bool(true)) => Fit::Exact,
+            _ => Fit::No,
+        },
+        kept: false,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+    },
+}];
 
 /// Files that an index can name.
 #[cfg(feature = "pytorch")]
@@ -108,6 +102,8 @@ static FAMILY: super::sharded::Family = super::sharded::Family {
         left_over: "pytorch.shard-left-over",
         count: "pytorch.shard-count",
     },
+    // A zip file is described by its end.
+    described_by: |_| None,
     describe: codec::describe_shard,
 };
 
@@ -126,20 +122,6 @@ const ZIP: &str = "zip";
 const LEGACY: &str = "legacy";
 /// The pickle of a number that streams begin with.
 const MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
-/// Whether a class or function is on the list of those that are read as data, also in TorchScript archives.
-#[cfg(feature = "pytorch")]
-pub(crate) fn is_known(module: &str, name: &str) -> bool {
-    let allowed = globals::Allowed {
-        script: true,
-        opaque: false,
-    };
-    allowed.find(module, name).is_some()
-}
-
-/// Dimensions, at most.
-const MAX_RANK: usize = 64;
-/// A list of more numbers or texts than this is one value; the others have a path for every entry.
-const LONG: usize = 4096;
 /// Digits of an integer, at most: 1024 bits.
 const MAX_DIGITS: usize = 308;
 

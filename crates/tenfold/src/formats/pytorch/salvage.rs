@@ -1,12 +1,10 @@
 //! An archive that lost its end, and with it the directory: its members are found by their own headers. Torch writes no sizes
 //! there, but the pickle, which comes first, says how long every storage is.
 
-use super::flatten::Saved;
-use super::globals::Allowed;
-use super::tensors::StorageId;
 use crate::error::lists::quoted;
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::formats::torch::{self, Allowed, Saved, StorageId};
 use crate::io::Source;
 use crate::model::{SourceId, TensorInfo};
 use crate::prelude::*;
@@ -65,7 +63,7 @@ pub(super) fn open(source: &dyn Source, limit: u64, allowed: Allowed) -> Result<
 
 /// Bytes of the storages that a pickle names.
 fn storages(program: &[u8], at: u64, mut allowed: Allowed) -> Result<LookupMap<String, u64>> {
-    let mut budget = Budget::new(super::container::budget(program.len() as u64));
+    let mut budget = Budget::new(torch::budget(program.len() as u64));
     let policy = allowed;
     let tree = pickle::run(program, &Place::At(at), &mut allowed, &mut budget)?;
     let mut sizes = LookupMap::new();

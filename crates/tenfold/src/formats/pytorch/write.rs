@@ -3,6 +3,7 @@
 use super::FAMILY;
 use super::encode::{Program, Record};
 use super::storages::{self, Plan as Storages, Stored};
+use crate::digest::Crc32;
 use crate::error::{Error, Result};
 use crate::format::{Arranged, Effect, FilePlan, Loss, Lost, Plan, PlanOptions, Segment, Written};
 use crate::formats::sharded;
@@ -83,7 +84,7 @@ fn layout(program: Vec<u8>, stored: Vec<Stored>, name: String) -> Result<FilePla
     let mut segments = Vec::new();
     let mut at = 0u64;
     let known = |name: &str, bytes: Vec<u8>, at: &mut u64, members: &mut Vec<Member>| {
-        let member = Member::new(name, *at, bytes.len() as u64, Some(crc32fast::hash(&bytes)))?;
+        let member = Member::new(name, *at, bytes.len() as u64, Some(Crc32::of(&bytes)))?;
         *at = member.end();
         let mut all = member.header(None)?;
         all.extend_from_slice(&bytes);

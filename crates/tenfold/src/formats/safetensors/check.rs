@@ -97,14 +97,14 @@ impl Tensors {
         if self.rising {
             return Ok(());
         }
-        let mut seen = LookupMap::with_capacity(self.infos.len());
-        for (info, row) in self.infos.iter().zip(&self.rows) {
-            if seen.insert(info.name.as_str(), ()).is_some() {
-                let error = raw::twice("there are two tensors of this name", row.at);
-                return Err(error.in_tensor(&info.name));
+        match crate::model::repeated(self.infos.iter().map(|info| info.name.as_str())) {
+            Some((place, name)) => {
+                let at = self.rows.get(place).map_or(0, |row| row.at);
+                let error = raw::twice("there are two tensors of this name", at);
+                Err(error.in_tensor(name))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Puts the tensors into the order of their data; those at the same place keep the order of the header.

@@ -110,6 +110,12 @@ pub(super) fn describe_shard(
     })
 }
 
+/// How many bytes describe a file that begins like this.
+pub(super) fn described_by(first: &[u8]) -> Option<u64> {
+    let len = u64::from_le_bytes(*first.first_chunk()?);
+    (len <= MAX_HEADER).then_some(PREFIX + len)
+}
+
 /// Describes one file of perhaps several.
 pub(super) fn describe_file(
     cx: &mut Context<'_>,

@@ -32,7 +32,7 @@ mod write;
 #[cfg(feature = "safetensors")]
 use codec::Safetensors;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{Layout, TensorInfo, Value};
 use crate::prelude::*;
 
@@ -53,29 +53,7 @@ pub static SPEC: Spec = Spec {
     // Only for builds without the codec, which looks at more than these bytes.
     magic: &[(8, b"{\"")],
     reads: &[FILE, INDEX],
-    writes: &[Profile {
-        version: FILE,
-        read_by: "safetensors 0.8; older releases where they know the types",
-        can: Capabilities {
-            max_tensors: u64::MAX,
-            min_rank: 0,
-            max_rank: usize::MAX,
-            zero_sizes: true,
-            name: |name| match name {
-                METADATA => Err("it is the name of the file's metadata"),
-                _ => Ok(()),
-            },
-            dtype: |dtype| dtypes::name(dtype).is_some(),
-            layout: |layout| matches!(layout, Layout::RowMajor),
-            tensor: |tensor| size_fits(tensor),
-            file_value: value_fits,
-            tensor_value: |_, _| Fit::No,
-            big_endian: false,
-            zstd: false,
-            checksums: &[],
-            kept: false,
-        },
-    }],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "align",
@@ -89,6 +67,31 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[Profile {
+    version: FILE,
+    read_by: "safetensors 0.8; older releases where they know the types",
+    can: Capabilities {
+        max_tensors: u64::MAX,
+        min_rank: 0,
+        max_rank: usize::MAX,
+        zero_sizes: true,
+        name: |name| match name {
+            METADATA => Err("it is the name of the file's metadata"),
+            _ => Ok(()),
+        },
+        dtype: |dtype| dtypes::name(dtype).is_some(),
+        layout: |layout| matches!(layout, Layout::RowMajor),
+        tensor: |tensor| size_fits(tensor),
+        file_value: value_fits,
+        tensor_value: |_, _| Fit::No,
+        big_endian: false,
+        zstd: false,
+        checksums: &[],
+        kept: false,
+    },
+}];
 
 /// Files that an index can name.
 #[cfg(feature = "safetensors")]
@@ -104,6 +107,7 @@ pub(super) static FAMILY: super::sharded::Family = super::sharded::Family {
         left_over: "safetensors.shard-left-over",
         count: "safetensors.shard-count",
     },
+    described_by: codec::described_by,
     describe: codec::describe_shard,
 };
 

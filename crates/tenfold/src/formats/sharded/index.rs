@@ -196,12 +196,10 @@ impl Index {
     }
 
     fn unique_names(&self) -> Result<()> {
-        let mut sorted: Vec<_> = self.weight_map.iter().collect();
-        sorted.sort_unstable_by_key(|(name, _, at)| (name, *at));
-        let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
-        match pairs.find(|((a, ..), (b, ..))| a == b) {
-            Some((_, (name, _, at))) => {
-                Err(twice("weight_map has this name twice", *at).in_tensor(name))
+        match crate::model::repeated(self.weight_map.iter().map(|(name, ..)| name.as_str())) {
+            Some((place, name)) => {
+                let at = self.weight_map.get(place).map_or(0, |(.., at)| *at);
+                Err(twice("weight_map has this name twice", at).in_tensor(name))
             }
             None => Ok(()),
         }

@@ -16,6 +16,9 @@ use index::{Index, TotalSize};
 pub(super) use index::{is_index, is_text};
 pub(super) use write::plan;
 
+/// How many bytes of headers are fetched at once, so that files far away are not waited for one after the other.
+const DESCRIBED_TOGETHER: u64 = 64 << 20;
+
 /// A kind of files that an index can name.
 pub(super) struct Family {
     /// What they are called.
@@ -26,6 +29,8 @@ pub(super) struct Family {
     pub(super) version: &'static str,
     pub(super) json: &'static json::Rules,
     pub(super) rules: Rules,
+    /// By its first bytes, how many of them describe a file; `None` where others do.
+    pub(super) described_by: fn(&[u8]) -> Option<u64>,
     /// Describes one of the files.
     pub(super) describe: fn(&mut Context<'_>, SourceId, &dyn Source) -> Result<Shard>,
 }
@@ -64,7 +69,8 @@ pub(super) fn describe(cx: &mut Context<'_>, family: &Family) -> Result<Manifest
         opened.push(indexed::open(cx, name, *at)?);
     }
     let sources: Vec<_> = opened.iter().map(|(_, source)| source.clone()).collect();
-    let firsts = Head::first_of_all(&sources)?;
+    let most = DESCRIBED_TOGETHER / sources.len().max(1) as u64;
+    let firsts = Head::first_of_all(&sources, family.described_by, most)?;
     for (((name, _), (id, source)), first) in order.into_iter().zip(opened).zip(firsts) {
         let head = Head::of(&*source, Some(name), first);
         let file = describe_shard(cx, family, id, &head)?;

@@ -38,7 +38,7 @@ mod raw;
 #[cfg(feature = "tens")]
 use codec::Tens;
 
-use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec};
+use crate::format::{Capabilities, Entry, Fit, OptionSpec, Profile, Spec, written};
 use crate::model::{DType, Lanes, Layout, PairIndex, Scalar, TensorInfo};
 use crate::prelude::*;
 
@@ -58,57 +58,7 @@ pub static SPEC: Spec = Spec {
     extensions: &["tens"],
     magic: &[(0, b"TENS")],
     reads: &[V10, V09],
-    writes: &[
-        Profile {
-            version: V10,
-            read_by: "tenfold; no other program that we know of (it is the layout of the specification)",
-            can: Capabilities {
-                max_tensors: 1,
-                min_rank: 0,
-                max_rank: u32::MAX as usize,
-                zero_sizes: true,
-                name: |_| Ok(()),
-                dtype: has_dtype,
-                layout: |layout| match layout {
-                    Layout::ColumnMajor | Layout::Packed(_) => true,
-                    Layout::Pairs(pairs) => pairs.index == PairIndex::ColumnMajor,
-                    _ => false,
-                },
-                tensor: |tensor| sizes_fit(tensor).and_then(|()| meta::fits(tensor)),
-                file_value: |_, _| Fit::No,
-                tensor_value: meta::value,
-                kept: true,
-                big_endian: false,
-                zstd: false,
-                checksums: &[],
-            },
-        },
-        Profile {
-            version: V09,
-            read_by: "cc4s of September 2016 to 2020",
-            can: Capabilities {
-                max_tensors: 1,
-                min_rank: 0,
-                max_rank: MAX_RANK_09,
-                zero_sizes: true,
-                name: |_| Ok(()),
-                dtype: |dtype| {
-                    matches!(
-                        dtype,
-                        DType::Number(Scalar::F64 | Scalar::F128, Lanes::Real | Lanes::Complex)
-                    )
-                },
-                layout: |layout| *layout == Layout::ColumnMajor,
-                tensor: sizes_fit,
-                file_value: |_, _| Fit::No,
-                tensor_value: meta::value_09,
-                kept: false,
-                big_endian: false,
-                zstd: false,
-                checksums: &[],
-            },
-        },
-    ],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "endian",
@@ -122,6 +72,59 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: V10,
+        read_by: "tenfold; no other program that we know of (it is the layout of the specification)",
+        can: Capabilities {
+            max_tensors: 1,
+            min_rank: 0,
+            max_rank: u32::MAX as usize,
+            zero_sizes: true,
+            name: |_| Ok(()),
+            dtype: has_dtype,
+            layout: |layout| match layout {
+                Layout::ColumnMajor | Layout::Packed(_) => true,
+                Layout::Pairs(pairs) => pairs.index == PairIndex::ColumnMajor,
+                _ => false,
+            },
+            tensor: |tensor| sizes_fit(tensor).and_then(|()| meta::fits(tensor)),
+            file_value: |_, _| Fit::No,
+            tensor_value: meta::value,
+            kept: true,
+            big_endian: false,
+            zstd: false,
+            checksums: &[],
+        },
+    },
+    Profile {
+        version: V09,
+        read_by: "cc4s of September 2016 to 2020",
+        can: Capabilities {
+            max_tensors: 1,
+            min_rank: 0,
+            max_rank: MAX_RANK_09,
+            zero_sizes: true,
+            name: |_| Ok(()),
+            dtype: |dtype| {
+                matches!(
+                    dtype,
+                    DType::Number(Scalar::F64 | Scalar::F128, Lanes::Real | Lanes::Complex)
+                )
+            },
+            layout: |layout| *layout == Layout::ColumnMajor,
+            tensor: sizes_fit,
+            file_value: |_, _| Fit::No,
+            tensor_value: meta::value_09,
+            kept: false,
+            big_endian: false,
+            zstd: false,
+            checksums: &[],
+        },
+    },
+];
 
 const V10: &str = "1.0";
 const V09: &str = "0.9";

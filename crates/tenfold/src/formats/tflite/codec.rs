@@ -314,7 +314,7 @@ impl Model<'_> {
                 .first_chunk()
                 .map_or(0, |bytes| i32::from_le_bytes(*bytes));
             let Ok(dim) = u64::try_from(dim) else {
-                let message = format!("a dimension of {dim}, a number from 0 is expected");
+                let message = format!("a dimension of {dim}, expected a number from 0");
                 return Err(Error::malformed("tflite.shape", message).at(vector.range));
             };
             shape.push(dim);

@@ -41,7 +41,7 @@ impl Quantization {
     /// Why numbers cannot be made of a tensor with it.
     pub(super) fn fault(&self, dtype: DType, shape: &[u64]) -> Option<String> {
         if !is_integer(dtype) {
-            return Some(format!("{dtype} is quantized, integers are expected"));
+            return Some(format!("{dtype} is quantized, expected integers"));
         }
         let count = self.scale.len() as u64;
         let axis = usize::try_from(self.quantized_dimension).ok();

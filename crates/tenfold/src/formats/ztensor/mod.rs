@@ -35,7 +35,7 @@ mod write;
 use crate::error::{Error, Result};
 #[cfg(feature = "ztensor")]
 use crate::format::{Confidence, Context, Format, Head, Plan, PlanOptions, Survey};
-use crate::format::{Entry, OptionSpec, Profile, Spec};
+use crate::format::{Entry, OptionSpec, Profile, Spec, written};
 #[cfg(feature = "ztensor")]
 use crate::io::{Patch, Source};
 #[cfg(feature = "ztensor")]
@@ -51,23 +51,7 @@ pub static SPEC: Spec = Spec {
     // Shorter than the magics, so that a generation which is not known yet is named as such.
     magic: &[(0, b"ZTEN"), (0, b"\x89ZT2")],
     reads: &["0.1", "1.0", "1.1", "1.2", "2"],
-    writes: &[
-        Profile {
-            version: "0.1",
-            read_by: "ztensor 0.1.x; ztensor 1.1.x and 1.2.x",
-            can: capability::IN_01,
-        },
-        Profile {
-            version: "1.2",
-            read_by: "ztensor 1.2.x; ztensor 1.1.x if the file's metadata is text",
-            can: capability::IN_12,
-        },
-        Profile {
-            version: "2",
-            read_by: "ztensor 2.x and its command zt",
-            can: capability::IN_2,
-        },
-    ],
+    writes: written(WRITES),
     options: &[
         OptionSpec {
             key: "align",
@@ -91,6 +75,25 @@ pub static SPEC: Spec = Spec {
         },
     ],
 };
+
+/// The versions that are written.
+const WRITES: &[Profile] = &[
+    Profile {
+        version: "0.1",
+        read_by: "ztensor 0.1.x; ztensor 1.1.x and 1.2.x",
+        can: capability::IN_01,
+    },
+    Profile {
+        version: "1.2",
+        read_by: "ztensor 1.2.x; ztensor 1.1.x if the file's metadata is text",
+        can: capability::IN_12,
+    },
+    Profile {
+        version: "2",
+        read_by: "ztensor 2.x and its command zt",
+        can: capability::IN_2,
+    },
+];
 
 /// The line of the table.
 pub(super) const ENTRY: Entry = Entry {

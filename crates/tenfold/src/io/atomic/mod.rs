@@ -18,7 +18,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Hint, Result};
-use crate::io::{FileSource, Output, Sink, Source, fault, in_place};
+use crate::io::{
+    Access, DirectorySiblings, FileSource, Output, Siblings, Sink, Source, fault, in_place,
+};
 use crate::prelude::*;
 
 pub(super) use publish::sync_directory;
@@ -51,6 +53,8 @@ pub struct AtomicOutput {
     is_new_directory: bool,
     /// An empty directory has that name, and makes way.
     takes_empty: bool,
+    /// Directories that were made in a new one.
+    inner: Vec<PathBuf>,
     /// Held on the directory before it has its name: says to a later run that it is not abandoned.
     lock: Option<File>,
     /// Of several files: says to others that these are being written.
@@ -124,6 +128,7 @@ impl AtomicOutput {
             main,
             is_new_directory: false,
             takes_empty: false,
+            inner: Vec::new(),
             lock: None,
             claims: Vec::new(),
             force: false,
@@ -220,6 +225,7 @@ impl AtomicOutput {
         };
         if self.is_new_directory {
             self.close_oldest()?;
+            self.make_parent(name, target)?;
             pending.file = Some(create_new(target)?);
             return Ok(pending);
         }
@@ -234,6 +240,29 @@ impl AtomicOutput {
         pending.file = Some(file);
         pending.temporary = temporary;
         Ok(pending)
+    }
+
+    /// Makes the directories that a file of a new one lies in.
+    fn make_parent(&mut self, name: &str, target: &Path) -> Result<()> {
+        let Some(parent) = target.parent().filter(|_| name.contains('/')) else {
+            return Ok(());
+        };
+        if self.inner.iter().rev().any(|known| known == parent) {
+            return Ok(());
+        }
+        let mut missing: Vec<&Path> = parent.ancestors().collect();
+        missing.retain(|path| path.starts_with(&self.directory) && **path != self.directory);
+        for path in missing.into_iter().rev() {
+            match fs::create_dir(path) {
+                Ok(()) => self.inner.push(path.to_owned()),
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => {
+                    let place = path.display();
+                    return Err(Error::io(format_args!("cannot create {place}"), cause));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Makes sure that nobody else writes the files that `name` stands for until this output is done: of two that name
@@ -348,6 +377,9 @@ impl AtomicOutput {
         }
         // What is in the directory must last before its name does.
         if self.sync {
+            for inner in &self.inner {
+                sync_directory(inner, "sync-staging")?;
+            }
             sync_directory(&self.directory, "sync-staging")?;
         }
         let named = if self.takes_empty {
@@ -431,8 +463,25 @@ impl Output for AtomicOutput {
         Some(self.main.as_str()).filter(|name| !name.is_empty())
     }
 
+    fn begin_tree(&mut self) -> Result<()> {
+        if !self.is_new_directory {
+            *self = Self::directory(&self.path)?.sync(self.sync);
+        }
+        Ok(())
+    }
+
+    fn written_tree(&self) -> Option<Arc<dyn Siblings>> {
+        let inside = || DirectorySiblings::inside(&self.directory, Access::Read);
+        self.is_new_directory
+            .then(|| Arc::new(inside()) as Arc<dyn Siblings>)
+    }
+
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
-        check_plain(name)?;
+        if self.is_new_directory {
+            name.split('/').try_for_each(check_plain)?;
+        } else {
+            check_plain(name)?;
+        }
         if self.ended {
             return Err(Error::argument("the output was committed already"));
         }

@@ -14,6 +14,7 @@ use super::transport::Transport;
 use super::url::RemoteUrl;
 use super::web::WebFile;
 use crate::error::{Error, Result};
+use crate::io::Tree;
 use crate::prelude::*;
 
 /// What stands in a path as it is.
@@ -25,7 +26,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/');
 const PART: &AsciiSet = &PATH.add(b'/');
 /// Pages of a listing; each has a thousand names.
-const PAGES: usize = 100;
+const PAGES: usize = Tree::MOST / 1000;
 
 /// A repository, and a place in it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -155,12 +156,13 @@ impl HubPath {
         web(&place, settings, transport)
     }
 
-    /// The names of the files in the directory that it lies in, or is.
+    /// What lies in the directory that it lies in, or is; with `deep` in those below, too.
     pub(super) async fn list(
         &self,
         settings: &Settings,
         transport: &Transport,
-    ) -> Result<Vec<String>, Failure> {
+        deep: bool,
+    ) -> Result<Vec<Listed>, Failure> {
         let directory = self
             .path
             .rsplit_once('/')
@@ -176,11 +178,14 @@ impl HubPath {
         );
         let store = |error: Error| Failure::Store(error.message().to_owned());
         let mut page = web(place.trim_end_matches('/'), settings, transport).map_err(store)?;
-        let mut names = Vec::new();
+        if deep {
+            page.url.set_query(Some("recursive=true"));
+        }
+        let mut listed = Vec::new();
         for _ in 0..PAGES {
             let (bytes, headers) = super::retry::retried(|| page.page()).await?;
             let host = page.url.host_str().unwrap_or_default().to_owned();
-            names.extend(names_in(&bytes).ok_or_else(|| Failure::Odd {
+            listed.extend(entries_in(&bytes).ok_or_else(|| Failure::Odd {
                 host,
                 what: "a listing that is none".to_owned(),
             })?);
@@ -193,7 +198,7 @@ impl HubPath {
                 None => break,
             }
         }
-        Ok(names)
+        Ok(listed)
     }
 
     /// Where this machine's cache of the Hub has it already.
@@ -275,15 +280,37 @@ fn cache() -> Option<PathBuf> {
         .or_else(|| Some(home()?.join("hub")))
 }
 
-/// The names of files in a listing: those of directories are none.
-fn names_in(page: &Bytes) -> Option<Vec<String>> {
+/// A file or a directory in a listing.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// From the repository's root on.
+    pub(super) path: String,
+    pub(super) len: Option<u64>,
+    pub(super) is_directory: bool,
+}
+
+impl Listed {
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The files and directories of a listing.
+fn entries_in(page: &Bytes) -> Option<Vec<Listed>> {
     let listing: serde_json::Value = serde_json::from_slice(page).ok()?;
-    let files = listing
-        .as_array()?
-        .iter()
-        .filter(|entry| entry.get("type").and_then(|kind| kind.as_str()) == Some("file"));
-    let names = files.filter_map(|entry| entry.get("path")?.as_str()?.rsplit('/').next());
-    Some(names.map(ToOwned::to_owned).collect())
+    let entries = listing.as_array()?.iter().filter_map(|entry| {
+        let is_directory = match entry.get("type")?.as_str()? {
+            "file" => false,
+            "directory" => true,
+            _ => return None,
+        };
+        Some(Listed {
+            path: entry.get("path")?.as_str()?.to_owned(),
+            len: entry.get("size").and_then(serde_json::Value::as_u64),
+            is_directory,
+        })
+    });
+    Some(entries.collect())
 }
 
 /// `<https://…>; rel="next"`
@@ -330,12 +357,16 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_has_the_names_of_files() {
+    fn a_listing_tells_files_from_directories() {
         let page = Bytes::from_static(
             br#"[{"type":"directory","path":"d"},{"type":"file","path":"d/x.gguf","size":1}]"#,
         );
-        assert_eq!(names_in(&page).unwrap(), ["x.gguf"]);
-        assert!(names_in(&Bytes::from_static(b"<html>")).is_none());
+        let entries = entries_in(&page).unwrap();
+        let shown: Vec<_> = (entries.iter())
+            .map(|entry| (entry.name(), entry.len, entry.is_directory))
+            .collect();
+        assert_eq!(shown, [("d", None, true), ("x.gguf", Some(1), false)]);
+        assert!(entries_in(&Bytes::from_static(b"<html>")).is_none());
         let link = r#"<https://h/api?cursor=2>; rel="next""#;
         assert_eq!(next_page(link), Some("https://h/api?cursor=2"));
     }

@@ -29,6 +29,7 @@ use std::sync::Mutex;
 use object_store::path::Path;
 
 pub use output::RemoteOutput;
+use siblings::Listed;
 pub use siblings::RemoteSiblings;
 pub use source::RemoteSource;
 pub use traffic::{RequestMade, Traffic};
@@ -37,7 +38,7 @@ pub(crate) use upload::Sent;
 pub use url::{Location, RemoteUrl};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Access, Cached, Siblings, Source, open_source};
+use crate::io::{Access, Cached, Siblings, Source, Tree, open_source};
 use crate::prelude::*;
 use crate::threads::Control;
 use cloud::Cloud;
@@ -180,13 +181,18 @@ impl Remote {
             // A name without a separator at its end may be a prefix all the same.
             Err(error) if error.kind() == ErrorKind::NotFound && !url.is_web() => {
                 let siblings = self.siblings(&url.as_prefix(), None);
-                match siblings.names() {
-                    Ok(Some(names)) if !names.is_empty() => Ok(Opened::Prefix(siblings)),
+                match siblings.is_there() {
+                    Ok(true) => Ok(Opened::Prefix(siblings)),
                     _ => Err(error),
                 }
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The files under the prefix of a URL.
+    pub(crate) fn beside(&self, url: &RemoteUrl) -> RemoteSiblings {
+        self.siblings(&url.as_prefix(), None)
     }
 
     fn siblings(&self, url: &RemoteUrl, commit: Option<String>) -> RemoteSiblings {
@@ -272,21 +278,68 @@ impl Remote {
         Arc::new(cached)
     }
 
-    fn list_hub(&self, url: &RemoteUrl, commit: Option<&str>) -> Result<Vec<String>> {
-        let place = HubPath::parse(url)?.at(commit);
+    /// What lies in a directory of the Hub.
+    fn list_hub(&self, url: &RemoteUrl, commit: Option<&str>) -> Result<Listed> {
         if hub::is_offline() {
-            let directory = place.beside("").cached();
-            let siblings =
-                directory.map(|directory| crate::io::DirectorySiblings::of(&directory.join("any")));
-            let names = siblings
-                .map(|siblings| siblings.names())
-                .transpose()?
-                .flatten();
-            return Ok(names.unwrap_or_default());
+            let Some(here) = self.hub_here(url, commit)? else {
+                return Ok(Listed::default());
+            };
+            return Ok(Listed {
+                names: here.names()?.unwrap_or_default(),
+                has_directories: true,
+            });
         }
+        let entries = self.ask_hub(url, commit, false)?;
+        let has_directories = entries.iter().any(|entry| entry.is_directory);
+        let files = entries.into_iter().filter(|entry| !entry.is_directory);
+        Ok(Listed {
+            names: files.map(|entry| entry.name().to_owned()).collect(),
+            has_directories,
+        })
+    }
+
+    /// Everything at and below a directory of the Hub: keys and lengths.
+    fn list_hub_tree(
+        &self,
+        url: &RemoteUrl,
+        commit: Option<&str>,
+    ) -> Result<Vec<(String, Option<u64>)>> {
+        if hub::is_offline() {
+            let here = self.hub_here(url, commit)?;
+            let tree = here.map(|here| here.tree()).transpose()?.flatten();
+            let keys = tree.iter().flat_map(Tree::keys);
+            return Ok(keys.map(|key| (key.to_owned(), None)).collect());
+        }
+        let place = HubPath::parse(url)?.beside("").path;
+        let entries = self.ask_hub(url, commit, true)?;
+        let files = entries.into_iter().filter(|entry| !entry.is_directory);
+        let below = files.filter_map(|entry| {
+            let key = entry.path.strip_prefix(&place)?.to_owned();
+            Some((key, entry.len))
+        });
+        Ok(below.collect())
+    }
+
+    /// The directory in this machine's cache of the Hub.
+    fn hub_here(
+        &self,
+        url: &RemoteUrl,
+        commit: Option<&str>,
+    ) -> Result<Option<crate::io::DirectorySiblings>> {
+        let directory = HubPath::parse(url)?.at(commit).beside("").cached();
+        Ok(directory.map(|directory| crate::io::DirectorySiblings::of(&directory.join("any"))))
+    }
+
+    fn ask_hub(
+        &self,
+        url: &RemoteUrl,
+        commit: Option<&str>,
+        deep: bool,
+    ) -> Result<Vec<hub::Listed>> {
+        let place = HubPath::parse(url)?.at(commit);
         let (settings, transport) = (self.settings.clone(), self.transport());
         let listed = runtime::wait(self.control(), async move {
-            place.list(&settings, &transport).await
+            place.list(&settings, &transport, deep).await
         })?;
         listed.map_err(|failure| failure.about(url, false))
     }

@@ -33,6 +33,8 @@ pub struct RemoteOutput {
     main: String,
     force: bool,
     files: Vec<(String, Upload)>,
+    /// Those that were committed.
+    named: Vec<(String, Upload)>,
     is_ended: bool,
     /// Nothing is kept in memory until the end.
     for_others: bool,
@@ -67,6 +69,7 @@ impl RemoteOutput {
             main: main.unwrap_or_default(),
             force: false,
             files: Vec::new(),
+            named: Vec::new(),
             is_ended: false,
             for_others: false,
             keeps: false,
@@ -201,23 +204,32 @@ impl RemoteOutput {
         })
     }
 
-    /// Removes what has no name, and what got one before another file failed.
+    /// Keeps what is done; else removes what has no name, and what got one before another file failed.
     fn end(&mut self, is_done: bool) {
         self.is_ended = true;
-        let mut files = core::mem::take(&mut self.files);
-        if is_done || self.keeps || files.is_empty() {
-            return;
+        let files = core::mem::take(&mut self.files);
+        if is_done {
+            self.named = files;
+        } else if !self.keeps {
+            remove(files);
         }
-        // Whoever stopped the work wants it to be gone too; a store that does not answer is not waited for.
-        let _ = wait(None, async move {
-            let aborted = async {
-                for (_, upload) in &mut files {
-                    upload.abort().await;
-                }
-            };
-            let _ = tokio::time::timeout(TIDY, aborted).await;
-        });
     }
+}
+
+/// Removes files, as far as they replaced nothing.
+fn remove(mut files: Vec<(String, Upload)>) {
+    if files.is_empty() {
+        return;
+    }
+    // Whoever stopped the work wants it to be gone too; a store that does not answer is not waited for.
+    let _ = wait(None, async move {
+        let aborted = async {
+            for (_, upload) in &mut files {
+                upload.abort().await;
+            }
+        };
+        let _ = tokio::time::timeout(TIDY, aborted).await;
+    });
 }
 
 impl Output for RemoteOutput {
@@ -225,8 +237,19 @@ impl Output for RemoteOutput {
         Some(self.main.as_str()).filter(|name| !name.is_empty())
     }
 
+    fn begin_tree(&mut self) -> Result<()> {
+        if !self.main.is_empty() {
+            *self = Self::new(&self.remote, &self.url.as_prefix())?.force(self.force);
+        }
+        Ok(())
+    }
+
     fn create(&mut self, name: &str, len: Option<u64>) -> Result<Box<dyn Sink + '_>> {
-        check_plain(name)?;
+        if self.main.is_empty() {
+            name.split('/').try_for_each(check_plain)?;
+        } else {
+            check_plain(name)?;
+        }
         if self.is_ended || self.files.iter().any(|(known, _)| known == name) {
             return Err(Error::argument(format!("{name:?} was begun already")));
         }
@@ -259,6 +282,18 @@ impl Output for RemoteOutput {
         let named = self.name_all();
         self.end(named.is_ok());
         named
+    }
+
+    fn committed(&self, name: &str) -> Result<Option<Arc<dyn Source>>> {
+        if !self.named.iter().any(|(known, _)| known == name) {
+            return Ok(None);
+        }
+        let url = self.url.beside(name);
+        self.remote.open_file(&url, None).map(Some)
+    }
+
+    fn take_back(&mut self) {
+        remove(core::mem::take(&mut self.named));
     }
 }
 

@@ -6,7 +6,8 @@ use super::Conversion;
 use super::configuration::{self, Followed};
 use crate::archive::Companion;
 use crate::error::Result;
-use crate::io::{FileSource, Output, Source};
+use crate::io::{Output, Source};
+use crate::model::Layout;
 use crate::ops::cast::before_cast;
 use crate::prelude::*;
 
@@ -17,13 +18,20 @@ impl Conversion {
     /// Writes the files to an output, each under its name, and gives what people should know of them.
     pub(super) fn bring(&self, out: &mut dyn Output) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        for Companion { path, name, .. } in &self.companions {
-            let file = FileSource::open(path)?;
-            let Followed { text, note } = self.follow(name, &file)?;
+        for companion in &self.companions {
+            let Companion { name, .. } = companion;
+            if self.is_dequantized() && configuration::ABOUT_QUANTIZATION.contains(&name.as_str()) {
+                notes.push(format!(
+                    "{name} is left out: the weights are not quantized any more"
+                ));
+                continue;
+            }
+            let file = companion.open()?;
+            let Followed { text, note } = self.follow(name, &*file)?;
             notes.extend(note);
-            let source: Box<dyn Source> = match text {
-                Some(text) => Box::new(Bytes::from(text)),
-                None => Box::new(file),
+            let source: Arc<dyn Source> = match text {
+                Some(text) => Arc::new(Bytes::from(text)),
+                None => file,
             };
             let mut sink = out.create(name, Some(source.len()))?;
             let mut at = 0;
@@ -39,13 +47,26 @@ impl Conversion {
     }
 
     /// What becomes of a file that says something of the tensors.
-    fn follow(&self, name: &str, file: &FileSource) -> Result<Followed> {
+    fn follow(&self, name: &str, file: &dyn Source) -> Result<Followed> {
         let mut tensors = self.source.manifest().tensors.iter();
         let is_cast = tensors.any(|tensor| before_cast(tensor).is_some());
-        if is_cast && name == configuration::NAME {
-            configuration::follow(file, &self.adapted)
+        let is_dequantized = self.is_dequantized();
+        if name == configuration::NAME && (is_cast || is_dequantized) {
+            configuration::follow(file, &self.adapted, is_dequantized)
         } else {
             Ok(Followed::default())
         }
+    }
+
+    /// Whether tensors become numbers that were quantized together, which a configuration says.
+    fn is_dequantized(&self) -> bool {
+        let mut tensors = self.source.manifest().tensors.iter();
+        tensors.any(|tensor| {
+            let decoder = tensor
+                .decoder
+                .as_ref()
+                .filter(|_| tensor.layout == Layout::Decoded);
+            decoder.is_some_and(|decoder| decoder.scheme().is_some())
+        })
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn plan(
     wanted: &ConvertOptions,
     mut options: PlanOptions,
 ) -> Result<(Plan, Vec<Opened>)> {
-    if wanted.file_per_tensor {
+    let is_tree = format.writes_tree(&options.file_name);
+    if wanted.file_per_tensor && !is_tree {
         let extension = format.spec().extensions.first().copied().unwrap_or("bin");
         let files = what.tensors.iter().enumerate().map(|(place, tensor)| {
             let name = format!("{}.{extension}", stem::encode(&tensor.name));
@@ -37,6 +38,10 @@ pub(super) fn plan(
     };
     match groups {
         Some(groups) if format.writes_shards() => options.shards = Some(groups),
+        Some(groups) if groups.len() > 1 && is_tree => {
+            let message = "a directory of arrays is not written in several parts";
+            return Err(Error::argument(message));
+        }
         Some(groups) if groups.len() > 1 => {
             let count = groups.len();
             let name = options.file_name.clone();

@@ -269,6 +269,11 @@ impl fmt::Debug for Conversion {
 }
 
 impl Conversion {
+    /// The tensors that will be written, as they were given.
+    pub fn source(&self) -> &Archive {
+        &self.source
+    }
+
     /// How many tensors will be written.
     pub fn tensors(&self) -> usize {
         self.adapted.tensors.len()
@@ -327,17 +332,46 @@ impl Conversion {
             let message = format!("the output was made for {made_for:?}, not for {name:?}");
             return Err(Error::argument(message));
         }
-        #[cfg_attr(not(feature = "std"), expect(unused_mut))]
-        let mut report = self.write_uncommitted(name, out)?;
+        if self.format.writes_tree(name) {
+            out.begin_tree()?;
+        }
+        let (mut report, unread) = self.write_uncommitted(name, out)?;
         #[cfg(feature = "std")]
         report.notes.extend(self.bring(out)?);
         // Whoever stopped the work while it was compared does not want its output either.
         self.options.work.control.check()?;
         out.commit()?;
+        if self.options.check && !unread.is_empty() {
+            let committed = |name: &str| out.committed(name);
+            match self.readback().compare(&committed, None, &unread) {
+                Ok(compared) => report.content = compared.and_then(|compared| compared.content),
+                Err(error) => {
+                    out.take_back();
+                    return Err(error);
+                }
+            }
+        }
         Ok(report)
     }
 
-    fn write_uncommitted(&self, file_name: &str, out: &mut dyn Output) -> Result<Report> {
+    /// What was written, compared with what was to be.
+    fn readback(&self) -> Readback<'_> {
+        Readback {
+            format: self.format,
+            registry: &self.options.registry,
+            expected: &self.adapted.tensors,
+            original: &self.from,
+            digests: self.options.check,
+            work: &self.options.work,
+        }
+    }
+
+    /// Gives the files too that could not be read back.
+    fn write_uncommitted(
+        &self,
+        file_name: &str,
+        out: &mut dyn Output,
+    ) -> Result<(Report, Vec<Opened>)> {
         let options = &self.options;
         if options.verify {
             compare_checksums_watched(&self.source, &options.work).map_err(|error| {
@@ -356,27 +390,25 @@ impl Conversion {
         let (surveyed, adapted) = self.survey(&plan_options, &execution)?;
         let (from, notes) = (surveyed.archive, surveyed.notes);
         let (plan, outputs) = self.lay_out(&adapted, plan_options)?;
-        let readback = Readback {
-            format: self.format,
-            registry: &options.registry,
-            expected: &self.adapted.tensors,
-            original: &self.from,
-            digests: options.check,
-            work: &options.work,
-        };
+        let readback = self.readback();
         options.work.control.expect(readback.len());
         let names: Vec<_> = plan.files.iter().map(|file| file.name.clone()).collect();
         let lengths = execute(plan, &from, out, &execution)?;
-        let content = readback.compare(out, &outputs)?;
+        let compared = readback.compare(&|name| out.written(name), out.written_tree(), &outputs)?;
         let mut casts = self.counted;
         casts += tally.counts();
-        Ok(Report {
+        let unread = match &compared {
+            Some(_) => Vec::new(),
+            None => outputs,
+        };
+        let report = Report {
             files: names.into_iter().zip(lengths).collect(),
             tensors: adapted.tensors.len(),
-            content,
+            content: compared.and_then(|compared| compared.content),
             notes,
             casts,
-        })
+        };
+        Ok((report, unread))
     }
 
     /// What will be written where, the file that is opened first. Writes nothing; reads tensor data where the layout depends
@@ -452,14 +484,13 @@ impl Conversion {
         opened: &[Opened],
     ) -> Result<()> {
         let readback = Readback {
-            format: self.format,
-            registry: &self.options.registry,
-            expected: &self.adapted.tensors,
-            original: &self.from,
             digests: false,
-            work: &self.options.work,
+            ..self.readback()
         };
-        readback.compare(out, opened).map(|_| ())
+        let read = |name: &str| out.written(name);
+        readback
+            .compare(&read, out.written_tree(), opened)
+            .map(|_| ())
     }
 
     /// Writes the files to an output whose files others make visible.
@@ -470,7 +501,7 @@ impl Conversion {
         out: &mut dyn Output,
     ) -> Result<Report> {
         self.refuse_losses()?;
-        self.write_uncommitted(name, out)
+        self.write_uncommitted(name, out).map(|(report, _)| report)
     }
 
     /// Writes what comes along, too.

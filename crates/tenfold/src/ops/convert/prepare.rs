@@ -10,7 +10,7 @@ use crate::format::{
     Belongs, Checksums, Compression, Effect, Entry, Finding, Format, Loss, Lost, PlanOptions,
     Profile, Severity, Spec, adapt,
 };
-use crate::model::{Kept, Manifest, TensorInfo, Value};
+use crate::model::{Kept, Layout, Manifest, Scheme, TensorInfo, Value};
 use crate::ops::cast::cast_losses;
 use crate::ops::sparse;
 use crate::prelude::*;
@@ -68,6 +68,7 @@ impl Conversion {
         plan_options.options.clone_from(&options.options);
         let mut remarks: Vec<_> = remark(&left_behind).into_iter().collect();
         remarks.extend(format.remarks(&adapted, &plan_options));
+        remarks.extend(taken(source.manifest()));
         Ok(Self {
             remarks,
             profile,
@@ -84,6 +85,35 @@ impl Conversion {
             companions: Vec::new(),
         })
     }
+}
+
+/// Says what tensors that become numbers were taken for, where the file itself does not say what they are.
+fn taken(what: &Manifest) -> Vec<Finding> {
+    let mut schemes: Vec<(&Scheme, u64)> = Vec::new();
+    for tensor in &what.tensors {
+        let decoder = tensor
+            .decoder
+            .as_ref()
+            .filter(|_| tensor.layout == Layout::Decoded);
+        let Some(scheme) = decoder.and_then(|decoder| decoder.scheme()) else {
+            continue;
+        };
+        match schemes.iter_mut().find(|(known, _)| *known == scheme) {
+            Some((_, count)) => *count += 1,
+            None => schemes.push((scheme, 1)),
+        }
+    }
+    let say = |(scheme, count): (&Scheme, u64)| {
+        let tensors = if count == 1 {
+            "tensor was"
+        } else {
+            "tensors were"
+        };
+        let Scheme { name, parameters } = scheme;
+        let message = format!("{count} {tensors} taken for {name} ({parameters})");
+        Finding::new(Severity::Note, "quantized.taken", message)
+    };
+    schemes.into_iter().map(say).collect()
 }
 
 /// Refuses metadata with a key twice: a format that has it as a map would write a file that nobody reads.

@@ -125,9 +125,10 @@ impl How {
 fn stored_alike(a: &Part, b: &Part) -> bool {
     let codec = |part: &Part| match &part.payload {
         Payload::Encoded { codec, .. } => Some(match codec {
-            Codec::Deflate { skip, .. } => (2, *skip),
+            Codec::Deflate { skip, .. } => (2, u64::from(*skip)),
+            Codec::Zlib { skip, .. } => (3, *skip),
             Codec::Zstd { .. } => (0, 0),
-            Codec::ZstdSeekable { frame, .. } => (1, *frame),
+            Codec::ZstdSeekable { frame, .. } => (1, u64::from(*frame)),
         }),
         _ => None,
     };
@@ -151,7 +152,7 @@ fn is_canonical(info: &TensorInfo) -> bool {
         !ordered
             && part.dtype == info.dtype
             && part.dtype != DType::BOOL
-            && !matches!(part.payload, Payload::Encoded { .. })
+            && !part.payload.is_compressed()
     };
     rows && info.parts.iter().all(plain)
 }

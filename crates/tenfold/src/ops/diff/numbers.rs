@@ -43,6 +43,8 @@ pub struct Difference {
     pub relative_l2: Option<f64>,
     /// The cosine of the angle between both.
     pub cosine: Option<f64>,
+    /// The sums of squares of the difference and of both, and the sum of products, to be added to those of others.
+    pub(crate) sums: [f64; 4],
 }
 
 /// A place where tensors differ.
@@ -376,12 +378,13 @@ impl Sums {
                 squares => known(root(squares) / root(self.squares_a)),
             },
             cosine: known(self.product / lengths).map(|cosine| cosine.clamp(-1.0, 1.0)),
+            sums: [self.squares, self.squares_a, self.squares_b, self.product],
         }
     }
 }
 
 fn root(value: f64) -> f64 {
-    crate::ops::stats::square_root(value)
+    crate::transform::square_root(value)
 }
 
 /// The indices of an element by its place in row-major order.

@@ -102,6 +102,7 @@ impl DifferenceRecord {
             max_rel,
             relative_l2,
             cosine,
+            sums: _,
         } = found;
         Self {
             counts: [numbers, different, signs_of_zero, nan_bits, not_finite],
@@ -136,6 +137,8 @@ impl DifferenceRecord {
             max_rel,
             relative_l2,
             cosine,
+            // Its figures are known: nothing is added to it.
+            sums: [0.0; 4],
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, Result};
 use crate::format::{Checksums, Compression, Effect, Entry, Registry};
 use crate::io::Limits;
-use crate::model::{BlockSpec, DType, DigestKind, TensorInfo};
+use crate::model::{DType, DigestKind, TensorInfo};
 use crate::ops::{self, ConvertOptions, DiffOptions, Shards, Sparse, Tolerance};
 use crate::prelude::*;
 use crate::threads::Work;
@@ -60,8 +60,6 @@ pub struct Options {
     pub allow: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cast: Vec<Rule<String>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub quantize: Vec<Rule<String>>,
     #[serde(skip_serializing_if = "is_default")]
     pub dequantize: bool,
     #[serde(skip_serializing_if = "is_default")]
@@ -176,44 +174,8 @@ impl Options {
         } else {
             archive
         };
-        let casts = rules(&self.cast, |name| DType::parse(name), |_, _| true)?;
-        let archive = {
-            #[cfg(any(feature = "gguf", feature = "ztensor"))]
-            let blocks = self.blocks()?;
-            ops::cast(&archive, |info| {
-                let (dtype, by_name) = casts.find(info)?;
-                #[cfg(any(feature = "gguf", feature = "ztensor"))]
-                if blocks
-                    .find(info)
-                    .is_some_and(|(_, named)| named || !by_name)
-                    && !by_name
-                {
-                    return None;
-                }
-                let _ = by_name;
-                Some(dtype)
-            })?
-        };
-        #[cfg(any(feature = "gguf", feature = "ztensor"))]
-        {
-            let blocks = self.blocks()?;
-            ops::quantize(&archive, |info| {
-                let (spec, by_name) = blocks.find(info)?;
-                let is_cast = casts.find(info).is_some_and(|(_, named)| named);
-                (by_name || !is_cast).then_some(spec)
-            })
-        }
-        #[cfg(not(any(feature = "gguf", feature = "ztensor")))]
-        Ok(archive)
-    }
-
-    #[cfg(any(feature = "gguf", feature = "ztensor"))]
-    fn blocks(&self) -> Result<Rules<&'static BlockSpec>> {
-        let named = |name: &String| {
-            BlockSpec::from_name(name)
-                .ok_or_else(|| Error::argument(format!("there is no block type {name:?}")))
-        };
-        rules(&self.quantize, named, fits)
+        let casts = rules(&self.cast, |name| DType::parse(name))?;
+        ops::cast(&archive, |info| casts.find(info))
     }
 
     /// The format that is written.
@@ -276,11 +238,8 @@ impl Options {
         } else {
             Compression::Keep
         };
-        let rules = rules(&self.zstd, |level| Ok(*level), |_, _| true)?;
-        Ok(move |info: &TensorInfo| {
-            let level = rules.find(info).map(|(level, _)| level);
-            level.map_or(otherwise, Compression::Zstd)
-        })
+        let rules = rules(&self.zstd, |level| Ok(*level))?;
+        Ok(move |info: &TensorInfo| rules.find(info).map_or(otherwise, Compression::Zstd))
     }
 
     /// How archives are compared.
@@ -303,42 +262,21 @@ impl Options {
 }
 
 /// Which tensors become what, the rule that was given last first.
-struct Rules<T> {
-    rules: Vec<(T, Option<GlobSet>)>,
-    /// What a rule without a pattern is about.
-    fits: fn(&TensorInfo, T) -> bool,
-}
+struct Rules<T>(Vec<(T, Option<GlobSet>)>);
 
 impl<T: Copy> Rules<T> {
-    /// What a tensor becomes, and whether that was said of its name.
-    fn find(&self, info: &TensorInfo) -> Option<(T, bool)> {
-        let rule = self.rules.iter().find(|(what, set)| match set {
-            Some(set) => set.is_match(&info.name),
-            None => (self.fits)(info, *what),
-        });
-        rule.map(|(what, set)| (*what, set.is_some()))
+    /// What a tensor becomes.
+    fn find(&self, info: &TensorInfo) -> Option<T> {
+        let mut rules = self.0.iter();
+        let rule = rules.find(|(_, set)| set.as_ref().is_none_or(|set| set.is_match(&info.name)));
+        rule.map(|(what, _)| *what)
     }
 }
 
-fn rules<N, T: Copy>(
-    given: &[Rule<N>],
-    named: impl Fn(&N) -> Result<T>,
-    fits: fn(&TensorInfo, T) -> bool,
-) -> Result<Rules<T>> {
+fn rules<N, T: Copy>(given: &[Rule<N>], named: impl Fn(&N) -> Result<T>) -> Result<Rules<T>> {
     let rules = given.iter().rev();
     let rules = rules.map(|(what, pattern)| Ok((named(what)?, globs(pattern.as_slice())?)));
-    Ok(Rules {
-        rules: rules.collect::<Result<_>>()?,
-        fits,
-    })
-}
-
-/// Whether a tensor is a matrix of floats whose rows are whole blocks.
-#[cfg(any(feature = "gguf", feature = "ztensor"))]
-fn fits(info: &TensorInfo, spec: &BlockSpec) -> bool {
-    let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
-    let whole = |row: &u64| row.is_multiple_of(spec.elements.into());
-    floats.contains(&info.dtype) && info.shape.len() > 1 && info.shape.last().is_some_and(whole)
+    Ok(Rules(rules.collect::<Result<_>>()?))
 }
 
 /// A set of patterns of names, or nothing where there are none.

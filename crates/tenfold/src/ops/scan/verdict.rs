@@ -274,7 +274,7 @@ pub(super) fn judge(module: &str, name: &str) -> (Verdict, Option<&'static str>)
     let listed = HARMLESS
         .iter()
         .any(|(known, names)| *known == module && names.contains(&name));
-    if listed || crate::formats::pytorch::is_known(module, name) {
+    if listed || crate::formats::is_known_to_torch(module, name) {
         return (Verdict::Harmless, None);
     }
     (Verdict::Unknown, None)

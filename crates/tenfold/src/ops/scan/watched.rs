@@ -42,8 +42,20 @@ impl Source for Watched<'_> {
         self.source.read_into(at, buffer)
     }
 
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let lens = ranges
+            .iter()
+            .map(|range| range.end.saturating_sub(range.start));
+        self.note(lens.fold(0, u64::saturating_add))?;
+        self.source.read_ranges(ranges)
+    }
+
     fn gap(&self) -> u64 {
         self.source.gap()
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        self.source.concurrency()
     }
 
     fn window(&self) -> u64 {
@@ -56,5 +68,57 @@ impl Source for Watched<'_> {
 
     fn is_in_order(&self) -> bool {
         self.source.is_in_order()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A source that answers late, and notes how many ranges it is asked for at once.
+    struct Late(Bytes, Mutex<Vec<usize>>);
+
+    impl Source for Late {
+        fn len(&self) -> u64 {
+            Source::len(&self.0)
+        }
+
+        fn read(&self, range: Range<u64>) -> Result<Bytes> {
+            self.1.lock().unwrap().push(1);
+            self.0.read(range)
+        }
+
+        fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+            self.1.lock().unwrap().push(ranges.len());
+            ranges
+                .iter()
+                .map(|range| self.0.read(range.clone()))
+                .collect()
+        }
+
+        fn concurrency(&self) -> Option<usize> {
+            Some(32)
+        }
+    }
+
+    #[test]
+    fn ranges_that_are_asked_for_at_once_stay_one_request_and_are_counted() {
+        let late = Late(Bytes::from(vec![7; 100]), Mutex::default());
+        let control = Control::new();
+        let watched = Watched::new(&late, &control);
+        let read = watched.read_ranges(&[0..10, 20..50]).unwrap();
+        assert_eq!(read.iter().map(Bytes::len).collect::<Vec<_>>(), [10, 30]);
+        assert_eq!(*late.1.lock().unwrap(), [2]);
+        assert_eq!(control.done(), 40);
+        assert_eq!(watched.concurrency(), Some(32));
+        control.cancel();
+        assert!(watched.read_ranges(&[0..10]).is_err());
+        assert_eq!(
+            *late.1.lock().unwrap(),
+            [2],
+            "nothing is asked for after a cancel"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Format, Registry};
-use crate::io::{Output, Siblings, Source};
+use crate::io::{Siblings, Source, Tree};
 use crate::model::TensorInfo;
 #[cfg(feature = "digest")]
 use crate::ops::digest::{digest_watched, hashed_len};
@@ -15,6 +15,12 @@ pub(in crate::ops) struct Opened {
     /// Their names, first that of the one that leads to the others.
     pub(in crate::ops) files: Vec<String>,
     pub(in crate::ops) places: Vec<usize>,
+}
+
+/// What was written is what should have been.
+pub(in crate::ops) struct Compared {
+    /// The digest of the content, where that was compared.
+    pub(in crate::ops) content: Option<[u8; 32]>,
 }
 
 /// What was to be written, and how closely it is compared.
@@ -40,13 +46,15 @@ impl Readback<'_> {
         0
     }
 
-    /// Opens what was written and compares it with what should have been. Only what belongs together is open at once:
-    /// there may be more files than a process may open. Gives the digest of the content, where that was compared.
+    /// Opens what was written, which `read` gives by the names of files, and compares it with what should have been. Only
+    /// what belongs together is open at once: there may be more files than a process may open. Those of a tree are opened by
+    /// `tree`, where there is one. `None` where nothing can be read.
     pub(in crate::ops) fn compare(
         &self,
-        out: &dyn Output,
+        read: &dyn Fn(&str) -> Result<Option<Arc<dyn Source>>>,
+        tree: Option<Arc<dyn Siblings>>,
         opened: &[Opened],
-    ) -> Result<Option<[u8; 32]>> {
+    ) -> Result<Option<Compared>> {
         #[cfg(feature = "digest")]
         let mut before = None;
         for Opened {
@@ -54,11 +62,15 @@ impl Readback<'_> {
             places,
         } in opened
         {
-            let Some(written) = WrittenFiles::open(out, names)? else {
+            let of_tree = (tree.as_deref()).filter(|_| names.iter().any(|name| name.contains('/')));
+            let archive = if let Some(tree) = of_tree {
+                self.open(tree, names)?
+            } else if let Some(written) = WrittenFiles::open(read, names)? {
+                self.open(&written, names)?
+            } else {
                 // A stream cannot be read back.
                 return Ok(None);
             };
-            let archive = self.open(&written, names)?;
             let expected: Vec<_> = places
                 .iter()
                 .filter_map(|&place| self.expected.get(place))
@@ -76,15 +88,16 @@ impl Readback<'_> {
         }
         #[cfg(feature = "digest")]
         if self.digests {
-            return Ok(match before {
+            let content = match before {
                 Some(digests) => digests.content,
                 None => self.digest_original()?.content,
-            });
+            };
+            return Ok(Some(Compared { content }));
         }
-        Ok(None)
+        Ok(Some(Compared { content: None }))
     }
 
-    fn open(&self, written: &WrittenFiles, names: &[String]) -> Result<Archive> {
+    fn open(&self, written: &dyn Siblings, names: &[String]) -> Result<Archive> {
         let id = self.format.spec().id;
         let registry = match self.registry.get(id) {
             Ok(_) => self.registry.clone(),
@@ -95,7 +108,7 @@ impl Readback<'_> {
             .registry(registry)
             .format(Some(id))
             .limits(*self.original.limits())
-            .read_beside(Siblings::open(written, main)?, Some(main), written)
+            .read_beside(written.open(main)?, Some(main), written)
     }
 
     fn compare_tensors(&self, written: &Archive, expected: &[&TensorInfo]) -> Result<()> {
@@ -199,14 +212,18 @@ fn failed(message: String) -> Error {
 }
 
 /// The files of an output that is not visible yet, as siblings of each other.
+#[derive(Clone)]
 struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
 
 impl WrittenFiles {
     /// Opens files; `None` where they cannot be read back.
-    fn open(out: &dyn Output, names: &[String]) -> Result<Option<Self>> {
+    fn open(
+        read: &dyn Fn(&str) -> Result<Option<Arc<dyn Source>>>,
+        names: &[String],
+    ) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for name in names {
-            let Some(source) = out.written(name)? else {
+            let Some(source) = read(name)? else {
                 return Ok(None);
             };
             files.push((name.clone(), source));
@@ -231,5 +248,17 @@ impl Siblings for WrittenFiles {
             )
         })?;
         Ok(found.1.clone())
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        self.open(&path.join("/"))
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        let mut tree = Tree::new(Arc::new(self.clone()));
+        for (name, source) in &self.0 {
+            tree.push(name, Some(source.len()))?;
+        }
+        Ok(Some(tree.sorted()))
     }
 }

@@ -3,7 +3,7 @@
 use crate::model::Scalar;
 use crate::ops::stats::{Number, Stats};
 use crate::prelude::*;
-use crate::transform::{Block, Buffers, Numbers, power, precision};
+use crate::transform::{Block, Buffers, Numbers, power, precision, square_root};
 
 /// Figures that can be put together, in the same way always: the order decides about the last digits.
 #[derive(Clone, Debug, Default)]
@@ -241,23 +241,4 @@ fn best<T: Copy>(values: &[T], worst: T, is_better: impl Fn(T, T) -> bool) -> T 
 fn count<T: Copy>(values: &[T], is_so: impl Fn(T) -> bool) -> u64 {
     let count: u32 = values.iter().map(|&value| u32::from(is_so(value))).sum();
     count.into()
-}
-
-#[cfg(feature = "std")]
-pub(in crate::ops) fn square_root(value: f64) -> f64 {
-    value.sqrt()
-}
-
-/// By Newton's method: without `std` there is no other.
-#[cfg(not(feature = "std"))]
-pub(in crate::ops) fn square_root(value: f64) -> f64 {
-    if !(value > 0.0 && value.is_finite()) {
-        return value;
-    }
-    // Half of the exponent is a good beginning.
-    let mut root = f64::from_bits((value.to_bits() >> 1) + (1023u64 << 51));
-    for _ in 0..6 {
-        root = 0.5 * (root + value / root);
-    }
-    root
 }

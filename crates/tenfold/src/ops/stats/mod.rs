@@ -11,7 +11,6 @@ use core::fmt;
 
 pub use histogram::Histogram;
 use histogram::Histograms;
-pub(super) use kernel::square_root;
 pub use number::Number;
 #[cfg(feature = "scale")]
 pub(super) use record::{FiguresRecord, NumberRecord};

@@ -19,8 +19,8 @@ const BLOCK: usize = 1024;
 
 /// The loop for a pair of types, if it has one.
 pub(super) fn find(from: Scalar, to: Scalar) -> Option<Fast> {
-    // The loops take bytes for numbers of this machine.
-    if cfg!(target_endian = "big") {
+    // The loops take bytes for numbers of this machine. A browser casts few numbers, and would have to load the loops.
+    if cfg!(any(target_endian = "big", target_family = "wasm")) {
         return None;
     }
     let found = FAST.iter().find(|(pair, _)| *pair == (from, to));

@@ -30,11 +30,20 @@ pub(crate) struct Inflate<'a> {
 
 impl<'a> Inflate<'a> {
     pub(crate) fn new(input: Input<'a>) -> Self {
+        Self::framed(input, DataFormat::Raw)
+    }
+
+    /// The same in the frame of zlib, whose checksum is looked at where the stream is read to its end.
+    pub(crate) fn zlib(input: Input<'a>) -> Self {
+        Self::framed(input, DataFormat::Zlib)
+    }
+
+    fn framed(input: Input<'a>, format: DataFormat) -> Self {
         Self {
             input,
             at: 0,
             fetched: Bytes::new(),
-            state: InflateState::new_boxed(DataFormat::Raw),
+            state: InflateState::new_boxed(format),
             ended: false,
         }
     }
@@ -77,6 +86,21 @@ impl<'a> Inflate<'a> {
             0 => Ok(()),
             _ => Err(broken(format_args!("{left} bytes are left after its end"))),
         }
+    }
+
+    /// Passes over bytes, or all that there are.
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<bool> {
+        let mut left = bytes;
+        let mut skipped = vec![0; crate::io::as_size(left.min(LATER))?];
+        while left > 0 {
+            let most = skipped.len() as u64;
+            let (step, _) = skipped.split_at_mut(crate::io::as_size(left.min(most))?);
+            match self.read(step)? {
+                0 => return Ok(false),
+                n => left -= n as u64,
+            }
+        }
+        Ok(true)
     }
 
     /// Fills `out` with the next bytes; false when the stream ends before.

@@ -6,6 +6,8 @@ mod absent;
 mod deflate;
 mod frames;
 mod sequential;
+#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
+mod snappy;
 #[cfg(feature = "deflate")]
 mod zlib;
 #[cfg(feature = "zstd")]
@@ -24,12 +26,18 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
+#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
+pub(crate) use snappy::unpack_snappy;
+#[cfg(feature = "blosc")]
+pub(super) use zlib::inflate_raw;
 #[cfg(feature = "deflate")]
 pub(super) use zlib::{deflate as deflate_zlib, inflate as inflate_zlib};
 #[cfg(feature = "zstd-write")]
 pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
+
+use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::model::Codec;
@@ -41,7 +49,7 @@ pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
 /// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a
 /// second for.
-#[cfg(any(feature = "zstd-write", feature = "deflate"))]
+#[cfg(any(feature = "zstd-write", feature = "deflate", feature = "dcp"))]
 const STEP: usize = 128 << 10;
 
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
@@ -60,7 +68,7 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
         ));
     }
     let most = match codec {
-        Codec::Deflate { .. } => DEFLATE_MAX_RATIO,
+        Codec::Deflate { .. } | Codec::Zlib { .. } => DEFLATE_MAX_RATIO,
         Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => MAX_RATIO,
     };
     if len > input.len().saturating_mul(most) {
@@ -68,8 +76,37 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
         return Err(damaged(codec, &input, message));
     }
     match codec {
-        Codec::Deflate { .. } | Codec::Zstd { .. } => Ok(Body::Sequential(input, codec, len)),
+        Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zstd { .. } => {
+            Ok(Body::Sequential(input, codec, len))
+        }
         Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
+    }
+}
+
+/// One zstd frame that gives exactly as many bytes as there is room for.
+#[cfg(feature = "blosc")]
+pub(super) fn unpack_zstd_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
+    decode_frame(stored, out)
+}
+
+/// What zstd frames give, where nothing says how much that is: `most` bytes at most.
+#[cfg(any(feature = "blosc", feature = "dcp"))]
+pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
+    let mut decoder = Decoder::new(Input::Memory(stored.clone()))?;
+    let mut out = Vec::new();
+    loop {
+        check()?;
+        let len = out.len();
+        out.resize(len + 8 * STEP, 0);
+        let read = decoder.read(out.get_mut(len..).unwrap_or_default())?;
+        out.truncate(len + read);
+        if read == 0 {
+            return Ok(out);
+        }
+        if out.len() as u64 > most {
+            let message = format!("the compressed data gives more than {most} bytes");
+            return Err(Error::limit("zstd", message));
+        }
     }
 }
 
@@ -98,7 +135,7 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
 /// An error about compressed data.
 fn damaged(codec: Codec, input: &Input<'_>, message: impl Into<String>) -> Error {
     let rule = match codec {
-        Codec::Deflate { .. } => "deflate",
+        Codec::Deflate { .. } | Codec::Zlib { .. } => "deflate",
         Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => "zstd",
     };
     let error = Error::malformed(rule, message);

@@ -9,8 +9,10 @@ use crate::error::Result;
 use crate::model::Codec;
 use crate::prelude::*;
 use crate::transform::Input;
+
+/// Fewer bytes than this pad the data of [`Codec::Zlib`] at the end of its stream.
 #[cfg(feature = "deflate")]
-use crate::transform::as_size;
+const PADDING: usize = 8;
 
 /// A stream that is read from the beginning. Must give exactly the bytes that were declared.
 pub(in crate::transform) struct Sequential<'a> {
@@ -55,7 +57,7 @@ impl<'a> Sequential<'a> {
         self.left -= n as u64;
         if self.left == 0 && !self.ended {
             self.ended = true;
-            if self.decode(|decoder| decoder.read(&mut [0]))? > 0 {
+            if !self.decode(Stream::ends)? {
                 let message = format!(
                     "decodes to more than the {} bytes that are declared",
                     self.len
@@ -66,7 +68,7 @@ impl<'a> Sequential<'a> {
         Ok(())
     }
 
-    fn decode(&mut self, step: impl FnOnce(&mut Stream<'a>) -> Result<usize>) -> Result<usize> {
+    fn decode<T>(&mut self, step: impl FnOnce(&mut Stream<'a>) -> Result<T>) -> Result<T> {
         step(&mut self.decoder).map_err(|error| placed(error, &self.input))
     }
 }
@@ -75,6 +77,9 @@ impl<'a> Sequential<'a> {
 enum Stream<'a> {
     #[cfg(feature = "deflate")]
     Deflate(Inflate<'a>),
+    /// A stretch, and whether the stream ends behind it.
+    #[cfg(feature = "deflate")]
+    Zlib(Inflate<'a>, bool),
     Zstd(Box<Decoder<'a>>),
 }
 
@@ -84,12 +89,17 @@ impl<'a> Stream<'a> {
             #[cfg(feature = "deflate")]
             Codec::Deflate { skip, .. } => {
                 let mut stream = Inflate::new(input);
-                let mut skipped = vec![0; as_size(skip.into())?];
-                stream.fill(&mut skipped)?;
+                stream.skip(skip.into())?;
                 Ok(Stream::Deflate(stream))
             }
+            #[cfg(feature = "deflate")]
+            Codec::Zlib { skip, ends, .. } => {
+                let mut stream = Inflate::zlib(input);
+                stream.skip(skip)?;
+                Ok(Stream::Zlib(stream, ends))
+            }
             #[cfg(not(feature = "deflate"))]
-            Codec::Deflate { .. } => Err(no_deflate()),
+            Codec::Deflate { .. } | Codec::Zlib { .. } => Err(no_deflate()),
             Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => {
                 Ok(Stream::Zstd(Box::new(Decoder::new(input)?)))
             }
@@ -100,8 +110,19 @@ impl<'a> Stream<'a> {
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         match self {
             #[cfg(feature = "deflate")]
-            Stream::Deflate(stream) => stream.read(out),
+            Stream::Deflate(stream) | Stream::Zlib(stream, _) => stream.read(out),
             Stream::Zstd(stream) => stream.read(out),
+        }
+    }
+
+    /// Whether it ends behind the data, as far as it does.
+    fn ends(&mut self) -> Result<bool> {
+        match self {
+            #[cfg(feature = "deflate")]
+            Stream::Zlib(_, false) => Ok(true),
+            #[cfg(feature = "deflate")]
+            Stream::Zlib(stream, true) => Ok(!stream.fill(&mut [0; PADDING])?),
+            other => Ok(other.read(&mut [0])? == 0),
         }
     }
 }

@@ -13,12 +13,35 @@ use crate::transform::as_size;
 
 /// The bytes of a stream, of which there may be `most`.
 pub(in crate::transform) fn inflate(stream: &[u8], most: u64, check: Check<'_>) -> Result<Vec<u8>> {
+    let framed =
+        inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER | inflate_flags::TINFL_FLAG_COMPUTE_ADLER32;
+    let (bytes, used) = inflate_with(framed, stream, most, check)?;
+    match stream.len() - used {
+        0 => Ok(bytes),
+        left => Err(broken(format_args!("{left} bytes are left behind its end"))),
+    }
+}
+
+/// The bytes of a stream without a frame, of which there may be `most`, and how many bytes the stream has.
+#[cfg(feature = "blosc")]
+pub(in crate::transform) fn inflate_raw(
+    stream: &[u8],
+    most: u64,
+    check: Check<'_>,
+) -> Result<(Vec<u8>, usize)> {
+    inflate_with(0, stream, most, check)
+}
+
+fn inflate_with(
+    frame: u32,
+    stream: &[u8],
+    most: u64,
+    check: Check<'_>,
+) -> Result<(Vec<u8>, usize)> {
     // No more is made than the stream can give, whatever the file says.
     let room = (stream.len() as u64).saturating_mul(DEFLATE_MAX_RATIO);
     let mut out = crate::io::zeros(most.min(room))?;
-    let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
-        | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
-        | inflate_flags::TINFL_FLAG_COMPUTE_ADLER32;
+    let flags = frame | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
     let mut decoder = Box::<DecompressorOxide>::default();
     let (mut used, mut made) = (0, 0);
     let status = loop {
@@ -39,11 +62,7 @@ pub(in crate::transform) fn inflate(stream: &[u8], most: u64, check: Check<'_>) 
         }
     };
     match status {
-        TINFLStatus::Done if used == stream.len() => {}
-        TINFLStatus::Done => {
-            let left = stream.len() - used;
-            return Err(broken(format_args!("{left} bytes are left behind its end")));
-        }
+        TINFLStatus::Done => {}
         TINFLStatus::HasMoreOutput => {
             return Err(broken(format_args!("it gives more than {most} bytes")));
         }
@@ -54,7 +73,7 @@ pub(in crate::transform) fn inflate(stream: &[u8], most: u64, check: Check<'_>) 
         _ => return Err(broken("it has a block that makes no sense")),
     }
     out.truncate(as_size(made as u64)?);
-    Ok(out)
+    Ok((out, used))
 }
 
 fn broken(what: impl core::fmt::Display) -> Error {

@@ -1,5 +1,11 @@
 //! What the bytes of a chunk go through before they are stored, undone: from the last filter to the first.
 
+#[cfg(feature = "blosc")]
+mod blosc;
+#[cfg(feature = "blosc")]
+mod gzip;
+#[cfg(feature = "blosc")]
+mod lz4;
 mod lzf;
 mod shuffle;
 
@@ -11,7 +17,7 @@ use crate::prelude::*;
 use crate::transform::as_size;
 use crate::transform::codec::{self, Check};
 
-/// Bytes of a Fletcher-32 checksum.
+/// Bytes of a checksum.
 const SUM: u64 = 4;
 
 /// Whether a chunk is stored as it is.
@@ -51,12 +57,23 @@ impl Len {
     fn behind(self, filter: Filter) -> Self {
         match (filter, self) {
             (Filter::Shuffle { .. }, len) => len,
-            (Filter::Fletcher32, Len::Exactly(len)) => Len::Exactly(len.saturating_add(SUM)),
-            (Filter::Fletcher32, Len::AtMost(len)) => Len::AtMost(len.saturating_add(SUM)),
-            // What cannot be made smaller gets a little longer.
-            (Filter::Deflate { .. } | Filter::Lzf, len) => {
-                Len::AtMost(len.most().saturating_add(len.most() / 8 + 1024))
+            (Filter::Crc32c | Filter::Fletcher32, Len::Exactly(len)) => {
+                Len::Exactly(len.saturating_add(SUM))
             }
+            (Filter::Crc32c | Filter::Fletcher32, Len::AtMost(len)) => {
+                Len::AtMost(len.saturating_add(SUM))
+            }
+            // What cannot be made smaller gets a little longer.
+            (
+                Filter::Blosc
+                | Filter::Deflate { .. }
+                | Filter::Gzip
+                | Filter::Lz4
+                | Filter::Lz4Blocks
+                | Filter::Lzf
+                | Filter::Zstd { .. },
+                len,
+            ) => Len::AtMost(len.most().saturating_add(len.most() / 8 + 1024)),
         }
     }
 }
@@ -70,8 +87,24 @@ pub(super) fn undo(
     len: u64,
     check: Check<'_>,
 ) -> Result<Bytes> {
+    undo_known(filters, skipped, stored, Len::Exactly(len), check)
+}
+
+/// The same for bytes of which it is only known how many there are at most.
+#[cfg(feature = "zarr")]
+pub(crate) fn undo_at_most(filters: &[Filter], stored: Bytes, most: u64) -> Result<Bytes> {
+    undo_known(filters, 0, stored, Len::AtMost(most), &|| Ok(()))
+}
+
+fn undo_known(
+    filters: &[Filter],
+    skipped: u32,
+    stored: Bytes,
+    wanted: Len,
+    check: Check<'_>,
+) -> Result<Bytes> {
     let mut before = Vec::new();
-    let mut known = Len::Exactly(len);
+    let mut known = wanted;
     for (place, filter) in filters.iter().enumerate() {
         if !is_skipped(skipped, place) {
             before.push((*filter, known));
@@ -81,10 +114,11 @@ pub(super) fn undo(
     let mut bytes = stored;
     for (filter, known) in before.into_iter().rev() {
         check()?;
-        bytes = undo_one(filter, known, bytes, check)?;
+        // Places in a chunk are none in a file.
+        bytes = undo_one(filter, known, bytes, check).map_err(Error::nowhere)?;
         known.check(bytes.len())?;
     }
-    Len::Exactly(len).check(bytes.len())?;
+    wanted.check(bytes.len())?;
     Ok(bytes)
 }
 
@@ -94,6 +128,23 @@ fn undo_one(filter: Filter, known: Len, bytes: Bytes, check: Check<'_>) -> Resul
         Filter::Deflate { .. } => codec::inflate_zlib(&bytes, known.most(), check).map(Bytes::from),
         Filter::Lzf => lzf::undo(&bytes, as_size(known.most())?).map(Bytes::from),
         Filter::Fletcher32 => check_sum(bytes),
+        #[cfg(feature = "blosc")]
+        Filter::Blosc => blosc::undo(&bytes, known.most(), check),
+        #[cfg(feature = "blosc")]
+        Filter::Gzip => gzip::undo(&bytes, known.most(), check).map(Bytes::from),
+        #[cfg(feature = "blosc")]
+        Filter::Lz4 => lz4::undo(&bytes, known.most()).map(Bytes::from),
+        #[cfg(feature = "blosc")]
+        Filter::Lz4Blocks => lz4::undo_blocks(&bytes, known.most(), check).map(Bytes::from),
+        #[cfg(feature = "blosc")]
+        Filter::Zstd { .. } => codec::unpack_zstd(&bytes, known.most(), check).map(Bytes::from),
+        #[cfg(feature = "blosc")]
+        Filter::Crc32c => check_crc32c(bytes),
+        #[cfg(not(feature = "blosc"))]
+        other => {
+            let message = format!("{} is not built in; enable feature `blosc`", other.name());
+            Err(Error::unsupported("filter", message))
+        }
     }
 }
 
@@ -103,6 +154,7 @@ pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>, check: Check<'_>) ->
         bytes = match filter {
             Filter::Shuffle { width } => shuffle::apply(&bytes, as_size((*width).into())?),
             Filter::Deflate { level } => codec::deflate_zlib(&bytes, *level, check)?,
+            Filter::Zstd { level } => codec::encode(*level, &bytes, check)?,
             Filter::Fletcher32 => {
                 let (low, high) = fletcher32(&bytes);
                 bytes.extend((high << 16 | low).to_le_bytes());
@@ -140,6 +192,21 @@ fn check_sum(bytes: Bytes) -> Result<Bytes> {
             "the Fletcher-32 checksum of a chunk is {:08x}, {sum:08x} is stored",
             high << 16 | low
         );
+        return Err(Error::mismatch("checksum", message));
+    }
+    let len = data.len();
+    Ok(bytes.slice(..len))
+}
+
+/// The bytes in front of a CRC-32C that is theirs.
+#[cfg(feature = "blosc")]
+fn check_crc32c(bytes: Bytes) -> Result<Bytes> {
+    let Some((data, sum)) = bytes.split_last_chunk::<4>() else {
+        return Err(wrong_size(bytes.len() as u64, SUM));
+    };
+    let (sum, found) = (u32::from_le_bytes(*sum), crate::digest::crc32c(data));
+    if sum != found {
+        let message = format!("the CRC-32C of a chunk is {found:08x}, {sum:08x} is stored");
         return Err(Error::mismatch("checksum", message));
     }
     let len = data.len();

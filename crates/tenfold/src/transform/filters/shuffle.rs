@@ -11,11 +11,22 @@ pub(super) fn undo(bytes: Bytes, width: usize) -> Bytes {
         return bytes;
     }
     let mut out = vec![0; bytes.len()];
+    undo_into(&bytes, &mut out, width);
+    out.into()
+}
+
+/// The same for memory of the same length.
+pub(super) fn undo_into(bytes: &[u8], out: &mut [u8], width: usize) {
+    let count = bytes.len().checked_div(width).unwrap_or(0);
+    if width < 2 || count < 2 {
+        out.copy_from_slice(bytes);
+        return;
+    }
     match width {
-        2 => gather::<2>(&bytes, &mut out, count),
-        4 => gather::<4>(&bytes, &mut out, count),
-        8 => gather::<8>(&bytes, &mut out, count),
-        16 => gather::<16>(&bytes, &mut out, count),
+        2 => gather::<2>(bytes, out, count),
+        4 => gather::<4>(bytes, out, count),
+        8 => gather::<8>(bytes, out, count),
+        16 => gather::<16>(bytes, out, count),
         _ => {
             for (place, plane) in bytes.chunks_exact(count).take(width).enumerate() {
                 for (element, byte) in out.chunks_exact_mut(width).zip(plane) {
@@ -26,7 +37,6 @@ pub(super) fn undo(bytes: Bytes, width: usize) -> Bytes {
     }
     let whole = count * width;
     out[whole..].copy_from_slice(&bytes[whole..]);
-    out.into()
 }
 
 /// The same for a width that the compiler knows, element by element.

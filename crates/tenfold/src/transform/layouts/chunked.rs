@@ -3,15 +3,20 @@
 //! Wanted elements are a box of the result, or a few of them. The box falls into as many smaller ones as it touches
 //! chunks; a chunk is found, undone and copied from, and nothing of any other is read.
 
+use alloc::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::{Arrangement, Opening, Whole};
 use crate::error::{Error, Result};
 use crate::io::Limits;
-use crate::model::{Axis, Chunks, Endian, Order, Payload, Selection, SourceId, TensorInfo};
+use crate::model::{
+    Axis, Chunks, Endian, Layout, Locate, Located, Make, Order, Part, Payload, Role, Selection,
+    SourceId, Steps, Strides, TensorInfo,
+};
 use crate::prelude::*;
-use crate::transform::select::Selected;
-use crate::transform::{Body, Data, as_size, filters, overflow};
+use crate::transform::select::{Lines, Selected, Stored};
+use crate::transform::{Body, Data, Input, as_size, filters, overflow};
 
 /// Bytes of a row of chunks that is made at once, unless a single chunk has more.
 const BAND: u64 = 32 << 20;
@@ -26,6 +31,14 @@ pub(super) struct Chunked;
 
 impl Arrangement for Chunked {
     fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>> {
+        if let Some(only) = only(tensor.data, tensor.tensor)? {
+            return Ok(
+                match super::of(&only.layout).whole(&tensor.of(&only), order)? {
+                    Whole::Part(part) => Whole::Part(Cow::Owned(part.into_owned())),
+                    Whole::Made(body, dtype, endian) => Whole::Made(body, dtype, endian),
+                },
+            );
+        }
         let (chunks, endian) = chunks(tensor)?;
         let selection = Selection::whole(&chunks.shape);
         let boxes = Boxes::new(tensor.data, chunks, selection, order, endian)?;
@@ -34,6 +47,9 @@ impl Arrangement for Chunked {
     }
 
     fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
+        if let Some(only) = only(tensor.data, tensor.tensor)? {
+            return super::of(&only.layout).some(&tensor.of(&only), selection);
+        }
         let (chunks, endian) = chunks(tensor)?;
         let order = Order::RowMajor;
         Selected::boxes(Boxes::new(tensor.data, chunks, selection, order, endian)?)
@@ -56,8 +72,63 @@ impl Arrangement for Chunked {
     }
 }
 
+/// A tensor of one chunk that is stored as it is, as the dense or strided tensor that it is: so that its bytes can be
+/// shared, and copied by the kernel.
+pub(super) fn only(data: Data<'_>, tensor: &TensorInfo) -> Result<Option<TensorInfo>> {
+    let values = tensor.part(&Role::Values);
+    let Some((part, Payload::Chunks(chunks))) = values.map(|part| (part, &part.payload)) else {
+        return Ok(None);
+    };
+    let Some(index) = chunks.index.as_ref().filter(|_| {
+        let is_plain = chunks.filters.is_empty() && !chunks.at_once;
+        is_plain && chunks.counts().iter().all(|count| *count == 1)
+    }) else {
+        return Ok(None);
+    };
+    let number = vec![0; chunks.shape.len()];
+    let Some(located) = find(data, chunks, &**index, &number)? else {
+        return Ok(None);
+    };
+    let is_whole = chunks.len() == Some(located.payload.len());
+    let layout = match located.strides {
+        Some(strides) => Layout::Strided(strides),
+        None if is_whole => Layout::RowMajor,
+        // Reading it says what is wrong.
+        None => return Ok(None),
+    };
+    let mut only = TensorInfo::new("", tensor.dtype, chunks.shape.clone(), layout);
+    only.parts = Part {
+        payload: located.payload,
+        ..part.clone()
+    }
+    .into();
+    Ok(Some(only))
+}
+
+/// A chunk by its number, with the archive's number of its file.
+fn find(
+    data: Data<'_>,
+    chunks: &Chunks,
+    index: &dyn Locate,
+    number: &[u64],
+) -> Result<Option<Located>> {
+    let file = |file: SourceId| {
+        let id = chunks.files.get(file.index()).copied();
+        id.ok_or_else(|| Error::argument(format!("an index of chunks in file {}", file.0)))
+    };
+    let read = |id, range| data.read(file(id)?, range);
+    let named = |error: Error| error.adding(&format!(" (chunk {number:?})"));
+    let Some(mut located) = index.locate(&read, number).map_err(named)? else {
+        return Ok(None);
+    };
+    if let Payload::Raw { source, .. } | Payload::Encoded { source, .. } = &mut located.payload {
+        *source = file(*source)?;
+    }
+    Ok(Some(located))
+}
+
 /// Whether there are many more elements than the files have bytes.
-fn expands(chunks: &Chunks) -> bool {
+pub(super) fn expands(chunks: &Chunks) -> bool {
     let free = chunks.room.saturating_mul(EXPANSION);
     chunks.len().is_none_or(|len| len > free)
 }
@@ -72,6 +143,17 @@ pub(in crate::transform) fn all<'a>(data: Data<'a>, chunks: &Arc<Chunks>) -> Res
     let selection = Selection::whole(&chunks.shape);
     let boxes = Boxes::new(data, chunks, selection, Order::RowMajor, Endian::Little)?;
     Ok(Body::Selected(Box::new(Selected::boxes(boxes)?)))
+}
+
+/// The chunks of a column-major tensor, whose grid has the tensor's dimensions in reverse.
+pub(super) fn reversed<'t>(tensor: &Opening<'_, 't>) -> Option<(&'t Arc<Chunks>, Endian)> {
+    let values = tensor.values().ok()?;
+    let Payload::Chunks(chunks) = &values.payload else {
+        return None;
+    };
+    let is_reversed = chunks.shape.iter().eq(tensor.tensor.shape.iter().rev())
+        && Some(chunks.width) == values.dtype.width();
+    is_reversed.then_some((chunks, values.endian))
 }
 
 /// The chunks of a tensor, and its byte order.
@@ -129,6 +211,16 @@ impl Span {
         self.first
             .wrapping_add_signed(self.step.wrapping_mul(n.cast_signed()))
     }
+
+    /// The same places where nothing but what is wanted of the chunk is there.
+    fn alone(&self) -> Self {
+        Self {
+            chunk: 0..self.count,
+            first: 0,
+            step: 1,
+            ..self.clone()
+        }
+    }
 }
 
 /// What a chunk holds.
@@ -137,10 +229,49 @@ enum Content {
     Fill,
     /// Its bytes from an element on.
     Stored { bytes: Bytes, from: u64 },
+    /// What is wanted of it and nothing else, in the order of the tensor's dimensions.
+    Gathered(Bytes),
+}
+
+/// A chunk as it is stored.
+enum Piece<'p> {
+    Stored(Input<'p>),
+    /// In a file of its own.
+    Made(u64, &'p Arc<dyn Make>),
+}
+
+impl Piece<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Piece::Stored(input) => input.len(),
+            Piece::Made(len, _) => *len,
+        }
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let len = range.end - range.start;
+        match self {
+            Piece::Stored(input) => input.read(range.start, len),
+            Piece::Made(_, maker) => {
+                let bytes = maker.part(range).map_err(Error::nowhere)?;
+                match bytes.len() as u64 == len {
+                    true => Ok(bytes),
+                    false => Err(filters::wrong_size(bytes.len() as u64, len)),
+                }
+            }
+        }
+    }
+
+    fn place(&self) -> Option<(SourceId, Range<u64>)> {
+        match self {
+            Piece::Stored(input) => input.place(),
+            Piece::Made(..) => None,
+        }
+    }
 }
 
 impl<'a> Boxes<'a> {
-    fn new(
+    pub(super) fn new(
         data: Data<'a>,
         chunks: &Arc<Chunks>,
         selection: Selection,
@@ -152,6 +283,7 @@ impl<'a> Boxes<'a> {
             let message = format!("a grid of {} dimensions for {rank}", chunks.grid.len());
             return Err(Error::malformed("chunks", message));
         }
+        check_axes(&chunks.axes, rank)?;
         if !chunks.fill.is_empty() && chunks.fill.len() != chunks.width {
             let message = format!(
                 "a fill value of {} bytes for elements of {}",
@@ -219,13 +351,15 @@ impl<'a> Boxes<'a> {
         let width = self.chunks.width as u64;
         let chunk = sides.iter().copied().fold(width, u64::saturating_mul);
         let limit = self.data.limits.tensor_memory;
-        if chunk > limit && !self.chunks.filters.is_empty() {
+        // What can only be had whole is had once.
+        let is_whole = self.chunks.at_once || !self.chunks.filters.is_empty();
+        if chunk > limit && is_whole {
             let message = format!(
                 "a chunk has {chunk} bytes, which are needed at once; the limit (tensor_memory) is {limit}"
             );
             return Err(Error::limit("memory", message).raised_by("tensor_memory", chunk));
         }
-        let most = BAND.max(chunk) / width;
+        let most = if is_whole { BAND.max(chunk) } else { BAND } / width;
         let mut is_single = true;
         for (axis, count) in self.counts.iter().enumerate() {
             let line = self.counts.iter().skip(axis + 1).copied();
@@ -373,42 +507,36 @@ impl<'a> Boxes<'a> {
 
     /// Copies what a box of the result has of one chunk.
     fn copy_chunk(&self, spans: &[&Span], lens: &[u64], out: &mut [u8]) -> Result<()> {
-        let mut in_order: Vec<&Span> = spans.to_vec();
+        let alone: Vec<Span>;
+        let mut spans = spans.to_vec();
         if self.reversed {
-            in_order.reverse();
+            spans.reverse();
         }
-        let content = self.content(&in_order)?;
-        let mut stride = 1u64;
-        let mut strides: Vec<u64> = (in_order.iter().rev())
-            .map(|span| {
-                let here = stride;
-                stride = stride.saturating_mul(span.chunk.end - span.chunk.start);
-                here
-            })
-            .collect();
-        // Now the innermost dimension of the tensor comes first.
-        if !self.reversed {
+        let mut strides = strides(&spans, &self.chunks.axes);
+        let mut content = self.content(&spans, &strides)?;
+        if let Content::Gathered(bytes) = content {
+            alone = spans.iter().map(|span| span.alone()).collect();
+            spans = alone.iter().collect();
+            strides = self::strides(&spans, &[]);
+            content = Content::Stored { bytes, from: 0 };
+        }
+        if self.reversed {
+            spans.reverse();
             strides.reverse();
         }
         let copy = Copy {
             content: &content,
             fill: &self.chunks.fill,
             width: self.chunks.width,
-            spans,
+            spans: &spans,
             strides: &strides,
             lens,
         };
         copy.run(0, 0, 0, out)
     }
 
-    /// What the index calls a file.
-    fn file(&self, file: SourceId) -> Result<SourceId> {
-        let id = self.chunks.files.get(file.index()).copied();
-        id.ok_or_else(|| Error::argument(format!("an index of chunks in file {}", file.0)))
-    }
-
     /// What is wanted of a chunk, given by its spans in the order of the tensor's dimensions.
-    fn content(&self, spans: &[&Span]) -> Result<Content> {
+    fn content(&self, spans: &[&Span], strides: &[u64]) -> Result<Content> {
         let Some(index) = &self.chunks.index else {
             return Ok(Content::Fill);
         };
@@ -418,47 +546,104 @@ impl<'a> Boxes<'a> {
         };
         check()?;
         let number: Vec<u64> = spans.iter().map(|span| span.number).collect();
-        let read = |file, range| self.data.read(self.file(file)?, range);
         let named = |error: Error| error.adding(&format!(" (chunk {number:?})"));
-        let Some(mut located) = index.locate(&read, &number).map_err(named)? else {
+        let Some(located) = find(self.data, &self.chunks, &**index, &number)? else {
             return Ok(Content::Fill);
         };
-        if let Payload::Raw { source, .. } | Payload::Encoded { source, .. } = &mut located.payload
-        {
-            *source = self.file(*source)?;
+        if let Some(strides) = &located.strides {
+            return self
+                .gathered(spans, &located.payload, strides)
+                .map_err(named);
         }
         let sides = spans.iter().map(|span| span.chunk.end - span.chunk.start);
         let elements = sides.clone().try_fold(1, u64::checked_mul);
         let width = self.chunks.width as u64;
         let len = elements.and_then(|elements| elements.checked_mul(width));
         let len = len.ok_or_else(|| overflow("the size of a chunk"))?;
-        let input = self.data.input(&located.payload)?;
+        let piece = match &located.payload {
+            Payload::Lazy { len, maker } => Piece::Made(*len, maker),
+            payload => Piece::Stored(self.data.input(payload)?),
+        };
         let placed = |error: Error| {
-            let error = match input.place() {
+            let error = match piece.place() {
                 Some((source, range)) if error.range().is_none() => error.at_source(source, range),
                 _ => error,
             };
             named(error)
         };
         if filters::are_all_skipped(&self.chunks.filters, located.skipped) {
-            if input.len() != len {
-                return Err(placed(filters::wrong_size(input.len(), len)));
+            if piece.len() != len {
+                return Err(placed(filters::wrong_size(piece.len(), len)));
             }
             // Nothing but what is wanted has to be read.
-            let (mut least, mut most, mut stride) = (0, 0, 1);
-            for span in spans.iter().rev() {
+            let (mut least, mut most) = (0, 0);
+            for (span, stride) in spans.iter().zip(strides) {
                 let (a, b) = span.bounds();
                 (least, most) = (least + a * stride, most + b * stride);
-                stride *= span.chunk.end - span.chunk.start;
             }
-            let bytes = input.read(least * width, (most + 1 - least) * width)?;
+            let bytes = piece.read(least * width..(most + 1) * width);
+            let bytes = bytes.map_err(placed)?;
             return Ok(Content::Stored { bytes, from: least });
         }
-        let stored = input.read(0, input.len())?;
+        let stored = piece.read(0..piece.len()).map_err(placed)?;
         let bytes = filters::undo(&self.chunks.filters, located.skipped, stored, len, &check);
         let bytes = bytes.map_err(placed)?;
         Ok(Content::Stored { bytes, from: 0 })
     }
+
+    /// What is wanted of a chunk whose elements lie at equal distances.
+    fn gathered(&self, spans: &[&Span], payload: &Payload, strides: &Strides) -> Result<Content> {
+        if !self.chunks.filters.is_empty() {
+            return Err(Error::argument("filters in front of strides"));
+        }
+        let sides: Vec<u64> = (spans.iter())
+            .map(|span| span.chunk.end - span.chunk.start)
+            .collect();
+        let width = self.chunks.width as u64;
+        super::strided::check_bounds(&sides, strides, payload.len() / width)?;
+        let axes = spans.iter().zip(&sides).map(|(span, side)| Axis {
+            dim: *side,
+            steps: vec![Steps {
+                start: span.first,
+                step: span.step,
+                count: span.count,
+            }],
+            kept: true,
+        });
+        let axes = axes.collect();
+        let lines = Lines::new(Selection { axes }, strides.offset, &strides.steps)?;
+        let selected = Selected::placed(Stored::records(self.data, payload, width)?, lines)?;
+        let counts = spans.iter().map(|span| span.count);
+        let len = counts.fold(width, u64::saturating_mul);
+        let mut bytes = vec![0; as_size(len)?];
+        selected.reader().read_into(0, &mut bytes)?;
+        Ok(Content::Gathered(bytes.into()))
+    }
+}
+
+/// How far a step along each dimension of the tensor goes in a chunk whose dimensions lie in the order of `axes`.
+fn strides(spans: &[&Span], axes: &[usize]) -> Vec<u64> {
+    let rank = spans.len();
+    let mut strides = vec![0; rank];
+    let mut stride = 1u64;
+    for axis in (0..rank).rev() {
+        let axis = axes.get(axis).copied().unwrap_or(axis);
+        if let (Some(span), Some(place)) = (spans.get(axis), strides.get_mut(axis)) {
+            *place = stride;
+            stride = stride.saturating_mul(span.chunk.end - span.chunk.start);
+        }
+    }
+    strides
+}
+
+/// Refuses an order of dimensions that is none.
+fn check_axes(axes: &[usize], rank: usize) -> Result<()> {
+    let has_all = axes.len() == rank && (0..rank).all(|axis| axes.contains(&axis));
+    if has_all || axes.is_empty() {
+        return Ok(());
+    }
+    let message = format!("chunks of {rank} dimensions in the order {axes:?}");
+    Err(Error::malformed("chunks", message))
 }
 
 /// Refuses to look for more chunks than a file could have an index of.
@@ -530,9 +715,13 @@ impl Copy<'_> {
         let width = self.width;
         let (to, count) = (as_size(to)?, as_size(count)?);
         let out = &mut out[to * width..(to + count) * width];
-        let Content::Stored { bytes, from } = self.content else {
-            fill(self.fill, out);
-            return Ok(());
+        let (bytes, from) = match self.content {
+            Content::Stored { bytes, from } => (bytes, *from),
+            Content::Gathered(bytes) => (bytes, 0),
+            Content::Fill => {
+                fill(self.fill, out);
+                return Ok(());
+            }
         };
         let first = as_size(first - from)?;
         if step == 1 {

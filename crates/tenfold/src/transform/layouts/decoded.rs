@@ -69,9 +69,17 @@ impl<'a> Decoded<'a> {
 
     /// Bytes of the elements that are decoded together.
     pub(in crate::transform) fn step_len(&self) -> u64 {
+        self.len_of(self.decoder.step())
+    }
+
+    /// Bytes of the elements that are best decoded together.
+    pub(in crate::transform) fn stretch_len(&self) -> u64 {
+        self.len_of(self.decoder.stretch())
+    }
+
+    fn len_of(&self, count: u64) -> u64 {
         let (elements, bytes) = self.unit;
-        let units = self.decoder.step().div_ceil(elements).max(1);
-        units.saturating_mul(bytes)
+        count.div_ceil(elements).max(1).saturating_mul(bytes)
     }
 
     /// The numbers from a byte on that is a multiple of a step.

@@ -2,9 +2,11 @@
 
 use alloc::borrow::Cow;
 
+use super::chunked::{self, Boxes};
 use super::{Arrangement, Opening, Whole};
 use crate::error::{Error, Result};
-use crate::model::{Order, Part, Selection};
+use crate::io::Limits;
+use crate::model::{Order, Part, Payload, Selection, TensorInfo};
 use crate::prelude::*;
 use crate::transform::order::Reorder;
 use crate::transform::select::{Lines, Selected, Stored};
@@ -19,6 +21,16 @@ impl Arrangement for Dense {
         let shape = &tensor.tensor.shape;
         if shape.len() < 2 || self.0 == order || shape.contains(&0) {
             return Ok(Whole::Part(Cow::Borrowed(values)));
+        }
+        if self.0 == Order::ColumnMajor
+            && let Some((chunks, endian)) = chunked::reversed(tensor)
+        {
+            // Row-major elements are those of the grid in the other order.
+            let selection = Selection::whole(&chunks.shape);
+            let order = Order::ColumnMajor;
+            let boxes = Boxes::new(tensor.data, chunks, selection, order, endian)?;
+            let body = Body::Selected(Box::new(Selected::boxes(boxes)?));
+            return Ok(Whole::Made(body, values.dtype, endian));
         }
         let body = if Reorder::can_turn(values.dtype) {
             Body::Reorder(Reorder::new(tensor.data, values, shape, self.0)?)
@@ -39,9 +51,31 @@ impl Arrangement for Dense {
 
     fn some<'a>(&self, tensor: &Opening<'a, '_>, selection: Selection) -> Result<Selected<'a>> {
         let values = whole_values(tensor)?;
+        if self.0 == Order::ColumnMajor
+            && let Some((chunks, endian)) = chunked::reversed(tensor)
+        {
+            let mut selection = selection;
+            selection.axes.reverse();
+            let order = Order::ColumnMajor;
+            let boxes = Boxes::new(tensor.data, chunks, selection, order, endian)?;
+            return Selected::boxes(boxes);
+        }
         let steps = strides(&tensor.tensor.shape, self.0)?;
         let lines = Lines::new(selection, 0, &steps)?;
         Selected::placed(Stored::part(tensor.data, values)?, lines)
+    }
+
+    fn expands(&self, tensor: &TensorInfo) -> bool {
+        chunked::Chunked.expands(tensor)
+    }
+
+    fn limit(&self, tensor: &TensorInfo, limits: &Limits) -> u64 {
+        let is_chunked = |part: &Part| matches!(part.payload, Payload::Chunks(_));
+        if tensor.parts.iter().any(is_chunked) {
+            chunked::Chunked.limit(tensor, limits)
+        } else {
+            limits.dense_bytes
+        }
     }
 }
 

@@ -41,7 +41,13 @@ pub(super) struct Opening<'a, 't> {
     pub(super) tensor: &'t TensorInfo,
 }
 
-impl<'t> Opening<'_, 't> {
+impl<'a, 't> Opening<'a, 't> {
+    /// Another tensor of the same files.
+    fn of<'o>(&self, tensor: &'o TensorInfo) -> Opening<'a, 'o> {
+        let data = self.data;
+        Opening { data, tensor }
+    }
+
     /// The part with the elements.
     fn values(&self) -> Result<&'t Part> {
         self.part(&Role::Values)
@@ -123,7 +129,8 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
         Layout::RowMajor => &dense::Dense(Order::RowMajor),
         Layout::ColumnMajor => &dense::Dense(Order::ColumnMajor),
         Layout::Coo { .. } => &coo::Coo,
-        Layout::Csr { .. } => &csr::Csr,
+        Layout::Csr { .. } => &csr::Csr { line: 0 },
+        Layout::Csc { .. } => &csr::Csr { line: 1 },
         Layout::Packed(_) => &packed::Packed,
         Layout::Pairs { .. } => &pairs::Pairs,
         Layout::Strided(_) => &strided::Strided,
@@ -138,6 +145,12 @@ pub(super) fn of(layout: &Layout) -> &'static dyn Arrangement {
 #[cfg(feature = "digest")]
 pub(crate) fn expands(tensor: &TensorInfo) -> bool {
     of(&tensor.layout).expands(tensor)
+}
+
+/// Whether a tensor has more elements than are stored of it.
+fn is_longer_than_stored(tensor: &TensorInfo) -> bool {
+    let stored: u64 = tensor.parts.iter().map(|part| part.payload.len()).sum();
+    tensor.dense_len().is_none_or(|len| len > stored)
 }
 
 /// What is tolerated of a tensor; what is not is an error.
@@ -155,7 +168,10 @@ pub(crate) fn in_place(data: Data<'_>, tensor: &TensorInfo) -> Option<(Bytes, En
         return None;
     }
     let Some(order) = tensor.layout.order() else {
-        return run_in_place(data, tensor);
+        return match &tensor.layout {
+            Layout::Chunked => in_place(data, &chunked::only(data, tensor).ok()??),
+            _ => run_in_place(data, tensor),
+        };
     };
     if tensor.dense_len() != Some(values.payload.len()) {
         return None;

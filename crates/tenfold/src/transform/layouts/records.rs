@@ -36,8 +36,7 @@ impl Arrangement for Records {
     }
 
     fn expands(&self, tensor: &TensorInfo) -> bool {
-        let stored: u64 = tensor.parts.iter().map(|part| part.payload.len()).sum();
-        tensor.dense_len().is_none_or(|len| len > stored)
+        super::is_longer_than_stored(tensor)
     }
 }
 

@@ -46,8 +46,7 @@ impl Arrangement for Strided {
     }
 
     fn expands(&self, tensor: &TensorInfo) -> bool {
-        let stored: u64 = tensor.parts.iter().map(|part| part.payload.len()).sum();
-        tensor.dense_len().is_none_or(|len| len > stored)
+        super::is_longer_than_stored(tensor)
     }
 }
 
@@ -74,20 +73,10 @@ impl<'o, 'a, 't> View<'o, 'a, 't> {
     }
 
     fn check_bounds(&self) -> Result<()> {
-        let shape = &self.tensor.tensor.shape;
-        let Strides { offset, steps } = self.strides;
-        if steps.len() != shape.len() {
-            let message = format!("{} strides for {} dimensions", steps.len(), shape.len());
-            return Err(Error::malformed("strides", message));
-        }
-        if shape.contains(&0) {
+        let count = needed(&self.tensor.tensor.shape, self.strides)?;
+        if count == 0 {
             return Ok(());
         }
-        let last = (shape.iter().zip(steps)).try_fold(*offset, |place, (dim, step)| {
-            place.checked_add((dim - 1).checked_mul(*step)?)
-        });
-        let count = last.and_then(|last| last.checked_add(1));
-        let count = count.ok_or_else(|| overflow("the place of the last element"))?;
         let needed = match self.values.dtype {
             DType::Number(..) => self.values.dtype.bytes_for(count),
             // What is stored in blocks has no elements of its own.
@@ -162,6 +151,33 @@ impl<'o, 'a, 't> View<'o, 'a, 't> {
         let stored = Stored::part(self.tensor.data, self.values)?;
         Selected::placed(stored, lines)
     }
+}
+
+/// How many elements a storage must have for those at these distances to be in it.
+fn needed(shape: &[u64], strides: &Strides) -> Result<u64> {
+    let Strides { offset, steps } = strides;
+    if steps.len() != shape.len() {
+        let message = format!("{} strides for {} dimensions", steps.len(), shape.len());
+        return Err(Error::malformed("strides", message));
+    }
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let last = (shape.iter().zip(steps)).try_fold(*offset, |place, (dim, step)| {
+        place.checked_add((dim - 1).checked_mul(*step)?)
+    });
+    let count = last.and_then(|last| last.checked_add(1));
+    count.ok_or_else(|| overflow("the place of the last element"))
+}
+
+/// Refuses distances that lead out of a storage of `count` elements.
+pub(super) fn check_bounds(shape: &[u64], strides: &Strides, count: u64) -> Result<()> {
+    let needed = needed(shape, strides)?;
+    if needed <= count {
+        return Ok(());
+    }
+    let message = format!("the last element is number {needed} of a storage of {count}");
+    Err(Error::malformed("strides", message))
 }
 
 #[cfg(test)]

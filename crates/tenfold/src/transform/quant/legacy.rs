@@ -78,15 +78,19 @@ pub(super) fn iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
 }
 
 pub(super) fn mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {
-    // Half of the power of two that the byte stands for, because the values are doubled.
-    let scale = f32::from_bits(match block[0] {
-        0 => 0x0020_0000,
-        1 => 0x0040_0000,
-        e => (u32::from(e) - 1) << 23,
-    });
+    let scale = half_of_power(block[0]);
     nibbles(&block[1..], out, |_, q| {
         scale * f32::from(E2M1[usize::from(q)])
     });
+}
+
+/// Half of the power of two that a byte stands for, because the values are doubled.
+pub(super) fn half_of_power(e: u8) -> f32 {
+    f32::from_bits(match e {
+        0 => 0x0020_0000,
+        1 => 0x0040_0000,
+        e => (u32::from(e) - 1) << 23,
+    })
 }
 
 pub(super) fn nvfp4(block: &[u8; 36], out: &mut [f32; 64]) {
@@ -100,7 +104,7 @@ pub(super) fn nvfp4(block: &[u8; 36], out: &mut [f32; 64]) {
 }
 
 /// An eight-bit float without a sign, halved because the values are doubled. All numbers in it are exact.
-fn half_of_unsigned_e4m3(x: u8) -> f32 {
+pub(super) fn half_of_unsigned_e4m3(x: u8) -> f32 {
     let (exponent, mantissa) = (x >> 3 & 15, f32::from(x & 7));
     match (x, exponent) {
         (0 | 0x7f, _) => 0.0,

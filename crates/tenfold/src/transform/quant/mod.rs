@@ -9,7 +9,7 @@ mod grids;
 mod legacy;
 mod super_blocks;
 
-pub(crate) use encode::quantizer;
+pub(crate) use encode::{needs_importance, quantizer, types, uses_importance};
 
 use bytes::Bytes;
 

@@ -3,12 +3,15 @@
 use super::{Body, View};
 use crate::error::{Error, Result};
 use crate::model::{
-    DType, Endian, Form, Layout, Order, Part, Payload, Role, Selection, Symmetry, TensorInfo, Want,
+    DType, Endian, Form, Lanes, Layout, Order, Part, Payload, Role, Scalar, Selection, Symmetry,
+    TensorInfo, Want,
 };
 use crate::prelude::*;
 use crate::transform::elements::ElementMap;
 use crate::transform::input::{Data, Input};
+use crate::transform::lane::Lane;
 use crate::transform::layouts::{self, Opening, Whole};
+use crate::transform::stretch::Stretch;
 use crate::transform::symmetric::{Pack, Triangle};
 use crate::transform::tiled::{self, Tiled};
 use crate::transform::{codec, overflow, too_expanded};
@@ -31,6 +34,8 @@ impl<'a> View<'a> {
                     _ => Self::part(data, part, *dtype, *endian),
                 }
             }
+            Want::Lane { number, of } => Self::lane(data, tensor, part, *number, of),
+            Want::Stretch { elements, of } => Self::stretch(data, tensor, part, elements, of),
             Want::Stored => Self::stored(data, nth_part(tensor, part)?),
         };
         tensor.readable()?;
@@ -179,6 +184,14 @@ impl<'a> View<'a> {
                 let map = ElementMap::new(part.dtype, Endian::Little, *dtype, Endian::Little)?;
                 map.output_len(part.payload.len())
             }
+            Want::Lane { of, .. } => {
+                let lanes = lanes(of)?.1.count();
+                Ok(Self::wanted_len(tensor, part, of)? / u64::from(lanes))
+            }
+            Want::Stretch { elements, of } => {
+                let count = elements.end.saturating_sub(elements.start);
+                wanted_dtype(of)?.bytes_for(count).ok_or_else(too_large)
+            }
             Want::Stored => {
                 let payload = &nth_part(tensor, part)?.payload;
                 let stored = payload.stored();
@@ -188,6 +201,65 @@ impl<'a> View<'a> {
         len().map_err(|error| error.in_tensor(&tensor.name))
     }
 
+    /// One number of every element of what `of` asks for.
+    fn lane(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        part: usize,
+        number: u32,
+        of: &Want,
+    ) -> Result<Self> {
+        let (scalar, lanes) = lanes(of)?;
+        let width = DType::Number(scalar, Lanes::Real).width();
+        let Some(width) = width.filter(|_| number < lanes.count()) else {
+            let message = format!("number {number} of {}", DType::Number(scalar, lanes));
+            return Err(Error::argument(message));
+        };
+        let elements = Self::random(data, tensor, part, of)?;
+        let count = u64::from(lanes.count());
+        let len = elements.len() / count;
+        let lane = Lane::new(elements, width as u64, count, number.into());
+        Ok(Self::plain(data, Body::Lane(Box::new(lane)), len))
+    }
+
+    /// Some elements of what `of` asks for, one after the other.
+    fn stretch(
+        data: Data<'a>,
+        tensor: &TensorInfo,
+        part: usize,
+        elements: &Range<u64>,
+        of: &Want,
+    ) -> Result<Self> {
+        let dtype = wanted_dtype(of)?;
+        let places = dtype
+            .bytes_for(elements.start)
+            .zip(dtype.bytes_for(elements.end));
+        let view = Self::random(data, tensor, part, of)?;
+        match places {
+            Some((start, end)) if start <= end && end <= view.len() => {
+                let stretch = Stretch::new(view, start);
+                let body = Body::Stretch(Box::new(stretch));
+                Ok(Self::plain(data, body, end - start))
+            }
+            _ => {
+                let message = format!("elements {elements:?}, which are not there");
+                Err(Error::argument(message))
+            }
+        }
+    }
+
+    /// What can be entered anywhere; held in memory where it is a stream.
+    fn random(data: Data<'a>, tensor: &TensorInfo, part: usize, of: &Want) -> Result<Self> {
+        let view = Self::new(data, tensor, part, of)?;
+        if view.is_random() {
+            return Ok(view);
+        }
+        let whole = view.collect(data.limits.tensor_memory)?;
+        let len = whole.len() as u64;
+        let body = Body::Direct(Input::Memory(whole.into()));
+        Ok(Self::plain(data, body, len))
+    }
+
     /// The whole tensor in chunks of these sides, one behind the other, the last dimension of the grid running fastest, as
     /// little-endian elements. Those at the edges are padded with zeros.
     pub(crate) fn tiled(
@@ -195,16 +267,30 @@ impl<'a> View<'a> {
         tensor: &TensorInfo,
         dtype: DType,
         sides: &[u64],
+        numbers: Option<&Range<u64>>,
     ) -> Result<Self> {
         tensor.readable()?;
-        let len = Self::chunks_len(tensor, dtype, sides)?;
-        let tiled = Tiled::new(data, tensor, dtype, sides)?;
+        let len = Self::chunks_len(tensor, dtype, sides, numbers)?;
+        let first = numbers.map_or(0, |numbers| numbers.start);
+        let tiled = Tiled::new(data, tensor, dtype, sides, first)?;
         Ok(Self::plain(data, Body::Tiled(Box::new(tiled)), len))
     }
 
-    /// Bytes of a tensor in chunks of these sides, all of them whole.
-    pub(crate) fn chunks_len(tensor: &TensorInfo, dtype: DType, sides: &[u64]) -> Result<u64> {
-        let count = tiled::count(&tensor.shape, sides);
+    /// Bytes of a tensor in chunks of these sides, or of some of these, all of them whole.
+    pub(crate) fn chunks_len(
+        tensor: &TensorInfo,
+        dtype: DType,
+        sides: &[u64],
+        numbers: Option<&Range<u64>>,
+    ) -> Result<u64> {
+        let all = tiled::count(&tensor.shape, sides);
+        let count = match numbers {
+            Some(numbers) if all.is_some_and(|all| numbers.end <= all) => {
+                numbers.end.checked_sub(numbers.start)
+            }
+            Some(_) => return Err(Error::argument("chunks behind the last one")),
+            None => all,
+        };
         let elements = sides.iter().copied().try_fold(1, u64::checked_mul);
         let len = elements.and_then(|elements| dtype.bytes_for(elements)?.checked_mul(count?));
         len.ok_or_else(|| Error::argument("the size of the chunks does not fit 64 bits"))
@@ -212,12 +298,14 @@ impl<'a> View<'a> {
 
     /// Whether it costs nothing to make the view, so that everybody who works on it can make one.
     pub(crate) fn is_light(data: Data<'_>, tensor: &TensorInfo, want: &Want) -> bool {
+        if let Want::Lane { of, .. } | Want::Stretch { of, .. } = want {
+            return Self::is_light(data, tensor, of);
+        }
         // What needs several elements for a byte, and them in another order, is put in order in memory first.
         let is_ordered_first = matches!(want, Want::Dense(form) if form.dtype.width().is_none()
             && (form.order == Order::ColumnMajor || tensor.layout.order() == Some(Order::ColumnMajor)));
-        let is_stream = |part: &Part| {
-            matches!(part.payload, Payload::Encoded { .. }) || data.is_in_order(&part.payload)
-        };
+        let is_stream =
+            |part: &Part| part.payload.is_compressed() || data.is_in_order(&part.payload);
         !is_ordered_first
             && layouts::of(&tensor.layout).is_light()
             && !tensor.parts.iter().any(is_stream)
@@ -325,6 +413,22 @@ impl<'a> Body<'a> {
         } else {
             Body::Direct(input)
         }
+    }
+}
+
+/// The type of the elements that are asked for.
+fn wanted_dtype(of: &Want) -> Result<DType> {
+    match of {
+        Want::Dense(Form { dtype, .. }) | Want::Part { dtype, .. } => Ok(*dtype),
+        _ => Err(Error::argument("some of what are no elements")),
+    }
+}
+
+/// Their numbers.
+fn lanes(of: &Want) -> Result<(Scalar, Lanes)> {
+    match wanted_dtype(of)? {
+        DType::Number(scalar, lanes) => Ok((scalar, lanes)),
+        other => Err(Error::argument(format!("a number of each {other}"))),
     }
 }
 

@@ -14,9 +14,11 @@ use super::cast::Tally;
 use super::codec::Frames;
 use super::elements::ElementMap;
 use super::input::Input;
+use super::lane::Lane;
 use super::layouts::{Decoded, Scatter};
 use super::order::Reorder;
 use super::select::Selected;
+use super::stretch::Stretch;
 use super::symmetric::{Pack, Unpack};
 use super::tiled::Tiled;
 use super::{LATE_PIECE, PIECE, as_size};
@@ -49,11 +51,13 @@ pub(super) enum Body<'a> {
     Frames(Frames<'a>),
     /// As they are, from the first byte on.
     InOrder(Input<'a>),
+    Lane(Box<Lane<'a>>),
     Sequential(Input<'a>, Codec, u64),
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),
     Selected(Box<Selected<'a>>),
+    Stretch(Box<Stretch<'a>>),
     Tiled(Box<Tiled<'a>>),
     Unpack(Unpack<'a>),
 }
@@ -107,6 +111,8 @@ impl<'a> View<'a> {
         let stored = match &self.body {
             Body::Frames(frames) => frames.frame_len(),
             Body::Decoded(decoded) => decoded.step_len(),
+            Body::Lane(lane) => lane.step_len(),
+            Body::Stretch(stretch) => stretch.step_len(),
             Body::Tiled(tiled) => tiled.step_len(),
             Body::Selected(selected) => self.map.whole(selected.step_len()),
             // A multiple of every element's width, except those of blocks.
@@ -190,7 +196,7 @@ impl<'a> View<'a> {
             // Asked for at once.
             Body::Direct(input) if input.is_late() => return None,
             Body::Direct(_) | Body::InOrder(_) => 1,
-            Body::Decoded(decoded) => decoded.step_len(),
+            Body::Decoded(decoded) => decoded.stretch_len(),
             _ => return None,
         };
         // A multiple of both.
@@ -230,6 +236,8 @@ impl<'a> View<'a> {
                 Ok(())
             }
             Body::Decoded(decoded) => decoded.read_into(at, out, self.tally),
+            Body::Lane(lane) => lane.read_into(at, out),
+            Body::Stretch(stretch) => stretch.read_into(at, out),
             Body::Pack(pack) => pack.read_into(at, out),
             Body::Selected(selected) => selected.reader().read_into(at, out),
             Body::Tiled(tiled) => tiled.read_into(at, out),

@@ -174,7 +174,7 @@ fn value(
     let width = match &datatype.class {
         Class::LongText => REFERENCE,
         Class::Text | Class::Number { .. } => datatype.size.into(),
-        Class::Unknown(_) | Class::Opaque | Class::Other(_) => return Ok(None),
+        Class::Unknown(_) | Class::Opaque | Class::Reference | Class::Other(_) => return Ok(None),
     };
     if dataspace.is_null {
         // A type without a value, as h5py's `Empty`.
@@ -269,7 +269,9 @@ impl Entries<'_, '_, '_> {
                 let endian = *endian;
                 element.parse(|r| number(r, *dtype, endian))
             }
-            Class::Unknown(_) | Class::Opaque | Class::Other(_) => Ok(Value::Null),
+            Class::Unknown(_) | Class::Opaque | Class::Reference | Class::Other(_) => {
+                Ok(Value::Null)
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::checksum::lookup3;
+use super::recent::Recent;
 use crate::error::{Error, Result};
 use crate::io::{Limits, Reader, Source};
 use crate::prelude::*;
@@ -60,6 +61,14 @@ impl Block {
         })
     }
 
+    /// The same of a block that begins with a signature, if one is given.
+    pub(super) fn checked(&self, signature: Option<[u8; 4]>, what: &'static str) -> Result<Self> {
+        if let Some(signature) = signature {
+            self.signed(signature, what)?;
+        }
+        self.sealed(what)
+    }
+
     /// Refuses a block that does not begin with its signature.
     pub(super) fn signed(&self, signature: [u8; 4], what: &'static str) -> Result<()> {
         if self.bytes.starts_with(&signature) {
@@ -88,6 +97,17 @@ impl Block {
 pub(super) trait Fetch {
     fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block>;
 
+    /// A block with a checksum behind it, without that, and with a signature in front, if one is given.
+    fn checked(
+        &mut self,
+        address: u64,
+        len: u64,
+        signature: Option<[u8; 4]>,
+        what: &'static str,
+    ) -> Result<Block> {
+        self.block(address, len, what)?.checked(signature, what)
+    }
+
     /// A block with a signature in front and a checksum behind it, without the latter.
     fn sealed(
         &mut self,
@@ -96,9 +116,7 @@ pub(super) trait Fetch {
         signature: [u8; 4],
         what: &'static str,
     ) -> Result<Block> {
-        let block = self.block(address, len, what)?;
-        block.signed(signature, what)?;
-        block.sealed(what)
+        self.checked(address, len, Some(signature), what)
     }
 }
 
@@ -135,6 +153,8 @@ impl Space {
 /// A file while it is described.
 pub(super) struct File<'a> {
     pub(super) space: Space,
+    /// What the indexes of its datasets share.
+    pub(super) recent: Arc<Recent>,
     window: u64,
     /// Stretches of the file that were fetched together, each for the places that it is chosen by.
     windows: Vec<Reader<'a>>,
@@ -161,6 +181,7 @@ impl<'a> File<'a> {
         let reader = Reader::over(source, range, "hdf5.truncated");
         Self {
             space,
+            recent: Arc::default(),
             window: source.window().max(1),
             windows: vec![reader; WINDOWS],
             parsed: 0,

@@ -22,6 +22,8 @@ pub(super) enum Dataset {
         /// Whether its numbers had names that are not kept.
         named: bool,
     },
+    /// Addresses of objects, as elements of 64 bits.
+    References(TensorInfo),
     /// No numbers: why.
     Skipped(String),
 }
@@ -45,6 +47,7 @@ pub(super) fn read(
         endian,
         dataspace,
         named,
+        is_reference,
     } = &parsed;
     let placed = place(file, source, header, &parsed);
     let (layout, payload) = match placed {
@@ -55,6 +58,9 @@ pub(super) fn read(
     let mut part = Part::new(Role::Values, *dtype, payload);
     part.endian = *endian;
     info.parts = part.into();
+    if *is_reference {
+        return Ok(Dataset::References(info));
+    }
     Ok(Dataset::Tensor {
         info,
         named: *named,
@@ -77,6 +83,7 @@ struct Parsed {
     endian: Endian,
     dataspace: Dataspace,
     named: bool,
+    is_reference: bool,
 }
 
 impl Parsed {
@@ -104,12 +111,15 @@ impl Parsed {
             message.data.clone()
         };
         let datatype = Datatype::read(&block)?;
+        let is_reference = matches!(datatype.class, Class::Reference);
         let (dtype, endian, named) = match datatype.class {
             Class::Number {
                 dtype,
                 endian,
                 named,
             } => (dtype, endian, named),
+            // Addresses are always little-endian.
+            Class::Reference => (DType::U64, Endian::Little, false),
             Class::Unknown(error) => return Err(error.at(block.range())),
             Class::Opaque => match attributes.get("dtype").and_then(Value::as_str) {
                 // Keras has no other type for it.
@@ -144,6 +154,7 @@ impl Parsed {
             endian,
             dataspace,
             named,
+            is_reference,
         }))
     }
 
@@ -249,7 +260,7 @@ fn chunked(
     }
     if storage.address != UNDEFINED {
         let has_filters = !chunks.filters.is_empty();
-        let index = Index::new(file.space, storage, &parsed.dataspace, has_filters);
+        let index = Index::new(file, storage, &parsed.dataspace, has_filters);
         chunks.index = Some(Arc::new(index));
     }
     finish(file, source, header, parsed, chunks)

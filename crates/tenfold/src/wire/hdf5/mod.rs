@@ -12,6 +12,7 @@ mod header;
 mod heap;
 mod index;
 mod links;
+mod recent;
 mod storage;
 mod superblock;
 mod tree2;
@@ -21,4 +22,9 @@ mod walk;
 #[cfg(feature = "hdf5")]
 pub(crate) use checksum::lookup3;
 pub(crate) use superblock::{SIGNATURE, find};
+#[cfg(feature = "mat")]
+pub(crate) use walk::read_with_references;
 pub(crate) use walk::{Content, Remark, RemarkKind, read};
+
+/// How a file of MATLAB's begins that is HDF5 behind 512 bytes.
+pub(crate) const MATLAB: &[u8] = b"MATLAB 7.3 MAT-file";

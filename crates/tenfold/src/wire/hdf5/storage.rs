@@ -171,11 +171,8 @@ const NAMES: &[(u16, &str)] = &[
     (6, "scale-offset"),
     (305, "LZO"),
     (307, "bzip2"),
-    (32001, "blosc"),
-    (32004, "lz4"),
     (32008, "bitshuffle"),
     (32013, "zfp"),
-    (32015, "zstd"),
     (32017, "sz"),
     (32019, "jpeg"),
     (32026, "blosc2"),
@@ -239,6 +236,14 @@ fn filter(r: &mut Reader<'_>, version: u8, element: u64) -> Result<Filter> {
         },
         3 => Filter::Fletcher32,
         32000 => Filter::Lzf,
+        32001 => Filter::Blosc,
+        32004 => Filter::Lz4Blocks,
+        32015 => Filter::Zstd {
+            level: values
+                .first()
+                .and_then(|level| i32::try_from(*level).ok())
+                .unwrap_or(3),
+        },
         id => {
             let own = name.split(|byte| *byte == 0).next().unwrap_or_default();
             let own = String::from_utf8_lossy(own).into_owned();

@@ -35,6 +35,8 @@ pub(super) enum Class {
     /// Text anywhere in the file.
     LongText,
     Opaque,
+    /// The address of an object.
+    Reference,
     /// No numbers, and no text: what they are called.
     Other(&'static str),
 }
@@ -66,9 +68,11 @@ impl Datatype {
             4 => Class::Other("bit field"),
             5 => Class::Opaque,
             6 => compound(r, version, count, size, depth)?,
+            7 if bits & 15 == 0 && size == 8 => Class::Reference,
             7 => Class::Other("reference"),
             8 => enumeration(r, version, count, depth)?,
             9 if bits & 15 == 1 => Class::LongText,
+            9 if bits & 15 == 0 => list(r, depth)?,
             9 => Class::Other("variable length"),
             10 => Class::Other("array"),
             11 => complex(r, size, depth)?,
@@ -86,6 +90,15 @@ impl Datatype {
         }
         Ok(Self { size, class })
     }
+}
+
+/// A list of characters is text, as MATLAB has the names of fields.
+fn list(r: &mut Reader<'_>, depth: usize) -> Result<Class> {
+    let of = Datatype::parse(r, depth + 1)?;
+    Ok(match of.class {
+        Class::Text if of.size == 1 => Class::LongText,
+        _ => Class::Other("variable length"),
+    })
 }
 
 fn endian(bits: u8) -> Endian {

@@ -25,6 +25,10 @@ pub(crate) struct Content {
     pub(crate) metadata: Metadata,
     /// The attributes of other groups, by their paths.
     pub(crate) groups: Vec<(String, Metadata)>,
+    /// Datasets of addresses, which are no tensors; only where they were asked for.
+    pub(crate) references: Vec<TensorInfo>,
+    /// The paths of all objects by their addresses; only where references were asked for.
+    pub(crate) addresses: LookupMap<u64, String>,
     /// What is no tensor, and what has several names.
     pub(crate) remarks: Vec<Remark>,
     /// Remarks that were too many to be kept.
@@ -62,6 +66,27 @@ pub(crate) fn read(
     range: Range<u64>,
     limits: &Limits,
 ) -> Result<Content> {
+    read_all(source, id, range, limits, false)
+}
+
+/// The same with references from object to object.
+#[cfg(feature = "mat")]
+pub(crate) fn read_with_references(
+    source: &dyn Source,
+    id: SourceId,
+    range: Range<u64>,
+    limits: &Limits,
+) -> Result<Content> {
+    read_all(source, id, range, limits, true)
+}
+
+fn read_all(
+    source: &dyn Source,
+    id: SourceId,
+    range: Range<u64>,
+    limits: &Limits,
+    with_references: bool,
+) -> Result<Content> {
     let at = find(source, &range)?.ok_or_else(|| {
         Error::malformed("hdf5.signature", "no HDF5 file: there is no signature")
             .at(range.start..range.end.min(range.start.saturating_add(8)))
@@ -79,11 +104,14 @@ pub(crate) fn read(
         collections: Collections::default(),
         seen: LookupMap::new(),
         other_attributes: (None, 0),
+        with_references,
         content: Content {
             version: superblock.version,
             tensors: Vec::new(),
             metadata: Metadata::new(),
             groups: Vec::new(),
+            references: Vec::new(),
+            addresses: LookupMap::new(),
             remarks: Vec::new(),
             unlisted: 0,
             range: at..at + superblock.end,
@@ -110,6 +138,7 @@ struct Walk<'a> {
     seen: LookupMap<u64, Option<usize>>,
     /// The first attribute that is neither numbers nor text, with its object, and how many objects have such.
     other_attributes: (Option<(String, String)>, u64),
+    with_references: bool,
     content: Content,
 }
 
@@ -181,6 +210,9 @@ impl Walk<'_> {
             return self.remark(RemarkKind::Alias, path, why).map(|()| None);
         }
         self.seen.insert(address, None);
+        if self.with_references {
+            self.content.addresses.insert(address, path.to_owned());
+        }
         let header = Header::read(&mut self.file, address)?;
         if header.has(kind::LAYOUT) {
             self.dataset(path, address, &header)?;
@@ -194,7 +226,8 @@ impl Walk<'_> {
         ];
         if is_group.iter().any(|kind| header.has(*kind)) {
             let attributes = self.attributes(&header, path)?;
-            if !attributes.is_empty() {
+            // Without references, a group that says nothing is nothing but part of names.
+            if !attributes.is_empty() || self.with_references {
                 self.file.make(path.len())?;
                 push_tight(&mut self.content.groups, (path.to_owned(), attributes));
             }
@@ -215,6 +248,15 @@ impl Walk<'_> {
         let found = dataset::read(&mut self.file, self.source, header, &attributes, path)?;
         match found {
             Dataset::Skipped(why) => self.remark(RemarkKind::Skipped, path, why),
+            Dataset::References(mut info) if self.with_references => {
+                info.metadata = attributes;
+                push_tight(&mut self.content.references, info);
+                Ok(())
+            }
+            Dataset::References(_) => {
+                let why = "not numeric: reference".to_owned();
+                self.remark(RemarkKind::Skipped, path, why)
+            }
             Dataset::Tensor { mut info, named } => {
                 info.metadata = attributes;
                 self.seen.insert(address, Some(self.content.tensors.len()));

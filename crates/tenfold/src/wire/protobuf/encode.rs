@@ -4,6 +4,7 @@ use crate::prelude::*;
 
 const VARINT: u64 = 0;
 const LEN: u64 = 2;
+const FIXED32: u64 = 5;
 
 /// Writes fields one after the other.
 #[derive(Debug, Default)]
@@ -37,6 +38,13 @@ impl Encoder {
         self
     }
 
+    /// A number of 32 bits that always takes as many.
+    pub(crate) fn fixed32(&mut self, field: u32, value: u32) -> &mut Self {
+        self.varint(u64::from(field) << 3 | FIXED32);
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
     /// Text, bytes, or a message.
     pub(crate) fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Self {
         self.head(field, bytes.len() as u64);
@@ -51,14 +59,19 @@ impl Encoder {
         self.bytes(field, &inside.0)
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while let Ok(low) = u8::try_from(value & 0x7f) {
-            value >>= 7;
-            if value == 0 {
-                self.0.push(low);
-                return;
-            }
-            self.0.push(low | 0x80);
+    fn varint(&mut self, value: u64) {
+        varint(&mut self.0, value);
+    }
+}
+
+/// Seven bits in each byte, the least significant first.
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while let Ok(low) = u8::try_from(value & 0x7f) {
+        value >>= 7;
+        if value == 0 {
+            out.push(low);
+            return;
         }
+        out.push(low | 0x80);
     }
 }

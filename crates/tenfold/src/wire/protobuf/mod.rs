@@ -15,7 +15,7 @@
 
 mod encode;
 
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{Encoder, varint as put_varint};
 
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
@@ -179,7 +179,7 @@ impl<'a> Walker<'a> {
         let tag = self.varint(end)?;
         let (number, wire) = (tag >> 3, tag & 7);
         if number == 0 || number > MAX_FIELD {
-            let message = format!("a field of number {number}, 1 to {MAX_FIELD} are expected");
+            let message = format!("a field of number {number}, expected 1 to {MAX_FIELD}");
             return Err(self.refuse(self.rules.tag, message, at));
         }
         match (u32::try_from(number), u8::try_from(wire)) {

@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 
 use bytes::Bytes;
 
-use super::{DEFLATED, ENCRYPTED, Numbers, SATURATED, STORED, UTF8, name};
+use super::{DEFLATED, ENCRYPTED, Numbers, SATURATED, STORED, Said, UTF8, name};
 use crate::error::{Error, Result};
 use crate::io::{Reader, Source, read_exactly};
 use crate::prelude::*;
@@ -124,24 +124,17 @@ impl Entry {
             return Err(Error::malformed("zip.directory", message).at(at..at + 4));
         }
         let [_, _, needed, _] = r.array("versions")?;
-        let flags = r.u16("flags")?;
-        let method = r.u16("method")?;
-        let _time = r.u32("time")?;
-        let crc32 = r.u32("CRC-32")?;
-        let compressed = r.u32("compressed size")?;
-        let size = r.u32("size")?;
-        let name_len = r.u16("name length")?;
-        let extra_len = r.u16("extra length")?;
+        let said = Said::parse(r)?;
         let comment_len = r.u16("comment length")?;
         let disk = r.u16("disk")?;
         let _attributes: [u8; 6] = r.array("attributes")?;
         let local_at = r.u32("place of the member")?;
-        let raw_name = r.take(name_len.into(), "a member's name")?;
-        let extra = r.take(extra_len.into(), "a member's extra fields")?;
+        let raw_name = r.take(said.name_len.into(), "a member's name")?;
+        let extra = r.take(said.extra_len.into(), "a member's extra fields")?;
         r.skip(comment_len.into(), "a member's comment")?;
         let place = at..r.pos();
-        let name =
-            name::decode(&raw_name, flags & UTF8 != 0).map_err(|error| error.at(place.clone()))?;
+        let name = name::decode(&raw_name, said.flags & UTF8 != 0)
+            .map_err(|error| error.at(place.clone()))?;
         let about = |error: Error| error.at(place.clone());
         let mut numbers = Numbers::of(&extra);
         let mut resolve = |number: u32, what: &str| {
@@ -155,14 +148,14 @@ impl Entry {
             number => Ok(u64::from(number)),
         }
         };
-        let size = resolve(size, "size")?;
-        let compressed = resolve(compressed, "compressed size")?;
+        let size = resolve(said.size, "size")?;
+        let compressed = resolve(said.compressed, "compressed size")?;
         let local_at = resolve(local_at, "place")?;
         let entry = Self {
             raw_name,
-            flags,
-            method,
-            crc32,
+            flags: said.flags,
+            method: said.method,
+            crc32: said.crc32,
             compressed,
             size,
             local_at,

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Torch,
     /// There is no directory that can be read.
     Unknown,
+    /// A Zarr store.
+    Zarr,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ struct Found {
     pickle: bool,
     weights: bool,
     config: bool,
+    zarr: bool,
 }
 
 impl Found {
@@ -61,10 +64,11 @@ impl Found {
         self.pickle |= torch_root(name).is_some();
         self.weights |= name == KERAS_WEIGHTS;
         self.config |= name == KERAS_CONFIG;
+        self.zarr |= ["zarr.json", ".zarray", ".zgroup"].contains(&name);
     }
 
     fn is_telling(&self) -> bool {
-        self.pickle || self.weights && self.config
+        self.pickle || self.zarr || self.weights && self.config
     }
 
     fn kind(&self) -> Kind {
@@ -72,6 +76,8 @@ impl Found {
             Kind::Torch
         } else if self.weights && self.config {
             Kind::Keras
+        } else if self.zarr {
+            Kind::Zarr
         } else if self.array {
             Kind::Arrays
         } else if self.any {

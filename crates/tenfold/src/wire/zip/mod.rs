@@ -168,6 +168,34 @@ fn locate(
     })
 }
 
+/// What the directory and the header in front of a member say in the same fields.
+struct Said {
+    flags: u16,
+    method: u16,
+    crc32: u32,
+    compressed: u32,
+    size: u32,
+    name_len: u16,
+    extra_len: u16,
+}
+
+impl Said {
+    fn parse(r: &mut Reader<'_>) -> Result<Self> {
+        let flags = r.u16("flags")?;
+        let method = r.u16("method")?;
+        let _time = r.u32("time")?;
+        Ok(Self {
+            flags,
+            method,
+            crc32: r.u32("CRC-32")?,
+            compressed: r.u32("compressed size")?,
+            size: r.u32("size")?,
+            name_len: r.u16("name length")?,
+            extra_len: r.u16("extra length")?,
+        })
+    }
+}
+
 /// The header in front of a member.
 struct Local {
     signature: [u8; 4],
@@ -185,29 +213,22 @@ impl Local {
     fn parse(r: &mut Reader<'_>) -> Result<Self> {
         let signature = r.array("a member's signature")?;
         let [needed, _] = r.array("version needed")?;
-        let flags = r.u16("flags")?;
-        let method = r.u16("method")?;
-        let _time = r.u32("time")?;
-        let crc32 = r.u32("CRC-32")?;
-        let compressed = r.u32("compressed size")?;
-        let size = r.u32("size")?;
-        let name_len = r.u16("name length")?;
-        let extra_len = r.u16("extra length")?;
-        let name = r.take(name_len.into(), "a member's name")?;
-        let extra = r.take(extra_len.into(), "a member's extra fields")?;
+        let said = Said::parse(r)?;
+        let name = r.take(said.name_len.into(), "a member's name")?;
+        let extra = r.take(said.extra_len.into(), "a member's extra fields")?;
         let mut numbers = Numbers::of(&extra);
         let mut resolve = |number: u32| match number {
             SATURATED => numbers.next(),
             number => Some(u64::from(number)),
         };
-        let size = resolve(size);
-        let compressed = resolve(compressed);
+        let size = resolve(said.size);
+        let compressed = resolve(said.compressed);
         Ok(Self {
             signature,
             needed,
-            flags,
-            method,
-            crc32,
+            flags: said.flags,
+            method: said.method,
+            crc32: said.crc32,
             sizes: compressed.zip(size),
             name,
         })

@@ -10,6 +10,7 @@ pub mod gguf;
 pub mod hdf5;
 pub mod json;
 pub mod mag;
+pub mod mat;
 pub mod netcdf;
 pub mod numpy;
 pub mod onnx;
@@ -112,6 +113,7 @@ pub fn all() -> Vec<Amplifier> {
     onnx::fill(&mut all);
     pytorch::fill(&mut all);
     hdf5::fill(&mut all);
+    mat::fill(&mut all);
     netcdf::fill(&mut all);
     flax::fill(&mut all);
     paddle::fill(&mut all);

@@ -34,7 +34,7 @@ impl Chunking {
         let level = level
             .map(|level| match i32::try_from(level) {
                 Ok(level @ 0..=9) => Ok(level),
-                _ => Err(options.wrong("deflate", "a level from 0 to 9 is expected")),
+                _ => Err(options.wrong("deflate", "expected a level from 0 to 9")),
             })
             .transpose()?;
         let shuffle = options.flag("shuffle")?;
@@ -50,8 +50,7 @@ impl Chunking {
                     .split('x')
                     .map(|side| side.parse().ok().filter(|side| *side > 0));
                 let sides: Option<Vec<u64>> = sides.collect();
-                let wrong =
-                    || options.wrong("chunk", "auto, none or sides as in 64x64 are expected");
+                let wrong = || options.wrong("chunk", "expected auto, none or sides such as 64x64");
                 Some(sides.ok_or_else(wrong)?)
             }
         };
@@ -129,8 +128,14 @@ fn alike(tensor: &TensorInfo) -> Option<Cut> {
         }
         Filter::Deflate { level: 1..=9 } | Filter::Fletcher32 => Some(*filter),
         Filter::Deflate { .. } => Some(Filter::Deflate { level: 6 }),
-        // Only h5py reads it, and it is as fast as this.
-        Filter::Lzf => Some(Filter::Deflate { level: 1 }),
+        Filter::Crc32c => Some(Filter::Fletcher32),
+        // Only h5py reads it, and it is as fast as this; for the others HDF5 needs plugins.
+        Filter::Blosc
+        | Filter::Gzip
+        | Filter::Lz4
+        | Filter::Lz4Blocks
+        | Filter::Lzf
+        | Filter::Zstd { .. } => Some(Filter::Deflate { level: 1 }),
     });
     Cut::new(
         tensor,

@@ -1,6 +1,6 @@
 //! Messages and headers, as they are written.
 
-use super::super::limits::{grid, width};
+use super::super::limits::{empty, grid, width};
 use super::Place;
 use crate::model::{DType, Filter, Lanes, Scalar, Value, ValueKind};
 use crate::prelude::*;
@@ -88,10 +88,13 @@ impl Messages {
     }
 
     pub(super) fn attribute(&mut self, name: &str, value: &Value) {
+        if let Some(dtype) = empty(value) {
+            let datatype = dtype.map_or_else(|| text(1), datatype);
+            return self.attribute_of(name, &datatype, NO_VALUE, &[]);
+        }
         let Some((kind, dims)) = grid(value) else {
             return;
         };
-        let len = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_le_bytes();
         let width = width(kind, value);
         let datatype = match kind {
             ValueKind::Str | ValueKind::List => text(width),
@@ -107,7 +110,13 @@ impl Messages {
             ValueKind::F32 => datatype(DType::F32),
             ValueKind::F64 => datatype(DType::F64),
         };
-        let dataspace = dataspace(&dims);
+        let mut data = Vec::new();
+        elements(value, width, &mut data);
+        self.attribute_of(name, &datatype, &dataspace(&dims), &data);
+    }
+
+    fn attribute_of(&mut self, name: &str, datatype: &[u8], dataspace: &[u8], data: &[u8]) {
+        let len = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_le_bytes();
         let mut message = vec![3, 0];
         message.extend_from_slice(&len(name.len() + 1));
         message.extend_from_slice(&len(datatype.len()));
@@ -116,9 +125,9 @@ impl Messages {
         message.push(1);
         message.extend_from_slice(name.as_bytes());
         message.push(0);
-        message.extend_from_slice(&datatype);
-        message.extend_from_slice(&dataspace);
-        elements(value, width, &mut message);
+        for part in [datatype, dataspace, data] {
+            message.extend_from_slice(part);
+        }
         self.push(ATTRIBUTE, 0, &message);
     }
 
@@ -148,7 +157,13 @@ fn filters(filters: &[Filter]) -> Vec<u8> {
             Filter::Deflate { level } => (1, Some(u32::try_from(*level).unwrap_or(6))),
             Filter::Fletcher32 => (3, None),
             // Never asked for.
-            Filter::Lzf => continue,
+            Filter::Blosc
+            | Filter::Crc32c
+            | Filter::Gzip
+            | Filter::Lz4
+            | Filter::Lz4Blocks
+            | Filter::Lzf
+            | Filter::Zstd { .. } => continue,
         };
         let has_value = u16::from(value.is_some());
         for number in [id, has_value, has_value] {
@@ -176,6 +191,9 @@ pub(super) fn superblock(root: u64, end: u64) -> Vec<u8> {
     seal(&mut bytes);
     bytes
 }
+
+/// The dataspace of what has a type and no value.
+const NO_VALUE: &[u8] = &[2, 0, 0, 2];
 
 fn dataspace(dims: &[u64]) -> Vec<u8> {
     // At most 32.

@@ -117,6 +117,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
                 dtype: tensor.dtype,
                 sides: cut.sides.clone(),
                 filters: cut.filters.clone(),
+                numbers: None,
+                digest: None,
             },
             None => Segment::Tensor {
                 index,

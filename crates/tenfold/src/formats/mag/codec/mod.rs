@@ -95,14 +95,14 @@ fn wrong_checksum(
 
 /// Refuses names that are there twice. `records` are the places of the tensors' records.
 fn unique_names(tensors: &[TensorInfo], records: &[u64]) -> Result<()> {
-    let mut seen = LookupMap::with_capacity(tensors.len());
-    for (tensor, &at) in tensors.iter().zip(records) {
-        if seen.insert(tensor.name.as_str(), ()).is_some() {
+    match crate::model::repeated(tensors.iter().map(|tensor| tensor.name.as_str())) {
+        Some((place, name)) => {
+            let at = records.get(place).copied().unwrap_or_default();
             let error = Error::malformed("mag.duplicate", "there are two tensors of this name");
-            return Err(error.at(at..at + 1).in_tensor(&tensor.name));
+            Err(error.at(at..at + 1).in_tensor(name))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The bytes of a tensor's only part.

@@ -192,7 +192,7 @@ impl Target {
     /// Whether compressed data can be taken over as it is.
     fn has(&self, codec: Codec) -> bool {
         match codec {
-            Codec::Deflate { .. } => false,
+            Codec::Deflate { .. } | Codec::Zlib { .. } => false,
             Codec::Zstd { .. } => self.generation != Generation::V2,
             Codec::ZstdSeekable { .. } => self.generation == Generation::V2,
         }

@@ -86,7 +86,9 @@ impl Maker<'_> {
             let to = match want {
                 Want::Part { dtype, .. } => *dtype,
                 Want::Dense(form) => form.dtype,
-                Want::Stored | Want::Packed { .. } => stored.dtype,
+                Want::Lane { .. } | Want::Packed { .. } | Want::Stored | Want::Stretch { .. } => {
+                    stored.dtype
+                }
             };
             let recast = Recast {
                 from: stored.dtype,
@@ -102,7 +104,7 @@ impl Maker<'_> {
             Want::Stored => return Some(Identity::Stored(source.0, range)),
             Want::Part { dtype, endian } => (*dtype, *endian, codec),
             Want::Dense(form) => (form.dtype, form.endian, codec),
-            Want::Packed { .. } => return None,
+            Want::Lane { .. } | Want::Packed { .. } | Want::Stretch { .. } => return None,
         };
         let packed = match stored.payload {
             Payload::Encoded { codec, .. } => Some(codec),

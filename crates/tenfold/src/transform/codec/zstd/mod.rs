@@ -188,6 +188,9 @@ mod in_rust {
         }
     }
 
+    /// What the decoder says of which bit of which table is of use to its authors only, and its texts are large.
+    const UNDECODABLE: &str = "a frame cannot be decoded";
+
     /// Decodes frames one after the other; skippable ones are skipped.
     pub(in super::super) struct Decoder<'a> {
         feed: Feed<'a>,
@@ -212,7 +215,7 @@ mod in_rust {
                 if !self.inside && !self.next_frame()? {
                     return Ok(0);
                 }
-                let n = self.frame.read(out).map_err(broken)?;
+                let n = self.frame.read(out).map_err(|_| broken(UNDECODABLE))?;
                 if n > 0 {
                     return Ok(n);
                 }
@@ -223,7 +226,7 @@ mod in_rust {
                 }
                 self.frame
                     .decode_blocks(&mut self.feed, BlockDecodingStrategy::UptoBytes(out.len()))
-                    .map_err(|cause| self.feed.failure(cause))?;
+                    .map_err(|_| self.feed.failure(UNDECODABLE))?;
             }
         }
 
@@ -243,7 +246,13 @@ mod in_rust {
                         }
                         self.feed.at += u64::from(length);
                     }
-                    Err(cause) => return Err(self.feed.failure(cause)),
+                    Err(FrameDecoderError::WindowSizeTooBig { requested, max }) => {
+                        let message = format!(
+                            "a frame's window has {requested} bytes, at most {max} are decoded"
+                        );
+                        return Err(broken(message));
+                    }
+                    Err(_) => return Err(self.feed.failure(UNDECODABLE)),
                 }
             }
             Ok(false)

@@ -1,5 +1,8 @@
 //! Chunks in memory, held against the dense tensor that they were cut from.
 
+#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
+mod tiles;
+
 use super::*;
 use crate::Archive;
 use crate::model::{Cuts, DType, Filter, Layout, Located, Part, ReadFile, Role, Slice};

@@ -55,8 +55,8 @@ impl Elements {
         let address = address.ok_or_else(too_large)?;
         let entries = per_page.min(count - page * per_page);
         let what = "a page of an array";
-        let block = file.block(address, entries * self.len + SUM, what)?;
-        self.get(&block.sealed(what)?, 0, place % per_page)
+        let block = file.checked(address, entries * self.len + SUM, None, what)?;
+        self.get(&block, 0, place % per_page)
     }
 }
 

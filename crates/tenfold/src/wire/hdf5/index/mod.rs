@@ -5,8 +5,9 @@ mod tree1;
 
 use bytes::Bytes;
 
-use super::block::{Block, Fetch, Space, UNDEFINED};
+use super::block::{Block, Fetch, File, Space, UNDEFINED};
 use super::header::number;
+use super::recent::{Key, Recent};
 use super::storage::{ChunkStorage, IndexKind};
 use super::tree2::Tree;
 use super::types::Dataspace;
@@ -21,6 +22,7 @@ const FILE: SourceId = SourceId(0);
 #[derive(Debug)]
 pub(super) struct Index {
     space: Space,
+    recent: Arc<Recent>,
     storage: ChunkStorage,
     dims: Vec<u64>,
     most: Vec<u64>,
@@ -37,13 +39,14 @@ struct Entry {
 
 impl Index {
     pub(super) fn new(
-        space: Space,
+        file: &File<'_>,
         storage: ChunkStorage,
         dataspace: &Dataspace,
         has_filters: bool,
     ) -> Self {
         Self {
-            space,
+            space: file.space,
+            recent: file.recent.clone(),
             storage,
             dims: dataspace.dims.clone(),
             most: dataspace.most.clone(),
@@ -171,6 +174,7 @@ impl Locate for Index {
         let mut file = Remote {
             read,
             space: self.space,
+            recent: &self.recent,
         };
         let Some(entry) = self.entry(&mut file, chunk)? else {
             return Ok(None);
@@ -207,15 +211,46 @@ impl Locate for Index {
 struct Remote<'r> {
     read: &'r ReadFile<'r>,
     space: Space,
+    recent: &'r Recent,
 }
 
-impl Fetch for Remote<'_> {
-    fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block> {
+impl Remote<'_> {
+    fn read(&self, address: u64, len: u64, what: &'static str) -> Result<Block> {
         let range = self.space.range(address, len, what)?;
         let bytes: Bytes = (self.read)(FILE, range.clone())?;
         Ok(Block {
             bytes,
             at: range.start,
+        })
+    }
+}
+
+impl Fetch for Remote<'_> {
+    fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block> {
+        let key = Key {
+            address,
+            len,
+            is_sealed: false,
+            signature: None,
+        };
+        self.recent.get(key, || self.read(address, len, what))
+    }
+
+    fn checked(
+        &mut self,
+        address: u64,
+        len: u64,
+        signature: Option<[u8; 4]>,
+        what: &'static str,
+    ) -> Result<Block> {
+        let key = Key {
+            address,
+            len,
+            is_sealed: true,
+            signature,
+        };
+        self.recent.get(key, || {
+            self.read(address, len, what)?.checked(signature, what)
         })
     }
 }

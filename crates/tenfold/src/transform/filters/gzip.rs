@@ -1,0 +1,101 @@
+//! Gzip: deflated members, one behind the other.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::io::Reader;
+use crate::prelude::*;
+use crate::transform::as_size;
+use crate::transform::codec::{Check, inflate_raw};
+
+/// Flags of a member: what its head has beside ten bytes.
+const CHECKSUM: u8 = 0x02;
+const EXTRA: u8 = 0x04;
+const NAME: u8 = 0x08;
+const COMMENT: u8 = 0x10;
+
+/// The bytes of all members, of which there may be `most`.
+pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
+    let mut out: Vec<u8> = Vec::new();
+    let mut r = Reader::new(stored, "gzip");
+    loop {
+        head(&mut r)?;
+        let left = most.saturating_sub(out.len() as u64);
+        let rest = stored.get(as_size(r.pos())?..).unwrap_or_default();
+        let (bytes, used) = inflate_raw(rest, left, check)?;
+        r.skip(used as u64, "deflated data")?;
+        let (sum, len) = (r.u32("CRC-32")?, r.u32("length")?);
+        let found = crc32fast::hash(&bytes);
+        if sum != found {
+            let message =
+                format!("the CRC-32 of a gzip member is {found:08x}, {sum:08x} is stored");
+            return Err(Error::mismatch("checksum", message));
+        }
+        // The length counts modulo 2^32.
+        if u64::from(len) != bytes.len() as u64 & u64::from(u32::MAX) {
+            let message = format!("a member gives {} bytes, it says {len}", bytes.len());
+            return Err(broken(message));
+        }
+        if out.is_empty() {
+            out = bytes;
+        } else {
+            out.extend_from_slice(&bytes);
+        }
+        if r.remaining() == 0 {
+            return Ok(out);
+        }
+    }
+}
+
+fn head(r: &mut Reader<'_>) -> Result<()> {
+    let [a, b, method, flags] = r.array("a gzip member")?;
+    if [a, b, method] != [0x1f, 0x8b, 8] {
+        return Err(broken("there is no gzip member where one should begin"));
+    }
+    r.skip(6, "time and system")?;
+    if flags & EXTRA != 0 {
+        let len = r.u16("extra fields")?;
+        r.skip(len.into(), "extra fields")?;
+    }
+    for flag in [NAME, COMMENT] {
+        if flags & flag != 0 {
+            while r.u8("a text")? != 0 {}
+        }
+    }
+    if flags & CHECKSUM != 0 {
+        r.skip(2, "checksum of the head")?;
+    }
+    Ok(())
+}
+
+fn broken(what: impl core::fmt::Display) -> Error {
+    Error::malformed("gzip", format!("the gzip data is damaged: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_follow_each_other_and_have_their_checksums() {
+        // `printf abc | gzip -n`, and the same with the name of a file.
+        let plain = [
+            0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c, 0x4a, 0x06, 0, 0xc2, 0x41, 0x24, 0x35,
+            3, 0, 0, 0,
+        ];
+        let mut named = plain.to_vec();
+        named[3] = NAME;
+        named.splice(10..10, *b"x\0");
+        let both: Bytes = [&plain[..], &named].concat().into();
+        let undone = |bytes: &Bytes, most| undo(bytes, most, &|| Ok(()));
+        assert_eq!(undone(&both, 6).unwrap(), b"abcabc");
+        assert!(undone(&both, 5).is_err());
+        for end in (0..both.len()).filter(|end| *end != plain.len()) {
+            assert!(undone(&both.slice(..end), 6).is_err(), "{end}");
+        }
+        let mut damaged = plain.to_vec();
+        damaged[16] ^= 1;
+        let error = undone(&damaged.into(), 6).unwrap_err();
+        assert_eq!(error.rule(), "file.checksum");
+    }
+}

@@ -1,0 +1,27 @@
+//! Numbers as quantized blocks: what the reference makes of the same numbers, mixtures, importance matrices, any numbers.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
+
+mod golden;
+
+use std::path::PathBuf;
+
+use tenfold::model::BlockSpec;
+use tenfold::ops::{self, QuantizeOptions};
+use tenfold::{Archive, Result};
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/quantized")
+        .join(name)
+}
+
+fn open(name: &str) -> Archive {
+    Archive::open(fixture(name)).unwrap()
+}
