@@ -401,50 +401,6 @@ fn ctrl_c_ends_waiting_for_a_server_and_leaves_nothing() {
     assert_eq!(left, 0);
 }
 
-/// Memory of its own, in bytes: neither the program nor what is mapped.
-#[cfg(target_os = "linux")]
-fn own_memory(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_conversion_over_the_network_takes_64_mib() {
-    const LEN: usize = 256 << 20;
-    let header = format!(
-        r#"{{"w":{{"dtype":"F32","shape":[{},1024],"data_offsets":[0,{LEN}]}}}}"#,
-        LEN >> 12
-    );
-    let padded = header.len().next_multiple_of(8);
-    let mut file = (padded as u64).to_le_bytes().to_vec();
-    file.extend(header.as_bytes());
-    file.resize(8 + padded, b' ');
-    file.extend((0..LEN).map(|n| (n >> 10).to_le_bytes()[0]));
-    let server = Server::start();
-    server.put("m/model.safetensors", file);
-    let shell = Shell::new();
-    let url = server.url("m/model.safetensors");
-    let mut child = shell
-        .command(&["convert", "-q", "--no-sync", &url, "out.gguf"])
-        .spawn()
-        .unwrap();
-    let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
-        most = own_memory(child.id()).unwrap_or(0).max(most);
-        thread::sleep(Duration::from_millis(2));
-    }
-    assert!(child.wait().unwrap().success());
-    let written = fs::metadata(shell.directory.path().join("out.gguf")).unwrap();
-    assert!(written.len() > LEN as u64);
-    let seen = server.seen();
-    assert!(seen.len() > 32, "{} requests", seen.len());
-    assert!(most > 1 << 20, "it was looked at");
-    assert!(most <= 64 << 20, "{} MiB", most >> 20);
-}
-
 #[test]
 fn without_a_url_there_is_no_network() {
     // Where the system does not let us be without one, nothing is shown here.

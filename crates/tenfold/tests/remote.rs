@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use server::{Fault, PAGE, Server};
 use tenfold::format::Registry;
-use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Source};
+use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Siblings, Source};
 use tenfold::ops::{Conversion, ConvertOptions, DigestOptions, Shards, digest};
 use tenfold::{Archive, Control, Error, ErrorKind, Hint, OpenOptions};
 
@@ -422,6 +422,42 @@ fn a_prefix_is_a_directory_and_an_index_opens_without_a_list() {
     assert_eq!(content(&Archive::open_url(&url).unwrap()), local);
     let error = failed(options.open_url("s3://bucket/nothing"));
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_tree_under_a_prefix_is_listed_once_and_written_like_one() {
+    let server = Server::start();
+    for name in ["v3_group.zarr", "v2_group.zarr", "orbax_plain"] {
+        let directory = fixtures().join("zarr/valid").join(name);
+        let files = tenfold::io::DirectorySiblings::of(directory.join("any"));
+        let tree = files.tree().unwrap().unwrap();
+        for key in tree.keys() {
+            let bytes = fs::read(directory.join(key)).unwrap();
+            server.put(&format!("bucket/stores/{name}/{key}"), bytes);
+        }
+        let local = Archive::open(&directory).unwrap();
+        let options = OpenOptions::new().remote(&s3(&server));
+        for end in ["", "/"] {
+            server.seen();
+            let url = format!("s3://bucket/stores/{name}{end}");
+            let there = options.open_url(&url).unwrap();
+            let listed = |seen: &&server::Seen| seen.target.contains("list-type");
+            let lists = server.seen().iter().filter(listed).count();
+            assert!(lists <= 2, "{lists} lists of {url}");
+            assert_eq!(content(&there), content(&local), "{url}");
+        }
+    }
+    let archive = Archive::open(fixtures().join("zarr/valid/v3_group.zarr")).unwrap();
+    let entry = *Registry::standard().get("zarr").unwrap();
+    let url = RemoteUrl::parse("s3://bucket/new/x.zarr").unwrap();
+    let mut out = RemoteOutput::new(&s3(&server), &url).unwrap();
+    let conversion = Conversion::prepare(&archive, &entry, &ConvertOptions::new()).unwrap();
+    conversion.write_to("x.zarr", &mut out).unwrap();
+    let again = OpenOptions::new()
+        .remote(&s3(&server))
+        .open_remote(&url)
+        .unwrap();
+    assert_eq!(content(&again), content(&archive));
 }
 
 #[test]

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn tables_give_what_the_processor_gives() {
         let bytes: Vec<u8> = (0..1000u32)
-            .map(|n| (n * n >> 3).to_le_bytes()[0])
+            .map(|n| ((n * n) >> 3).to_le_bytes()[0])
             .collect();
         for part in [&bytes[..], &bytes[1..8], &[], b"123456789"] {
             assert_eq!(by_table::<CRC32C>(7, part), crc32c_append(7, part));

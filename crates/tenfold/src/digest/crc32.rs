@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_table_gives_what_the_processor_gives() {
         let bytes: Vec<u8> = (0..1000u32)
-            .map(|n| (n * n >> 3).to_le_bytes()[0])
+            .map(|n| ((n * n) >> 3).to_le_bytes()[0])
             .collect();
         for part in [&bytes[..], &bytes[1..8], &[], b"123456789"] {
             assert_eq!(by_table::<POLYNOMIAL>(0, part), Crc32::of(part));

@@ -89,9 +89,10 @@ impl Fraction {
     fn is_enough(&self) -> (bool, bool) {
         let mut with_half = self.above.clone();
         with_half.add(&self.half_up);
-        match self.is_even {
-            true => (self.above <= self.half_down, with_half >= self.below),
-            false => (self.above < self.half_down, with_half > self.below),
+        if self.is_even {
+            (self.above <= self.half_down, with_half >= self.below)
+        } else {
+            (self.above < self.half_down, with_half > self.below)
         }
     }
 }

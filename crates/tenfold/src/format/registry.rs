@@ -146,10 +146,17 @@ impl Registry {
         if let Some(entry) = self.entries.iter().find(|entry| entry.is_index(name)) {
             return Some(entry);
         }
-        let (_, extension) = name.rsplit_once('.')?;
-        self.entries
-            .iter()
-            .find(|entry| has_extension(entry.spec, extension))
+        let (stem, extension) = name.rsplit_once('.')?;
+        let mut entries = self.entries.iter();
+        if let Some(entry) = entries.find(|entry| has_extension(entry.spec, extension)) {
+            return Some(entry);
+        }
+        // What is a directory otherwise may be an archive: `x.zarr.zip`.
+        let (_, inner) = stem.rsplit_once('.')?;
+        let is_tree = |entry: &&Entry| entry.codec.is_some_and(|codec| codec.writes_tree(stem));
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| has_extension(entry.spec, inner))?;
+        Some(entry).filter(|entry| extension.eq_ignore_ascii_case("zip") && is_tree(entry))
     }
 
     /// The format that a file is, by its content. An equal confidence of two is settled by the file's name.

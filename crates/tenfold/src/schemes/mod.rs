@@ -130,7 +130,8 @@ pub(crate) struct Group {
 /// Whether there is anything that could be a part of a quantized tensor. Cheap, and reads nothing.
 pub(crate) fn is_suspect(manifest: &Manifest) -> bool {
     let named = |tensor: &TensorInfo| {
-        let mut endings = METHODS.iter().flat_map(|method| method.companions);
+        let endings = METHODS.iter();
+        let mut endings = endings.flat_map(|method| method.companions.iter().chain(method.anchors));
         endings.any(|ending| tensor.name.ends_with(ending))
     };
     let mut tensors = manifest.tensors.iter();

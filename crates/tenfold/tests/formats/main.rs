@@ -49,5 +49,7 @@ mod safetensors_shards;
 mod tens;
 #[cfg(feature = "tflite")]
 mod tflite;
+#[cfg(all(feature = "zarr", feature = "digest"))]
+mod zarr;
 #[cfg(feature = "ztensor")]
 mod ztensor;

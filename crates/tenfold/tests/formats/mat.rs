@@ -104,7 +104,11 @@ fn what_is_skipped_is_noted_and_lost_by_name() {
 }
 
 fn element(kind: u32, data: &[u8]) -> Vec<u8> {
-    let mut bytes = [kind.to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
+    let mut bytes = [
+        kind.to_le_bytes(),
+        u32::try_from(data.len()).unwrap().to_le_bytes(),
+    ]
+    .concat();
     bytes.extend_from_slice(data);
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     bytes
@@ -172,7 +176,7 @@ fn a_sparse_matrix_is_kept_by_columns() {
 fn names_with_dots_are_structures_and_numbers_cells() {
     let mut builder = ArchiveBuilder::new();
     let mut push = |name: &str, shape: &[u64]| {
-        let len = shape.iter().product::<u64>() as usize * 4;
+        let len = usize::try_from(shape.iter().product::<u64>()).unwrap() * 4;
         let bytes = Bytes::from(vec![1; len]);
         builder.push(name, DType::F32, shape, bytes).unwrap();
     };

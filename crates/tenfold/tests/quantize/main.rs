@@ -8,13 +8,16 @@
     clippy::unwrap_used
 )]
 
+mod any_numbers;
 mod golden;
+mod imatrix;
+mod mixtures;
 
 use std::path::PathBuf;
 
 use tenfold::model::BlockSpec;
 use tenfold::ops::{self, QuantizeOptions};
-use tenfold::{Archive, Result};
+use tenfold::{Archive, ArchiveBuilder, Result};
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

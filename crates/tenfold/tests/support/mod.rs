@@ -356,7 +356,13 @@ pub fn write_on(
 
 /// A name that a file of this format may have.
 pub fn file_name(entry: &Entry) -> String {
-    format!("written.{}", entry.spec.extensions[0])
+    let name = format!("written.{}", entry.spec.extensions[0]);
+    // What would be a directory is one file here, an archive.
+    if entry.codec.is_some_and(|codec| codec.writes_tree(&name)) {
+        name + ".zip"
+    } else {
+        name
+    }
 }
 
 /// The findings that say that a file is not sound.

@@ -368,6 +368,7 @@ impl State {
                 );
                 Answer::new(200).body(xml)
             }
+            "POST" if query.contains_key("delete") => self.delete(&path, &body),
             "POST" => self.complete(&query, seen),
             "DELETE" => {
                 match query.get("uploadId") {
@@ -494,6 +495,22 @@ impl State {
             "<CompleteMultipartUploadResult><Location>x</Location><Bucket>b</Bucket><Key>{path}</Key><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
         );
         Answer::new(200).with("x-goog-generation", "1").body(xml)
+    }
+
+    /// As S3 deletes several files at once.
+    fn delete(&mut self, bucket: &str, body: &[u8]) -> Answer {
+        let text = String::from_utf8_lossy(body).into_owned();
+        let mut xml = "<DeleteResult>".to_owned();
+        for rest in text.split("<Key>").skip(1) {
+            let key = rest.split("</Key>").next().unwrap_or_default();
+            self.files
+                .remove(&format!("{}/{key}", bucket.trim_end_matches('/')));
+            write!(xml, "<Deleted><Key>{key}</Key></Deleted>").unwrap();
+        }
+        xml.push_str("</DeleteResult>");
+        Answer::new(200)
+            .with("content-type", "application/xml")
+            .body(xml)
     }
 
     /// As S3 and Google list what is in a bucket; with a delimiter, what is in directories below is named by those alone.

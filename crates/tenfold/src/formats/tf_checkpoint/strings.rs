@@ -102,7 +102,7 @@ impl Texts {
     }
 }
 
-fn list<'t>(shape: &[u64], texts: &mut dyn Iterator<Item = &'t [u8]>) -> List {
+fn list(shape: &[u64], texts: &mut dyn Iterator<Item = &[u8]>) -> List {
     let (dim, inner) = match shape {
         [dim, inner @ ..] => (*dim, inner),
         [] => (0, shape),

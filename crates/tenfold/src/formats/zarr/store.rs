@@ -238,16 +238,19 @@ impl Store {
                     }
                 }
                 Store::Zip(_) => {
-                    let read = |_, range| cx.source().read(range);
-                    for key in keys {
-                        let Some(member) = self.member(key) else {
-                            continue;
-                        };
+                    let members: Vec<_> = (keys.iter())
+                        .filter_map(|key| Some((key, self.member(key)?)))
+                        .collect();
+                    for (_, member) in &members {
                         check(member.size)?;
+                    }
+                    let ranges = members.iter().map(|(_, member)| member.data.clone());
+                    let stored = cx.source().read_ranges(&ranges.collect::<Vec<_>>())?;
+                    for ((key, member), stored) in members.into_iter().zip(stored) {
                         let bytes = if member.is_deflated {
-                            unpacked(&read, member)
+                            unpacked(&|_, _| Ok(stored.clone()), member)
                         } else {
-                            cx.source().read(member.data.clone())
+                            Ok(stored)
                         };
                         visit(key, bytes)?;
                     }

@@ -15,7 +15,7 @@ use crate::wire::json::encode;
 
 /// Bytes of a chunk, about, where nothing else is said.
 const USUAL: u64 = 64 << 20;
-/// A chunk that says in a shard's index that it is not there.
+/// The level of zstd where a tensor was compressed otherwise.
 const LEVEL: i32 = 3;
 
 /// Whether a store of this name is a directory.
@@ -87,6 +87,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         files.push(group(path, attributes, is_v2));
     }
     let mut files: Vec<FilePlan> = files.into_iter().flatten().collect();
+    // All metadata first: whoever lists an archive reads it in one piece.
+    let mut data = Vec::new();
     for (index, tensor) in what.tensors.iter().enumerate() {
         let mut cut = Cut::new(index, tensor, chunk, options)?;
         cut.is_sharded = shards && cut.count > 1;
@@ -95,8 +97,9 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         } else {
             vec![cut.v3(tensor)?]
         });
-        cut.data(tensor, is_v2, &mut files);
+        cut.data(tensor, is_v2, &mut data);
     }
+    files.append(&mut data);
     if is_directory(&options.file_name) {
         return Ok(Plan { files });
     }

@@ -13,6 +13,9 @@ use super::url::RemoteUrl;
 use super::web::WebFile;
 use crate::prelude::*;
 
+/// Room that is made for an answer before it comes.
+const MOST_RESERVED: usize = 8 << 20;
+
 /// A file behind a URL.
 #[derive(Debug)]
 pub(super) struct Object {
@@ -159,6 +162,8 @@ async fn take(
     bytes: &mut BytesMut,
 ) -> Result<(), Failure> {
     let mut left = usize::try_from(len).unwrap_or(usize::MAX);
+    // Grown step by step, it would have up to twice the room. No request asks for more than a piece.
+    bytes.reserve(left.min(MOST_RESERVED));
     while left > 0 {
         let Some(piece) = pieces.next().await else {
             return Err(Failure::Cut {

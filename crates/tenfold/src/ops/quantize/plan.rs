@@ -93,7 +93,7 @@ pub(super) fn quantize(archive: &Archive, options: &QuantizeOptions) -> Result<Q
     }
     let (tensors, choices): (Vec<_>, Vec<_>) = changed.into_iter().flatten().unzip();
     manifest.tensors = tensors.into_iter().collect();
-    describe(&mut manifest, options, &choices);
+    describe(&mut manifest, options);
     let mut remarks = planner.remarks;
     remarks.extend(fallbacks(&choices));
     Ok(Quantized {
@@ -327,15 +327,12 @@ fn fallback(
 }
 
 /// What metadata of GGUF says about the types.
-fn describe(manifest: &mut Manifest, options: &QuantizeOptions, choices: &[Choice]) {
+fn describe(manifest: &mut Manifest, options: &QuantizeOptions) {
     let file_type = match options.base {
         Base::Mixture(mixture) => mixture.file_type,
         // What most tensors are is said by whoever writes the file.
         _ => return describe_importance(manifest, options),
     };
-    if choices.iter().all(Choice::is_left) {
-        return;
-    }
     manifest
         .metadata
         .set("general.file_type", Value::U32(file_type));

@@ -23,6 +23,9 @@ pub(in crate::ops) struct Compared {
     pub(in crate::ops) content: Option<[u8; 32]>,
 }
 
+/// Reads a file that was written, by its name; `None` where it cannot be read.
+pub(in crate::ops) type ReadWritten<'r> = dyn Fn(&str) -> Result<Option<Arc<dyn Source>>> + 'r;
+
 /// What was to be written, and how closely it is compared.
 #[cfg_attr(not(feature = "digest"), allow(dead_code))]
 pub(in crate::ops) struct Readback<'r> {
@@ -51,7 +54,7 @@ impl Readback<'_> {
     /// `tree`, where there is one. `None` where nothing can be read.
     pub(in crate::ops) fn compare(
         &self,
-        read: &dyn Fn(&str) -> Result<Option<Arc<dyn Source>>>,
+        read: &ReadWritten<'_>,
         tree: Option<Arc<dyn Siblings>>,
         opened: &[Opened],
     ) -> Result<Option<Compared>> {
@@ -217,10 +220,7 @@ struct WrittenFiles(Vec<(String, Arc<dyn Source>)>);
 
 impl WrittenFiles {
     /// Opens files; `None` where they cannot be read back.
-    fn open(
-        read: &dyn Fn(&str) -> Result<Option<Arc<dyn Source>>>,
-        names: &[String],
-    ) -> Result<Option<Self>> {
+    fn open(read: &ReadWritten<'_>, names: &[String]) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for name in names {
             let Some(source) = read(name)? else {

@@ -254,10 +254,10 @@ impl Piece<'_> {
             Piece::Stored(input) => input.read(range.start, len),
             Piece::Made(_, maker) => {
                 let bytes = maker.part(range).map_err(Error::nowhere)?;
-                match bytes.len() as u64 == len {
-                    true => Ok(bytes),
-                    false => Err(filters::wrong_size(bytes.len() as u64, len)),
+                if bytes.len() as u64 != len {
+                    return Err(filters::wrong_size(bytes.len() as u64, len));
                 }
+                Ok(bytes)
             }
         }
     }

@@ -80,7 +80,7 @@ fn unsigned_e4m3(x: f32) -> u8 {
     }
     // Exponent and three bits of the fraction, and one more to round by.
     let bits = x.to_bits() >> 19;
-    let rounded = (bits + 1) / 2 - (120 << 3);
+    let rounded = bits.div_ceil(2) - (120 << 3);
     match u8::try_from(rounded) {
         Ok(code) if code < 15 << 3 => code,
         _ => GREATEST,

@@ -146,7 +146,7 @@ impl Importances {
             );
             return Err(Error::unsupported("imatrix", message));
         }
-        let matrix = rows.checked_mul(row).unwrap_or(u64::MAX).max(1);
+        let matrix = rows.saturating_mul(row).max(1);
         Ok(Self { columns, matrix })
     }
 

@@ -1,0 +1,223 @@
+//! Any numbers: what comes back is as near as the type allows, and what has no place is refused or counted.
+
+use crate::*;
+use tenfold::format::Registry;
+use tenfold::io::MemoryOutput;
+use tenfold::ops::{Conversion, ConvertOptions};
+
+/// Numbers that look random, and are the same on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// From -1 to 1.
+    fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    /// 256 numbers of one kind.
+    fn row(&mut self, kind: u64) -> Vec<f32> {
+        let scale = 10f32.powi((self.next() % 4) as i32 - 2);
+        let constant = self.unit() * scale;
+        let mut number = || match kind {
+            0 => self.unit() * scale,
+            1 => constant,
+            2 => 0.0,
+            3 => self.unit().abs() * scale,
+            4 if self.next().is_multiple_of(16) => self.unit() * scale * 100.0,
+            4 => self.unit() * scale,
+            _ => self.unit() * 1e-40,
+        };
+        (0..256).map(|_| number()).collect()
+    }
+}
+
+fn archive(rows: &[Vec<f32>]) -> Archive {
+    let mut builder = ArchiveBuilder::new();
+    let shape = [rows.len() as u64, 256];
+    builder.tensor("x", shape, rows.concat()).unwrap();
+    builder.finish()
+}
+
+/// What the numbers are after they were blocks.
+fn there_and_back(archive: &Archive, to: &'static BlockSpec) -> Vec<f32> {
+    let options = QuantizeOptions::new().every_matrix(Some(to));
+    let quantized = ops::quantize(archive, &options).unwrap().archive;
+    let bytes = write(&quantized, 1);
+    let written = Archive::from_bytes(bytes).unwrap();
+    written.tensor("x").unwrap().to::<f32>().unwrap().to_vec()
+}
+
+fn write(archive: &Archive, threads: usize) -> Vec<u8> {
+    let registry = Registry::standard();
+    let work = tenfold::Work::new().threads(threads);
+    let options = ConvertOptions::new().work(work);
+    let mut out = MemoryOutput::new();
+    let conversion = Conversion::prepare(archive, registry.get("gguf").unwrap(), &options);
+    conversion.unwrap().write_to("x.gguf", &mut out).unwrap();
+    out.into_files().remove("x.gguf").unwrap()
+}
+
+/// How far a number can be from itself, as a part of the largest of its 256 or fewer; a search may take more at the edges
+/// to be nearer elsewhere.
+const BOUNDS: &[(&str, f32)] = &[
+    ("Q8_0", 0.006),
+    ("Q6_K", 0.06),
+    ("Q5_K", 0.12),
+    ("Q5_1", 0.04),
+    ("Q5_0", 0.07),
+    ("Q4_K", 0.25),
+    ("Q4_1", 0.08),
+    ("Q4_0", 0.14),
+    ("IQ4_NL", 0.25),
+    ("IQ4_XS", 0.3),
+    ("MXFP4", 0.34),
+    ("NVFP4", 0.25),
+    ("Q3_K", 0.5),
+    ("IQ3_S", 0.6),
+    ("Q2_K", 0.8),
+    ("TQ1_0", 0.51),
+    ("TQ2_0", 0.51),
+    ("Q2_0", 0.51),
+];
+
+#[test]
+fn what_comes_back_is_near() {
+    for spec in ops::quantized_types() {
+        // One bit says no more than a sign.
+        let Some((_, bound)) = BOUNDS.iter().find(|(name, _)| *name == spec.name) else {
+            assert_eq!(spec.name, "Q1_0");
+            continue;
+        };
+        let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+        let rows: Vec<_> = (0..96).map(|n| numbers.row(n % 6)).collect();
+        let back = there_and_back(&archive(&rows), spec);
+        for (n, (row, back)) in rows.iter().zip(back.chunks(256)).enumerate() {
+            let most = row.iter().fold(0f32, |most, x| most.max(x.abs()));
+            for (x, y) in row.iter().zip(back) {
+                let off = (x - y).abs();
+                // Scales of 16 bits end at 6e-8, and are multiplied by codes of up to 12 bits; those of NVFP4 end at 0.002.
+                let coarse = if spec.name == "NVFP4" { 0.012 } else { 2e-4 };
+                assert!(
+                    off <= bound * most + coarse,
+                    "{} kind {}: {x} became {y}, the largest is {most}",
+                    spec.name,
+                    n % 6
+                );
+                assert!(y.is_finite());
+            }
+        }
+    }
+}
+
+#[test]
+fn zeros_of_either_sign_stay_zeros() {
+    for spec in ops::quantized_types() {
+        let row: Vec<f32> = (0..256)
+            .map(|n| if n % 3 == 0 { -0.0 } else { 0.0 })
+            .collect();
+        let back = there_and_back(&archive(&[row]), spec);
+        assert!(back.iter().all(|x| *x == 0.0), "{}", spec.name);
+    }
+}
+
+#[test]
+fn what_is_no_number_is_refused_by_name() {
+    for spec in ops::quantized_types() {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut row = vec![1f32; 256];
+            row[77] = value;
+            let options = QuantizeOptions::new().every_matrix(Some(spec));
+            let rows = [vec![0f32; 256], row];
+            let quantized = ops::quantize(&archive(&rows), &options).unwrap().archive;
+            let error = quantized
+                .tensor("x")
+                .unwrap()
+                .canonical()
+                .map(drop)
+                .unwrap_err();
+            assert_eq!(error.tensor(), Some("x"), "{}", spec.name);
+            assert!(error.message().contains("333"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn huge_and_tiny_numbers_are_counted_and_nothing_panics() {
+    for spec in ops::quantized_types() {
+        let huge: Vec<f32> = (0..=255u8)
+            .map(|n| f32::MAX * (f32::from(n) / 255.0 - 0.5))
+            .collect();
+        let tiny: Vec<f32> = (1..=256u32).map(f32::from_bits).collect();
+        let rows = [huge, tiny, vec![1.0; 256]];
+        let options = QuantizeOptions::new().every_matrix(Some(spec));
+        let quantized = ops::quantize(&archive(&rows), &options).unwrap().archive;
+        let registry = Registry::standard();
+        let to = registry.get("gguf").unwrap();
+        let conversion = Conversion::prepare(&quantized, to, &ConvertOptions::new()).unwrap();
+        let report = conversion
+            .write_to("x.gguf", &mut MemoryOutput::new())
+            .unwrap();
+        let casts = report.casts;
+        assert_eq!(casts.numbers, 768, "{}", spec.name);
+        match spec.name {
+            "MXFP4" => assert_eq!(casts.overflows, 0),
+            // Two numbers of them are small enough.
+            "NVFP4" => assert!((250..=256).contains(&casts.overflows), "{casts:?}"),
+            name => {
+                assert_eq!(casts.overflows, 256, "{name}");
+                assert_eq!(casts.underflows, 256, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_writes_the_same_bytes() {
+    let mut numbers = Numbers(7);
+    let rows: Vec<_> = (0..5000).map(|n| numbers.row(n % 4)).collect();
+    let archive = archive(&rows);
+    for name in ["Q8_0", "Q4_K", "IQ4_NL"] {
+        let options = QuantizeOptions::new().every_matrix(BlockSpec::from_name(name));
+        let quantized = ops::quantize(&archive, &options).unwrap().archive;
+        let one = write(&quantized, 1);
+        for threads in [2, 5] {
+            assert!(
+                write(&quantized, threads) == one,
+                "{name} with {threads} threads"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_report_is_what_a_difference_says() {
+    let mut numbers = Numbers(11);
+    let rows: Vec<_> = (0..8).map(|_| numbers.row(0)).collect();
+    let before = archive(&rows);
+    let options = QuantizeOptions::new().every_matrix(BlockSpec::from_name("Q4_0"));
+    let quantized = ops::quantize(&before, &options).unwrap();
+    let after = Archive::from_bytes(write(&quantized.archive, 1)).unwrap();
+    let quality = ops::quality(&before, &after, &quantized.choices, &Default::default()).unwrap();
+    let (mut squares, mut length) = (0f64, 0f64);
+    let back = after.tensor("x").unwrap().to::<f32>().unwrap().to_vec();
+    for (x, y) in rows.concat().iter().zip(back) {
+        squares += (f64::from(*x) - f64::from(y)).powi(2);
+        length += f64::from(*x).powi(2);
+    }
+    let expected = (squares / length).sqrt();
+    let found = quality.relative_l2.unwrap();
+    assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    let one = &quality.tensors[0];
+    assert_eq!(
+        (one.name.as_str(), one.dtype.to_string()),
+        ("x", "gguf:Q4_0".into())
+    );
+    assert!((one.relative_l2.unwrap() - expected).abs() < 1e-12);
+}
