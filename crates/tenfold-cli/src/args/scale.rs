@@ -10,10 +10,10 @@ use super::{ConvertArgs, DiffArgs, DigestArgs, StatsArgs, Threads, VerifyArgs};
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:
   tenfold plan convert llama/ llama.gguf --items 16           writes llama.gguf.plan.json
-  tenfold plan convert s3://m/a/ s3://m/a.gguf --item-size 4GiB -o a.json
+  tenfold plan convert s3://bucket/llama/ llama.gguf --item-size 4GiB -o llama.json
   tenfold plan convert models/ out/ --to gguf --items 64      every model below models/
   tenfold plan digest model.safetensors --items 16 -o plan.json
-  tenfold plan verify s3://bucket/models/ --items 100 -o plan.json --state s3://bucket/state
+  tenfold plan verify s3://bucket/models/ --items 100 -o plan.json
   tenfold run plan.json --item 3                              on any machine, any number of times
   tenfold join plan.json                                      what one process would have written or printed
 ";
@@ -51,7 +51,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanVerb {
-    /// Write in another format: bytes of one file, parts of one object, shards, or every model of a tree
+    /// Write in another format: bytes of one file, shards, or every model of a tree
     #[command(override_usage = "tenfold plan convert [OPTIONS] <IN>... <OUT>")]
     Convert(Box<PlanConvert>),
     /// Hash the content
@@ -98,7 +98,7 @@ pub(crate) struct Cut {
 
 #[derive(Args, Debug)]
 pub(crate) struct Kept {
-    /// Where receipts are kept: the beginning of a name in a file system or a store that all machines see [default: that of the output, or of the plan]
+    /// Where receipts are kept: the beginning of a name in a file system that all machines see [default: that of the output, or of the plan]
     #[arg(long, value_name = "DIR", help_heading = "Items")]
     pub(crate) state: Option<String>,
 }
@@ -208,7 +208,7 @@ pub(crate) struct JoinArgs {
     /// Replace an existing output
     #[arg(long)]
     pub(crate) force: bool,
-    /// Give the plan up: remove what its items left, and end its upload
+    /// Give the plan up: remove what its items left
     #[arg(long, conflicts_with_all = ["check", "force", "tidy"])]
     pub(crate) abandon: bool,
     /// Leave nothing of the plan's state, so that items that run again are not known to be done

@@ -17,8 +17,6 @@ pub(crate) struct Places {
     starts: Vec<u64>,
     /// Bytes before the first computed segment, or all of them.
     pub(crate) len: u64,
-    /// Nothing is computed: this is all.
-    pub(crate) is_whole: bool,
 }
 
 /// The part of a file that one process writes.
@@ -60,11 +58,7 @@ pub(crate) fn places(file: &FilePlan, from: &Archive) -> Result<Option<Places>> 
                     Segment::Computed(_) | Segment::Bytes(_) | Segment::Align { .. }
                 )
             };
-            return Ok(segments.all(is_tail).then_some(Places {
-                starts,
-                len: at,
-                is_whole: false,
-            }));
+            return Ok(segments.all(is_tail).then_some(Places { starts, len: at }));
         }
         let Some(len) = known_len(segment, from, at)? else {
             return Ok(None);
@@ -73,11 +67,7 @@ pub(crate) fn places(file: &FilePlan, from: &Archive) -> Result<Option<Places>> 
             .checked_add(len)
             .ok_or_else(|| Error::limit("size", "a file of more than 2^64 bytes"))?;
     }
-    Ok(Some(Places {
-        starts,
-        len: at,
-        is_whole: true,
-    }))
+    Ok(Some(Places { starts, len: at }))
 }
 
 impl Places {

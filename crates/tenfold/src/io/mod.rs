@@ -38,8 +38,6 @@ use bytes::Bytes;
 
 #[cfg(feature = "std")]
 pub use atomic::AtomicOutput;
-#[cfg(all(feature = "remote", feature = "scale"))]
-pub(crate) use atomic::scratch_file;
 #[cfg(feature = "std")]
 pub use cached::Cached;
 #[cfg(feature = "std")]
@@ -70,8 +68,6 @@ pub(crate) use produced::Produced;
 pub use reader::Reader;
 #[cfg(feature = "remote")]
 pub(crate) use remote::Opened;
-#[cfg(all(feature = "remote", feature = "scale"))]
-pub(crate) use remote::Sent;
 #[cfg(feature = "remote")]
 pub use remote::{
     Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,

@@ -16,7 +16,6 @@ use crate::failure::{Exit, Failure, Result};
 use crate::hints;
 use crate::losses;
 use crate::output::{Out, count, say, say_first, show_path};
-use crate::urls::is_url;
 
 pub(crate) use join::join;
 
@@ -158,13 +157,9 @@ fn plan_convert(
     let name = name.trim_end_matches(std::path::is_separator);
     let file = match &convert.output {
         Some(file) => file.clone(),
-        None if is_url(&output) => {
-            let name = name.rsplit('/').next().unwrap_or("model");
-            format!("{name}.plan.json").into()
-        }
         None => format!("{name}.plan.json").into(),
     };
-    if !is_url(&output) && output.exists() && !writing.quiet {
+    if output.exists() && !writing.quiet {
         let shown = show_path(&output);
         say(format_args!(
             "{shown} exists already: join will need --force to replace it"
@@ -207,15 +202,6 @@ fn describe(plan: &Plan, file: &Path) {
     say(format_args!(
         "each is done by `tenfold run {file} --item N` with N from 0 to {last}, anywhere: sbatch --array=0-{last} --wrap 'tenfold run {file}'"
     ));
-    let upload = plan
-        .output
-        .as_ref()
-        .and_then(|output| output.upload.as_ref());
-    if upload.is_some() {
-        say(format_args!(
-            "an upload was begun, which the store keeps until `tenfold join {file}` ends it, or `tenfold join {file} --abandon`"
-        ));
-    }
 }
 
 /// Reads a plan.

@@ -19,7 +19,7 @@ fn reading(reading: &Reading, limits: &[(String, u64)]) -> Options {
         from: reading.from.clone(),
         assume: reading.assume.map(|dtype| dtype.to_string()),
         opaque: reading.opaque,
-        reading: reading.reading_options().collect(),
+        reading: reading.options.clone(),
         limits: limits.to_vec(),
         ..Options::default()
     }
@@ -138,6 +138,7 @@ pub(super) fn convert(
         timestamp: timestamp()?,
         ..super::options::opening(opening, limits)
     };
+    options.reading = opening.reading.reading_options().collect();
     options = filtered(&args.filter, options);
     let is_tree = is_directory(output) && writing.to.is_some() && inputs.len() == 1;
     if is_directory(output) && !(is_tree && is_tree_of_models(inputs)) {

@@ -33,8 +33,6 @@ use siblings::Listed;
 pub use siblings::RemoteSiblings;
 pub use source::RemoteSource;
 pub use traffic::{RequestMade, Traffic};
-#[cfg(feature = "scale")]
-pub(crate) use upload::Sent;
 pub use url::{Location, RemoteUrl};
 
 use crate::error::{Error, ErrorKind, Result};

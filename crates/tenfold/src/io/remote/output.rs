@@ -36,13 +36,6 @@ pub struct RemoteOutput {
     /// Those that were committed.
     named: Vec<(String, Upload)>,
     is_ended: bool,
-    /// Nothing is kept in memory until the end.
-    for_others: bool,
-    /// What others sent stays when this fails.
-    keeps: bool,
-    /// Bytes of all files.
-    #[cfg_attr(not(feature = "scale"), allow(dead_code))]
-    sent: u64,
 }
 
 impl RemoteOutput {
@@ -71,9 +64,6 @@ impl RemoteOutput {
             files: Vec::new(),
             named: Vec::new(),
             is_ended: false,
-            for_others: false,
-            keeps: false,
-            sent: 0,
         })
     }
 
@@ -103,42 +93,6 @@ impl RemoteOutput {
     /// Where a file of this output will be.
     pub fn url_of(&self, name: &str) -> RemoteUrl {
         self.url.beside(name)
-    }
-
-    /// What was written, for others to give it its name: nothing is removed any more.
-    #[cfg(feature = "scale")]
-    pub(crate) fn hand_over(mut self) -> Vec<(String, super::Sent)> {
-        self.is_ended = true;
-        let files = core::mem::take(&mut self.files).into_iter();
-        files
-            .filter_map(|(name, mut upload)| Some((name, upload.hand_over()?)))
-            .collect()
-    }
-
-    /// Takes what others sent, to be called `name`. Where nothing comes of this output, it stays.
-    #[cfg(feature = "scale")]
-    pub(crate) fn adopt(&mut self, name: &str, sent: super::Sent) -> Result<()> {
-        check_plain(name)?;
-        let url = self.url.beside(name);
-        self.check_free(&url)?;
-        let at = super::objects::parsed(&sent.at)?;
-        let upload = Upload::adopt(self.cloud.clone(), url.key()?, self.force, at, sent);
-        self.keeps = true;
-        self.files.push((name.to_owned(), upload));
-        Ok(())
-    }
-
-    /// Bytes of files that were written.
-    #[cfg(feature = "scale")]
-    pub(crate) fn sent_len(&self) -> u64 {
-        self.sent
-    }
-
-    /// Small files are sent at once too, so that they can be handed over.
-    #[cfg(feature = "scale")]
-    pub(crate) fn for_others(mut self) -> Self {
-        self.for_others = true;
-        self
     }
 
     /// Says early what the last request would say too.
@@ -210,7 +164,7 @@ impl RemoteOutput {
         let files = core::mem::take(&mut self.files);
         if is_done {
             self.named = files;
-        } else if !self.keeps {
+        } else {
             remove(files);
         }
     }
@@ -262,12 +216,11 @@ impl Output for RemoteOutput {
             .map(|(_, upload)| upload.in_memory())
             .sum();
         self.files.push((name.to_owned(), upload));
-        let may_keep = kept < KEPT && !self.for_others;
         Ok(Box::new(UploadSink {
             url,
             output: self,
             parts: Parts::new(len),
-            may_keep,
+            may_keep: kept < KEPT,
         }))
     }
 
@@ -328,7 +281,6 @@ impl Sink for UploadSink<'_> {
             return Ok(());
         };
         let written = self.parts.write(bytes, upload, control.as_deref());
-        self.output.sent += bytes.len() as u64;
         Self::about(&self.url, self.output.cloud.is_anonymous, written)
     }
 

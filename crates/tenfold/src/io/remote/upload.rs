@@ -78,9 +78,17 @@ impl Upload {
 
     /// Begins to send parts.
     pub(super) fn begin_parts(&mut self, control: Option<&Control>) -> Result<Result<(), Failure>> {
-        let (cloud, key, force) = (self.cloud.clone(), self.key.clone(), self.force);
-        let begun = begin(async move { create_parts(&cloud, &key, force).await })?;
-        Ok(begun.wait(control)?.map(|(at, id)| {
+        // A store without a condition at the end gets the file under a name that nobody has.
+        let at = if self.force || self.cloud.creating.is_some() {
+            self.key.clone()
+        } else {
+            Path::from(format!("{}.tenfold-{}", self.key, random()))
+        };
+        let (cloud, place) = (self.cloud.clone(), at.clone());
+        let begun = begin(async move {
+            retried(|| async { Ok(cloud.parts.create_multipart(&place).await?) }).await
+        })?;
+        Ok(begun.wait(control)?.map(|id| {
             self.state = State::Parts {
                 at,
                 id,
@@ -160,12 +168,7 @@ impl Upload {
         let State::Aside(aside) = &self.state else {
             return Ok(());
         };
-        let mode = if self.force {
-            CopyMode::Overwrite
-        } else {
-            CopyMode::Create
-        };
-        let options = CopyOptions::new().with_mode(mode);
+        let options = CopyOptions::new().with_mode(CopyMode::Create);
         retried(|| async {
             Ok(self
                 .cloud
@@ -194,67 +197,6 @@ impl Upload {
                 let _ = self.cloud.objects.delete(&self.key).await;
             }
             State::Small(_) | State::Named | State::Gone => {}
-        }
-    }
-}
-
-/// Begins what is sent in parts, and says under which name.
-pub(super) async fn create_parts(
-    cloud: &Cloud,
-    key: &Path,
-    force: bool,
-) -> Result<(Path, String), Failure> {
-    // A store without a condition at the end gets the file under a name that nobody has.
-    let at = if force || cloud.creating.is_some() {
-        key.clone()
-    } else {
-        Path::from(format!("{key}.tenfold-{}", random()))
-    };
-    let id = retried(|| async { Ok(cloud.parts.create_multipart(&at).await?) }).await?;
-    Ok((at, id))
-}
-
-/// A file on its way to a store, as other processes get to know it.
-#[cfg(feature = "scale")]
-#[derive(Clone, Debug, Default, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Sent {
-    /// Under which name, which may not be its own yet.
-    pub(crate) at: String,
-    /// The upload.
-    pub(crate) id: String,
-    /// What its parts are known by, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) parts: Vec<String>,
-}
-
-#[cfg(feature = "scale")]
-impl Upload {
-    /// What others need to go on with it, if it is sent in parts; nothing is removed any more.
-    pub(super) fn hand_over(&mut self) -> Option<Sent> {
-        match core::mem::replace(&mut self.state, State::Gone) {
-            State::Parts { at, id, parts } => Some(Sent {
-                at: at.to_string(),
-                id,
-                parts: parts.into_iter().map(|part| part.content_id).collect(),
-            }),
-            other => {
-                self.state = other;
-                None
-            }
-        }
-    }
-
-    /// One that others sent.
-    pub(super) fn adopt(cloud: Arc<Cloud>, key: Path, force: bool, at: Path, sent: Sent) -> Self {
-        let parts = sent.parts.into_iter();
-        let parts = parts.map(|content_id| PartId { content_id }).collect();
-        Self {
-            state: State::Parts {
-                at,
-                id: sent.id,
-                parts,
-            },
-            ..Self::new(cloud, key, force)
         }
     }
 }

@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::options::Options;
 use crate::digest::{Hasher, Hex};
 use crate::error::{Error, ErrorKind, Result};
-#[cfg(feature = "remote")]
-use crate::io::Sent;
 use crate::io::Stamp;
 use crate::model::DigestKind;
 use crate::prelude::*;
@@ -44,7 +42,7 @@ pub struct Plan {
     /// What is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// Where receipts are kept: a directory that all machines see, or a prefix in a store. It ends with a separator.
+    /// Where receipts are kept: a directory that all machines see. It ends with a separator.
     pub state: String,
     /// What there is to do.
     pub items: Vec<Item>,
@@ -146,12 +144,6 @@ pub struct Output {
     /// Bytes of an only file, without an index at its end that is not known beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub len: Option<u64>,
-    /// Bytes of a part of an object that is sent in parts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<u64>,
-    /// The upload that all machines send parts to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upload: Option<Upload>,
 }
 
 impl Output {
@@ -162,38 +154,6 @@ impl Output {
 
     pub(super) fn is_directory(&self) -> bool {
         self.url.ends_with(['/', std::path::MAIN_SEPARATOR])
-    }
-}
-
-/// An object that is on its way to a store in parts.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Upload {
-    /// Its name until it has its own.
-    pub at: String,
-    /// What the store calls the upload.
-    pub id: String,
-    /// What its parts are known by, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<String>,
-}
-
-#[cfg(feature = "remote")]
-impl Upload {
-    pub(super) fn sent(&self) -> Sent {
-        Sent {
-            at: self.at.clone(),
-            id: self.id.clone(),
-            parts: self.parts.clone(),
-        }
-    }
-
-    pub(super) fn of(sent: Sent) -> Self {
-        Self {
-            at: sent.at,
-            id: sent.id,
-            parts: sent.parts,
-        }
     }
 }
 
@@ -338,9 +298,6 @@ pub(super) struct Receipt {
     /// Of these bytes, where they are a range of one file: against damage, and fast enough to be made of everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) crc32c: Option<String>,
-    /// What the parts of an object are known by; nothing for those that `join` makes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<Option<String>>,
     /// What tensors hash to, by the places of their segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) written: Vec<(usize, String, String)>,
@@ -365,8 +322,6 @@ pub(super) struct WholeFile {
     pub(super) len: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) crc32c: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) upload: Option<Upload>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<super::records::Failed>,
 }

@@ -58,9 +58,24 @@ pub(super) fn refuse_secrets(url: &str) -> Result<()> {
     }
 }
 
+fn is_url(given: &str) -> bool {
+    given.contains("://") && Path::new(given).symlink_metadata().is_err()
+}
+
+/// Refuses to write to a store: many machines write to one file, which stores do not have.
+pub(super) fn refuse_store(given: &str) -> Result<()> {
+    if !is_url(given) {
+        return Ok(());
+    }
+    let message = format!(
+        "{given}: what items write and their receipts are kept in a file system that all machines see, not in a store; write there, and copy the result"
+    );
+    Err(Error::new(ErrorKind::Unsupported, "plan.store", message))
+}
+
 /// Where something is on every machine: paths are made absolute.
 pub(super) fn everywhere(given: &str) -> Result<String> {
-    if given.contains("://") && Path::new(given).symlink_metadata().is_err() {
+    if is_url(given) {
         return Ok(given.to_owned());
     }
     let path = std::path::absolute(given)

@@ -37,7 +37,7 @@ mod state;
 
 use std::time::Instant;
 
-pub use data::{Input, Item, Output, PinnedPart, Plan, Upload, Verb};
+pub use data::{Input, Item, Output, PinnedPart, Plan, Verb};
 pub use options::{Options, Rule};
 pub use plan::{Planned, Planning, plan};
 pub use report::{DigestReport, FileReport, StatsReport, VerifyReport};
@@ -109,7 +109,7 @@ pub fn run_again(plan: &Plan, item: usize, again: bool, site: &Site) -> Result<D
     if joined(plan, &state)?.is_some() {
         return Ok(Done::Joined);
     }
-    state.put(&receipt_name(item), json(&receipt)?.into_bytes())?;
+    state.put(&receipt_name(item), json(&receipt)?.as_bytes())?;
     Ok(Done::Now(has_findings(plan, &receipt)))
 }
 
@@ -219,21 +219,12 @@ fn receipts(plan: &Plan, state: &State) -> Result<(Vec<Receipt>, Vec<usize>)> {
         let name = receipt_name(*item);
         names.contains_key(name.strip_prefix(RECEIPTS).unwrap_or(&name))
     };
-    let all: Vec<usize> = (0..plan.items.len()).collect();
-    // Stores answer late: many are asked for at once.
-    let threads = match state {
-        State::Directory(_) => 1,
-        #[cfg(feature = "remote")]
-        State::Prefix(..) => 32,
-    };
-    let read = crate::threads::map(threads, &all, |item, (): &mut ()| {
-        if is_there(item) {
-            receipt(plan, *item, state)
+    for item in 0..plan.items.len() {
+        let receipt = if is_there(&item) {
+            receipt(plan, item, state)?
         } else {
-            Ok(None)
-        }
-    })?;
-    for (item, receipt) in all.into_iter().zip(read) {
+            None
+        };
         match receipt {
             Some(receipt) => found.push(receipt),
             None => missing.push(item),
@@ -326,7 +317,7 @@ pub fn join(plan: &Plan, options: &JoinOptions, site: &Site) -> Result<Report> {
         bytes,
         receipts,
     };
-    state.put(JOINED_FILE, json(&joined)?.into_bytes())?;
+    state.put(JOINED_FILE, json(&joined)?.as_bytes())?;
     state.clear(Some(JOINED_FILE))?;
     Ok(report)
 }
@@ -341,26 +332,8 @@ fn report_of(plan: &Plan, receipts: &[Receipt], site: &Site) -> Result<Report> {
     })
 }
 
-/// Gives a plan up: removes what its items left, and ends its upload.
+/// Gives a plan up: removes what its items left.
 pub fn abandon(plan: &Plan, site: &Site) -> Result<()> {
     let state = site.state(plan)?;
-    #[cfg(feature = "remote")]
-    if let Some(output) = &plan.output
-        && let Some(url) = site.url(&output.url)?
-    {
-        if let Some(upload) = &output.upload {
-            site.remote.abort_parts(&url, &upload.sent())?;
-        }
-        for file in receipts(plan, &state)?
-            .0
-            .iter()
-            .flat_map(|receipt| &receipt.files)
-        {
-            if let Some(upload) = &file.upload {
-                site.remote
-                    .abort_parts(&url.beside(&file.name), &upload.sent())?;
-            }
-        }
-    }
     state.clear(None)
 }

@@ -2,8 +2,8 @@
 
 use super::convert::{self, Prepared};
 use super::cut::{MULTIPLE, Size, groups, ranges, shares, whole};
-use super::data::{Input, Item, Output, Plan, Upload, Verb, json, sha256};
-use super::inputs::{Given, collect, everywhere, open_model, refuse_secrets};
+use super::data::{Input, Item, Output, Plan, Verb, json, sha256};
+use super::inputs::{Given, collect, everywhere, open_model, refuse_secrets, refuse_store};
 use super::options::Options;
 use super::report;
 use super::state::Site;
@@ -17,9 +17,6 @@ use crate::prelude::*;
 const LIST: usize = 32;
 /// More inputs than this are listed in files of the state.
 const LISTED: usize = 10_000;
-/// What stores take as a part, and how many of them.
-const PART: u64 = 8 << 20;
-const PARTS: u64 = 9_990;
 
 /// What is to be planned.
 ///
@@ -119,10 +116,7 @@ impl Planning {
 
     fn base(&self, beside: Option<&str>) -> Result<String> {
         let base = match (&self.state, beside) {
-            (Some(state), _) => {
-                refuse_secrets(state)?;
-                everywhere(state)?
-            }
+            (Some(state), _) => everywhere(state)?,
             (None, Some(output)) => output
                 .trim_end_matches(['/', std::path::MAIN_SEPARATOR])
                 .to_owned(),
@@ -140,6 +134,10 @@ impl Planning {
 pub fn plan(planning: &Planning, site: &Site) -> Result<Planned> {
     if planning.inputs.is_empty() {
         return Err(Error::argument("there is nothing to read"));
+    }
+    for place in [&planning.output, &planning.state].into_iter().flatten() {
+        refuse_secrets(place)?;
+        refuse_store(place)?;
     }
     match planning.verb {
         Verb::Convert => plan_convert(planning, site),
@@ -261,7 +259,7 @@ fn seal(
     let plan = plan.sealed(&planning.base(output.as_deref())?)?;
     let state = site.state(&plan)?;
     for (name, text) in lists {
-        state.put(&name, text.into_bytes())?;
+        state.put(&name, text.as_bytes())?;
     }
     Ok(Planned { plan, conversion })
 }
@@ -269,7 +267,6 @@ fn seal(
 fn plan_convert(planning: &Planning, site: &Site) -> Result<Planned> {
     let given = planning.output.as_deref();
     let given = given.ok_or_else(|| Error::argument("a conversion has an output"))?;
-    refuse_secrets(given)?;
     let mut url = everywhere(given)?;
     let is_directory = given.ends_with(['/', std::path::MAIN_SEPARATOR]);
     if is_directory && !url.ends_with(['/', std::path::MAIN_SEPARATOR]) {
@@ -282,8 +279,6 @@ fn plan_convert(planning: &Planning, site: &Site) -> Result<Planned> {
         layout: None,
         files: 0,
         len: None,
-        part: None,
-        upload: None,
     };
     if is_directory && planning.options.to.is_some() && planning.inputs.len() == 1 {
         let all = collect(&planning.inputs, &planning.options, false, site)?;
@@ -307,8 +302,9 @@ fn plan_tree(
         return Err(Error::argument(message));
     }
     let registry = site.known();
-    let target = options.target(&registry, "")?.spec;
-    let extension = target.extensions.first().unwrap_or(&"bin");
+    let target = options.target(&registry, "")?;
+    let extension = target.spec.extensions.first().unwrap_or(&"bin");
+    convert::refuse_tree(target, &format!("model.{extension}"))?;
     let mut taken: LookupMap<String, String> = LookupMap::default();
     let tree = planning.inputs.first().map_or("", String::as_str);
     output.root = Some(everywhere(tree)?);
@@ -355,8 +351,7 @@ fn plan_model(planning: &Planning, mut output: Output, site: &Site) -> Result<Pl
         && !output.is_directory()
     {
         output.len = Some(places.len);
-        let multiple = part_of(&mut output, places.len, site)?.unwrap_or(planning.multiple);
-        let ranges = ranges(places.len, planning.size, multiple).into_iter();
+        let ranges = ranges(places.len, planning.size, planning.multiple).into_iter();
         plan.items = ranges.map(|range| Item::Bytes { range }).collect();
     } else if laid_out.plan.files.len() > 1 || output.is_directory() {
         let files = laid_out.plan.files.iter();
@@ -372,17 +367,4 @@ fn plan_model(planning: &Planning, mut output: Output, site: &Site) -> Result<Pl
     base?;
     plan.output = Some(output);
     seal(plan, planning, Some(conversion), site)
-}
-
-/// How long the parts of an object are, whose upload begins here: all machines share it.
-fn part_of(output: &mut Output, len: u64, site: &Site) -> Result<Option<u64>> {
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(&output.url)? {
-        let part = PART.max(len.div_ceil(PARTS).next_multiple_of(1 << 20));
-        output.part = Some(part);
-        output.upload = Some(Upload::of(site.remote.begin_parts(&url)?));
-        return Ok(Some(part));
-    }
-    let _ = (output, len, site, PART, PARTS);
-    Ok(None)
 }

@@ -1,6 +1,7 @@
-//! Where work is done, and where receipts are kept: a directory that all machines see, or a prefix in a store.
+//! Where work is done, and where receipts are kept: a directory that all machines see.
 
 use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
 use super::data::{Input, Plan};
@@ -124,11 +125,8 @@ impl Site {
 
     /// The state of a plan.
     pub(super) fn state(&self, plan: &Plan) -> Result<State> {
-        #[cfg(feature = "remote")]
-        if let Some(url) = self.url(&plan.state)? {
-            return Ok(State::Prefix(url, self.remote.clone()));
-        }
-        Ok(State::Directory(plan.state.clone().into()))
+        super::inputs::refuse_store(&plan.state)?;
+        Ok(State(plan.state.clone().into()))
     }
 }
 
@@ -146,126 +144,79 @@ pub(super) fn stamps(archive: &Archive) -> Vec<(Option<String>, Stamp)> {
         .collect()
 }
 
-/// Where receipts are kept.
-pub(super) enum State {
-    Directory(PathBuf),
-    #[cfg(feature = "remote")]
-    Prefix(RemoteUrl, Remote),
-}
+/// Where receipts are kept: a directory that all machines see.
+pub(super) struct State(PathBuf);
 
 impl State {
-    /// A directory of this machine, if it is one.
-    pub(super) fn directory(&self) -> Option<&Path> {
-        match self {
-            State::Directory(path) => Some(path),
-            #[cfg(feature = "remote")]
-            State::Prefix(..) => None,
-        }
+    pub(super) fn directory(&self) -> &Path {
+        &self.0
     }
 
     /// Keeps a small file, which is there whole or not at all.
-    pub(super) fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
-        match self {
-            State::Directory(path) => {
-                let path = path.join(name);
-                create_above(&path)?;
-                let mut output = AtomicOutput::file(&path)?.force(true);
-                let plain = output.main_name().to_owned();
-                let mut sink = output.create(&plain, None)?;
-                sink.write(&bytes)?;
-                sink.finish()?;
-                output.commit()
-            }
-            #[cfg(feature = "remote")]
-            State::Prefix(url, remote) => remote.put(&url.beside(name), bytes),
-        }
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.0.join(name);
+        create_above(&path)?;
+        let mut output = AtomicOutput::file(&path)?.force(true);
+        let plain = output.main_name().to_owned();
+        let mut sink = output.create(&plain, None)?;
+        sink.write(bytes)?;
+        sink.finish()?;
+        output.commit()
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let read = match self {
-            State::Directory(path) => {
-                let path = path.join(name);
-                let what = format!("cannot read {}", path.display());
-                fs::read(path).map_err(|cause| Error::io(what, cause))
-            }
-            #[cfg(feature = "remote")]
-            State::Prefix(url, remote) => remote
-                .source(&url.beside(name))
-                .and_then(|source| Ok(source.read(0..source.len())?.to_vec())),
-        };
-        match read {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            other => other.map(Some),
+        let path = self.0.join(name);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(cause) if cause.kind() == NotFound => Ok(None),
+            Err(cause) => Err(Error::io(
+                format_args!("cannot read {}", path.display()),
+                cause,
+            )),
         }
     }
 
-    /// The names of what is kept under one that is like a directory's.
+    /// The names of what is kept in one of its directories.
     pub(super) fn names(&self, below: &str) -> Result<Vec<String>> {
-        match self {
-            State::Directory(path) => {
-                let entries = match fs::read_dir(path.join(below)) {
-                    Ok(entries) => entries,
-                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                        return Ok(Vec::new());
-                    }
-                    Err(cause) => {
-                        let what = format!("cannot list {}", path.display());
-                        return Err(Error::io(what, cause));
-                    }
-                };
-                let names = entries.flatten().map(|entry| entry.file_name());
-                let mut names: Vec<_> = names
-                    .filter_map(|name| name.into_string().ok())
-                    .filter(|name| !name.starts_with('.'))
-                    .collect();
-                names.sort();
-                Ok(names)
+        let entries = match fs::read_dir(self.0.join(below)) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == NotFound => return Ok(Vec::new()),
+            Err(cause) => {
+                let what = format!("cannot list {}", self.0.display());
+                return Err(Error::io(what, cause));
             }
-            #[cfg(feature = "remote")]
-            State::Prefix(url, remote) => {
-                let listed = remote.list(&url.beside(below).as_prefix())?;
-                Ok(listed.into_iter().map(|(name, _)| name).collect())
-            }
-        }
+        };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let names = names.filter_map(|name| name.into_string().ok());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Removes everything but what has this name, or all of it.
     pub(super) fn clear(&self, but: Option<&str>) -> Result<()> {
-        match self {
-            State::Directory(path) => {
-                let Some(but) = but else {
-                    return match fs::remove_dir_all(path) {
-                        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                            let what = format!("cannot remove {}", path.display());
-                            Err(Error::io(what, cause))
-                        }
-                        _ => Ok(()),
-                    };
-                };
-                for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-                    if entry.file_name() == but {
-                        continue;
-                    }
-                    // What is left is only not tidy.
-                    let path = entry.path();
-                    let _ = if path.is_dir() {
-                        fs::remove_dir_all(path)
-                    } else {
-                        fs::remove_file(path)
-                    };
+        let Some(but) = but else {
+            return match fs::remove_dir_all(&self.0) {
+                Err(cause) if cause.kind() != NotFound => {
+                    let what = format!("cannot remove {}", self.0.display());
+                    Err(Error::io(what, cause))
                 }
-                Ok(())
+                _ => Ok(()),
+            };
+        };
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            if entry.file_name() == but {
+                continue;
             }
-            #[cfg(feature = "remote")]
-            State::Prefix(url, remote) => {
-                for (name, _) in remote.list(url)? {
-                    if but != Some(name.as_str()) {
-                        remote.delete(&url.beside(&name))?;
-                    }
-                }
-                Ok(())
-            }
+            // What is left is only not tidy.
+            let path = entry.path();
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
         }
+        Ok(())
     }
 }
 

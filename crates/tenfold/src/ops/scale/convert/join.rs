@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-#[cfg(feature = "remote")]
-use super::object;
 use super::run::open_data;
 use super::{
     DATA, FILES, cannot_be_cut, has_data, hash_range, hash_source, no_output, only_file, reopen,
@@ -35,7 +33,7 @@ pub(in crate::ops::scale) fn join(
 ) -> Result<(u64, Vec<(String, Error)>)> {
     let output = plan.output.as_ref().ok_or_else(no_output)?;
     match plan.items.first() {
-        Some(Item::Inputs { .. }) => join_inputs(output, receipts, state, options, site),
+        Some(Item::Inputs { .. }) => join_inputs(output, receipts, state, options),
         Some(Item::Files { .. }) => join_files(plan, output, receipts, state, options, site)
             .map(|bytes| (bytes, Vec::new())),
         _ => join_ranges(plan, output, receipts, state, options, site)
@@ -85,21 +83,7 @@ fn join_ranges(
     let file = file.ok_or_else(cannot_be_cut)?;
     let sums = digests(receipts)?;
     let asked = |place: usize| sums.get(&place).cloned();
-    #[cfg(feature = "remote")]
-    if let Some(upload) = &output.upload {
-        return object::join(
-            plan,
-            output,
-            upload,
-            receipts,
-            (file, &places, &archive),
-            &asked,
-            options,
-            site,
-        );
-    }
     let directory = state.directory();
-    let directory = directory.ok_or_else(|| Error::argument("the plan has no upload"))?;
     let path = directory.join(DATA);
     let late = places.late(&file);
     if !path.exists() && Path::new(&output.url).exists() && !receipts.is_empty() {
@@ -185,21 +169,7 @@ fn join_files(
         }
         Ok::<_, Error>(())
     };
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(&output.url)? {
-        let mut out = crate::io::RemoteOutput::new(&site.remote, &url)?.force(options.force);
-        for file in &files {
-            let upload = file
-                .upload
-                .as_ref()
-                .ok_or_else(|| Error::argument("no upload"))?;
-            out.adopt(&file.name, upload.sent())?;
-        }
-        finish(&mut out)?;
-        out.commit()?;
-        return Ok(bytes);
-    }
-    let directory = state.directory().ok_or_else(no_output)?.join(FILES);
+    let directory = state.directory().join(FILES);
     let mut out = if output.is_directory() {
         AtomicOutput::directory(&output.url)?
     } else {
@@ -225,9 +195,7 @@ fn join_files(
 const ALONG: u64 = 64 << 20;
 
 fn check_files(files: &[&WholeFile], receipts: &[Receipt], state: &State) -> Result<()> {
-    let Some(directory) = state.directory() else {
-        return Ok(());
-    };
+    let directory = state.directory();
     for file in files.iter().filter(|file| file.error.is_none()) {
         let source = FileSource::open(directory.join(FILES).join(&file.name))?;
         let found = hash_source(&source, &(0..source.len()), &[])?;
@@ -245,7 +213,6 @@ fn join_inputs(
     receipts: &[Receipt],
     state: &State,
     options: &JoinOptions,
-    site: &Site,
 ) -> Result<(u64, Vec<(String, Error)>)> {
     let all = receipts.iter().flat_map(|receipt| &receipt.files);
     let (good, bad): (Vec<_>, Vec<_>) = all.partition(|file| file.error.is_none());
@@ -253,26 +220,7 @@ fn join_inputs(
     let bad = bad.filter_map(|file| Some((file.name.clone(), file.error.as_ref()?.error())));
     let bad = bad.collect();
     let bytes = good.iter().map(|file| file.len).sum();
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(&output.url)? {
-        for file in good {
-            let at = url.beside(&file.name);
-            let upload = file
-                .upload
-                .as_ref()
-                .ok_or_else(|| Error::argument("no upload"))?;
-            let mut out = crate::io::RemoteOutput::new(&site.remote, &at)?.force(options.force);
-            let name = out.main_name().to_owned();
-            match out.adopt(&name, upload.sent()).and_then(|()| out.commit()) {
-                // It was joined before somebody stopped this.
-                Err(error) if error.rule() == "file.exists" && site.has_len(&at, file.len)? => {}
-                done => done?,
-            }
-        }
-        return Ok((bytes, bad));
-    }
-    let _ = site;
-    let directory = state.directory().ok_or_else(no_output)?.join(FILES);
+    let directory = state.directory().join(FILES);
     if options.check == Check::Read {
         check_files(&good, receipts, state)?;
     }

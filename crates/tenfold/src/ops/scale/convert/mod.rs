@@ -1,8 +1,6 @@
 //! Conversions that many machines carry out.
 
 mod join;
-#[cfg(feature = "remote")]
-mod object;
 mod run;
 
 use std::fs::File;
@@ -19,7 +17,7 @@ use crate::digest::Hasher;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::execute::Execution;
 use crate::execute::spread::{self, Places, Window};
-use crate::format::{FilePlan, Segment};
+use crate::format::{Entry, FilePlan, Segment};
 use crate::io::{AtomicOutput, FileSource, Source};
 use crate::model::DigestKind;
 use crate::ops::convert::LaidOut;
@@ -54,6 +52,7 @@ pub(super) fn prepare(
         several => ops::merge(several, Conflicts::FirstMetadata)?.archive,
     };
     let target = options.target(&registry, output)?;
+    refuse_tree(target, output)?;
     let archive = options.retype(options.select(archive)?)?;
     let wanted = options
         .converting(site.work.shared())?
@@ -63,20 +62,21 @@ pub(super) fn prepare(
         let extension = target.spec.extensions.first().unwrap_or(&"bin");
         format!("{}.{extension}", options.stem.as_deref().unwrap_or("model"))
     } else {
-        main_name(output, site)?
+        AtomicOutput::file(output)?.main_name().to_owned()
     };
     Ok(Prepared { conversion, name })
 }
 
-fn main_name(output: &str, site: &Site) -> Result<String> {
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(output)? {
-        return url
-            .file_name()
-            .ok_or_else(|| Error::argument(format!("{url} names no file")));
+/// Refuses a format that writes a directory: its files get their names one by one, and not all at once.
+pub(super) fn refuse_tree(target: &Entry, output: &str) -> Result<()> {
+    if !target.codec()?.writes_tree(output) {
+        return Ok(());
     }
-    let _ = site;
-    Ok(AtomicOutput::file(output)?.main_name().to_owned())
+    let name = target.spec.name;
+    let message = format!(
+        "{name} writes a directory of many files, which one machine has to write: convert without a plan, or plan another format"
+    );
+    Err(Error::new(ErrorKind::Unsupported, "plan.tree", message))
 }
 
 /// Opens the inputs of a plan as what they were, and prepares their conversion.

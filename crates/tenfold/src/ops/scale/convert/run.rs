@@ -65,27 +65,17 @@ fn run_range(
         archive: &laid_out.archive,
         site,
     };
-    let mut receipt = match (&output.upload, state.directory()) {
-        #[cfg(feature = "remote")]
-        (Some(_), _) => part.send(output, &window)?,
-        (None, Some(directory)) => {
-            let data = open_data(directory, places.len)?;
-            let written = part.write(&data, &window)?;
-            // The disk is waited for anyway.
-            let (synced, crc32c) = std::thread::scope(|scope| {
-                let synced = scope.spawn(|| data.sync_all());
-                let crc32c = part.sum(&data, &window);
-                (synced.join(), crc32c)
-            });
-            let synced = synced.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            synced.map_err(|cause| Error::io("cannot sync the output", cause))?;
-            Receipt {
-                crc32c: crc32c?,
-                ..written
-            }
-        }
-        _ => return Err(Error::argument("the plan has no upload")),
-    };
+    let data = open_data(state.directory(), places.len)?;
+    let mut receipt = part.write(&data, &window)?;
+    // The disk is waited for anyway.
+    let (synced, crc32c) = std::thread::scope(|scope| {
+        let synced = scope.spawn(|| data.sync_all());
+        let crc32c = part.sum(&data, &window);
+        (synced.join(), crc32c)
+    });
+    let synced = synced.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    synced.map_err(|cause| Error::io("cannot sync the output", cause))?;
+    receipt.crc32c = crc32c?;
     // What was read meanwhile must be what was to be read.
     for (input, archive) in plan.inputs.iter().zip(&archives) {
         site.check(input, archive)?;
@@ -137,7 +127,7 @@ fn run_files(
         let tally = Tally::default();
         let execution = Execution::new(&site.work, &tally);
         let write = |out: &mut dyn crate::io::Output| execute(single, archive, out, &execution);
-        let written = whole_file(output, &name, state, site, |out| write(out).map(|_| ()))?;
+        let written = whole_file(&name, state, |out| write(out).map(|_| ()))?;
         receipt.bytes += written.len;
         receipt.files.push(WholeFile { place, ..written });
     }
@@ -149,33 +139,11 @@ fn run_files(
 
 /// Writes a whole file to where it waits for its name.
 fn whole_file(
-    output: &Output,
     name: &str,
     state: &State,
-    site: &Site,
     write: impl FnOnce(&mut dyn crate::io::Output) -> Result<()>,
 ) -> Result<WholeFile> {
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(&output.url)? {
-        let url = url.beside(name);
-        let mut out = crate::io::RemoteOutput::new(&site.remote, &url)?
-            .force(true)
-            .for_others();
-        write(&mut out)?;
-        let len = out.sent_len();
-        let upload = out.hand_over().into_iter().next();
-        return Ok(WholeFile {
-            name: name.to_owned(),
-            len,
-            upload: upload.map(|(_, sent)| crate::ops::scale::Upload::of(sent)),
-            ..WholeFile::default()
-        });
-    }
-    let _ = (output, site);
-    let directory = state.directory().ok_or_else(|| {
-        Error::argument("files of a file system need a state in that file system")
-    })?;
-    let path = directory.join(FILES).join(name);
+    let path = state.directory().join(FILES).join(name);
     create_above(&path)?;
     let mut out = AtomicOutput::file(&path)?.force(true);
     write(&mut out)?;
@@ -213,7 +181,7 @@ fn run_inputs(
             let write = |out: &mut dyn crate::io::Output| {
                 conversion.write_for_others(&plain, out).map(|_| ())
             };
-            let written = whole_file(output, &file, state, site, write)?;
+            let written = whole_file(&file, state, write)?;
             site.check(&input, &archive)?;
             Ok::<_, Error>(written)
         };
