@@ -201,7 +201,7 @@ fn missing() -> String {
 }
 
 /// A Python that is new enough.
-pub(crate) fn find_python() -> Result<Option<String>> {
+fn find_python() -> Result<Option<String>> {
     let named = [
         "python3",
         "python3.14",
@@ -215,7 +215,7 @@ pub(crate) fn find_python() -> Result<Option<String>> {
 }
 
 /// A virtual environment with packages.
-pub(crate) struct Packages<'p> {
+struct Packages<'p> {
     project: &'p Project,
     at: PathBuf,
 }
@@ -234,12 +234,7 @@ impl<'p> Packages<'p> {
     }
 
     /// Made once and used again.
-    pub(crate) fn install(
-        project: &'p Project,
-        python: &str,
-        name: &str,
-        wanted: &[&str],
-    ) -> Result<Self> {
+    fn install(project: &'p Project, python: &str, name: &str, wanted: &[&str]) -> Result<Self> {
         let at = project.target.join("python").join(name);
         let packages = Self { project, at };
         // Written last, so that an interrupted installation is done again.
@@ -257,7 +252,7 @@ impl<'p> Packages<'p> {
         Ok(packages)
     }
 
-    pub(crate) fn python(&self, args: &[&str]) -> Command {
+    fn python(&self, args: &[&str]) -> Command {
         let mut python = Command::new(self.at.join("bin/python"));
         let path = std::env::var("PATH").unwrap_or_default();
         python
@@ -273,7 +268,7 @@ impl<'p> Packages<'p> {
     }
 
     /// Builds the package, as a wheel, and installs it.
-    pub(crate) fn build(&self, profile: &str) -> Result<()> {
+    fn build(&self, profile: &str) -> Result<()> {
         let wheels = self.at.join("wheels");
         if wheels.exists() {
             fs::remove_dir_all(&wheels)?;

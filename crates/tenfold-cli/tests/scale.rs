@@ -298,6 +298,25 @@ fn what_cannot_be_done_is_said_before() {
         ],
         "--hist",
     );
+    let convert = |output: &str, option: &[&str], what: &str| {
+        let plan = ["plan", "convert", "model.safetensors", output];
+        refused(&[&plan[..], option, &["--items", "2"]].concat(), what);
+    };
+    convert("x.gguf", &["--quantize", "Q8_0"], "--quantize");
+    convert("s3://bucket/x.gguf", &[], "file system");
+    convert("x.gguf", &["--state", "s3://bucket/state"], "file system");
+    convert("x.zarr", &[], "directory");
+    for verb in ["digest", "stats"] {
+        let plan = [
+            "plan",
+            verb,
+            "model.safetensors",
+            "--dequantize",
+            "--items",
+            "2",
+        ];
+        refused(&plan, "--dequantize");
+    }
     refused(&["run", "model.safetensors", "--all"], "no plan");
     succeeds(
         directory,

@@ -116,6 +116,9 @@ pub(crate) fn write_window(
     positioned::write_window(&executor, &known, window, file)
 }
 
+/// Bytes, and where they belong.
+pub(crate) type Made = (u64, Vec<u8>);
+
 /// What is known only when all parts are written: bytes and their places, in order, and how long the file gets. `digest` says
 /// what the tensor of a segment hashes to.
 pub(crate) fn finish(
@@ -123,7 +126,7 @@ pub(crate) fn finish(
     places: &Places,
     from: &Archive,
     digest: impl Fn(usize) -> Option<Checksum>,
-) -> Result<(Vec<(u64, Vec<u8>)>, u64)> {
+) -> Result<(Vec<Made>, u64)> {
     let mut written = Vec::new();
     for (number, (&start, segment)) in places.starts.iter().zip(&file.segments).enumerate() {
         let Segment::Tensor {

@@ -55,7 +55,7 @@ pub(crate) fn plan(
         PlanVerb::Convert(args) => return plan_convert(args, limits, session, out),
         PlanVerb::Digest(args) => {
             let digest = &args.digest;
-            let options = options::opening(&digest.opening, limits);
+            let options = options::digest(digest, limits)?;
             (
                 Verb::Digest,
                 given(&digest.inputs.files),

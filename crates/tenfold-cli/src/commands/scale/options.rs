@@ -6,8 +6,8 @@ use tenfold::format::Registry;
 use tenfold::ops::scale::Options;
 
 use crate::args::{
-    Allow, AsNumbers, Checksum, ConvertArgs, DiffArgs, Filter, Opening, Reading, StatsArgs,
-    VerifyArgs,
+    Allow, AsNumbers, Checksum, ConvertArgs, DiffArgs, DigestArgs, Filter, Opening, Reading,
+    StatsArgs, VerifyArgs,
 };
 use crate::commands::Session;
 use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, timestamp};
@@ -25,11 +25,16 @@ fn reading(reading: &Reading, limits: &[(String, u64)]) -> Options {
     }
 }
 
-pub(super) fn opening(opening: &Opening, limits: &[(String, u64)]) -> Options {
+fn opening(opening: &Opening, limits: &[(String, u64)]) -> Options {
     Options {
         no_verify: opening.no_verify,
         ..reading(&opening.reading, limits)
     }
+}
+
+pub(super) fn digest(args: &DigestArgs, limits: &[(String, u64)]) -> Result<Options> {
+    refuse_numbers(&args.numbers)?;
+    Ok(opening(&args.opening, limits))
 }
 
 fn filtered(filter: &Filter, options: Options) -> Options {
@@ -136,7 +141,7 @@ pub(super) fn convert(
         max_dense: args.max_dense,
         shard_size: args.shard_size,
         timestamp: timestamp()?,
-        ..super::options::opening(opening, limits)
+        ..self::opening(opening, limits)
     };
     options.reading = opening.reading.reading_options().collect();
     options = filtered(&args.filter, options);

@@ -33,6 +33,7 @@ pub(super) struct DifferenceRecord {
     common: Option<Vec<u64>>,
     first: Option<(Vec<u64>, NumberRecord, NumberRecord)>,
     figures: [Option<u64>; 4],
+    sums: [u64; 4],
 }
 
 impl PairRecord {
@@ -102,13 +103,14 @@ impl DifferenceRecord {
             max_rel,
             relative_l2,
             cosine,
-            sums: _,
+            sums,
         } = found;
         Self {
             counts: [numbers, different, signs_of_zero, nan_bits, not_finite],
             common,
             first: first.map(|first| (first.index, first.a.into(), first.b.into())),
             figures: [max_abs, max_rel, relative_l2, cosine].map(|figure| figure.map(f64::to_bits)),
+            sums: sums.map(f64::to_bits),
         }
     }
 
@@ -137,8 +139,7 @@ impl DifferenceRecord {
             max_rel,
             relative_l2,
             cosine,
-            // Its figures are known: nothing is added to it.
-            sums: [0.0; 4],
+            sums: self.sums.map(f64::from_bits),
         })
     }
 }

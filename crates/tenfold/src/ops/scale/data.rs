@@ -223,7 +223,7 @@ impl Plan {
             id: String::new(),
             ..self.clone()
         };
-        Ok(sha256(bare.to_json()?.as_bytes())?)
+        sha256(bare.to_json()?.as_bytes())
     }
 
     /// As JSON, an item in each line.

@@ -354,6 +354,7 @@ fn plan_model(planning: &Planning, mut output: Output, site: &Site) -> Result<Pl
         let ranges = ranges(places.len, planning.size, planning.multiple).into_iter();
         plan.items = ranges.map(|range| Item::Bytes { range }).collect();
     } else if laid_out.plan.files.len() > 1 || output.is_directory() {
+        convert::refuse_index_of_checksums(&laid_out.plan.files)?;
         let files = laid_out.plan.files.iter();
         let lens: Vec<_> = files
             .map(|file| convert::weight(file, &laid_out.archive))

@@ -51,6 +51,12 @@ pub(super) fn prepare(
         [only] => only.clone(),
         several => ops::merge(several, Conflicts::FirstMetadata)?.archive,
     };
+    let archive = if options.dequantize {
+        // Patterns are about the names that the numbers have.
+        ops::quantized(&archive)?.archive
+    } else {
+        archive
+    };
     let target = options.target(&registry, output)?;
     refuse_tree(target, output)?;
     let archive = options.retype(options.select(archive)?)?;
@@ -131,6 +137,18 @@ pub(super) fn has_data(file: &FilePlan) -> bool {
                 | Segment::Copy { .. }
         )
     })
+}
+
+/// Refuses an index that is made from what was written into other files: only whoever wrote all of them knows that.
+pub(super) fn refuse_index_of_checksums(files: &[FilePlan]) -> Result<()> {
+    let is_made_later =
+        |segment: &Segment| matches!(segment, Segment::Computed(_) | Segment::Late { .. });
+    let mut indexes = files.iter().filter(|file| !has_data(file));
+    if !indexes.any(|file| file.segments.iter().any(is_made_later)) {
+        return Ok(());
+    }
+    let message = "the index of this format holds checksums of the other files, so one machine has to write them: convert without a plan, or plan another format";
+    Err(Error::new(ErrorKind::Unsupported, "plan.serial", message))
 }
 
 /// The bytes of tensors that go into a file, for sharing work.
