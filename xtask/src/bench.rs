@@ -14,6 +14,7 @@ mod pytorch;
 mod race;
 pub(crate) mod remote;
 mod safetensors;
+mod scale;
 
 use crate::Result;
 use crate::project::{self, Project};
@@ -94,6 +95,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("packed", Bench::packed),
     ("diff", Bench::diff),
     ("stats", Bench::stats),
+    ("scale", Bench::scale),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.

@@ -25,6 +25,7 @@ mod project;
 mod python;
 mod remote;
 mod rooms;
+mod scale;
 mod unsafe_count;
 mod web;
 
@@ -125,6 +126,12 @@ const TASKS: &[Task] = &[
         args: "",
         what: "checks that each room of the library uses only those before it",
         run: rooms::run,
+    },
+    Task {
+        name: "scale",
+        args: "[slurm] | simulate [FILES]",
+        what: "plans carried out by an engine that loses a task, or for more files than fit here",
+        run: scale::run,
     },
     Task {
         name: "semver",

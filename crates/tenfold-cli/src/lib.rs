@@ -190,6 +190,9 @@ fn dispatch(
         Command::Rename(args) => commands::rename::run(args, session, out),
         Command::Meta(args) => commands::meta::run(args, session, out),
         Command::Formats(args) => commands::formats::run(args, out),
+        Command::Plan(args) => commands::scale::plan(args, &cli.limit, session, out),
+        Command::Run(args) => commands::scale::run(args, session),
+        Command::Join(args) => commands::scale::join(args, session, out),
         Command::Show(args) => commands::show::run(args, session, out),
         #[cfg(feature = "view")]
         Command::View(args) => commands::view::run(args, session, out),

@@ -80,6 +80,46 @@ impl ErrorKind {
             ErrorKind::Unsupported => "unsupported",
         }
     }
+
+    /// The kind of this name.
+    #[cfg(feature = "scale")]
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        use ErrorKind::{
+            Argument, Canceled, Io, Limit, Lossy, Malformed, Mismatch, NotFound, Unrecognized,
+            Unsupported,
+        };
+        [
+            Argument,
+            Canceled,
+            Io,
+            Limit,
+            Lossy,
+            Malformed,
+            Mismatch,
+            NotFound,
+            Unrecognized,
+            Unsupported,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+}
+
+/// Errors that another process had.
+#[cfg(feature = "scale")]
+impl Error {
+    /// With its rule as it was.
+    pub(crate) fn recorded(kind: ErrorKind, rule: String, message: String) -> Self {
+        let mut error = Self::new(kind, "", message);
+        error.inner().rule = Cow::Owned(rule);
+        error
+    }
+
+    /// Of a format, which its rule says already.
+    pub(crate) fn told_in_format(mut self, id: &'static str) -> Self {
+        self.inner().format = Some(id);
+        self
+    }
 }
 
 impl Error {

@@ -30,7 +30,7 @@ tenfold convert [OPTIONS] <IN>... <OUT>
 pub(crate) struct ConvertArgs {
     /// What to read: a file, a model directory, or several files that belong together. Without -o, the last one is the output
     #[arg(value_name = "FILE", required = true)]
-    pub(super) files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) opening: Opening,
     /// The file to write, or with a trailing / a new directory: of shards, or of one file per tensor

@@ -9,6 +9,7 @@ mod inputs;
 mod meta;
 mod parse;
 mod read;
+mod scale;
 mod suggest;
 #[cfg(feature = "view")]
 mod view;
@@ -32,6 +33,7 @@ pub(crate) use read::{
     DigestArgs, InspectArgs, ScanArgs, ShowArgs, ShowFormat, Slices, Sort, StatsArgs, StatsSort,
     VerifyArgs,
 };
+pub(crate) use scale::{Cut, ItemList, JoinArgs, Kept, PlanArgs, PlanConvert, PlanVerb, RunArgs};
 #[cfg(feature = "view")]
 pub(crate) use view::ViewArgs;
 pub(crate) use writing::{Allow, Along, Checking, Checksum, Types, Writing};
@@ -138,6 +140,15 @@ pub(crate) enum Command {
     /// Read and edit metadata
     #[command(before_help = meta::META_EXAMPLES)]
     Meta(MetaArgs),
+    /// Cut work into items that many machines do: convert, digest, verify, stats, diff
+    #[command(before_help = scale::PLAN_EXAMPLES)]
+    Plan(PlanArgs),
+    /// Do items of a plan, on any machine
+    #[command(before_help = scale::RUN_EXAMPLES, after_help = scale::RUN_NOTES)]
+    Run(RunArgs),
+    /// Put together what the items of a plan came to, and make it visible
+    #[command(before_help = scale::JOIN_EXAMPLES, after_help = scale::JOIN_NOTES)]
+    Join(JoinArgs),
     /// List the formats, or show what one of them can hold
     #[command(before_help = about::FORMATS_EXAMPLES)]
     Formats(FormatsArgs),
@@ -174,6 +185,9 @@ impl Command {
             Command::Split(args) => first(&args.files.inputs),
             Command::Rename(args) => first(&args.files.inputs),
             Command::Meta(args) => Some(args.command.file()),
+            Command::Plan(args) => args.verb.file(),
+            Command::Run(args) => Some(&args.plan),
+            Command::Join(args) => Some(&args.plan),
             #[cfg(feature = "view")]
             Command::View(args) => first(&args.files),
             Command::Names(args) => Some(&args.file),
@@ -204,6 +218,8 @@ impl Command {
                 MetaCommand::Export(_) => false,
             },
             Command::Formats(args) => args.json,
+            Command::Join(args) => args.json,
+            Command::Plan(_) | Command::Run(_) => false,
             #[cfg(feature = "view")]
             Command::View(_) => false,
             Command::Completions(_) | Command::Man(_) | Command::Names(_) => false,

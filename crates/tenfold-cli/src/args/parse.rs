@@ -4,7 +4,7 @@ use tenfold::format::{Entry, Registry};
 use tenfold::model::{DType, Lanes, Slice};
 use tenfold::ops::{Mixture, QuantizeTo};
 
-use super::Slices;
+use super::{ItemList, Slices};
 use crate::near::did_you_mean;
 
 pub(super) fn limit(text: &str) -> Result<(String, u64), String> {
@@ -174,6 +174,23 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => Err("expected a number of bytes, such as 5GB, 500MB or 2GiB".into()),
     }
+}
+
+/// Numbers of items: `3,7-9`.
+pub(super) fn items(text: &str) -> Result<ItemList, String> {
+    const MOST: usize = 10_000_000;
+    let wrong = || "expected numbers of items, such as 3 or 3,7-9".to_owned();
+    let mut items = Vec::new();
+    for part in text.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+        let (from, to) = (number(from)?, number(to)?);
+        if to < from || to - from > MOST {
+            return Err(wrong());
+        }
+        items.extend(from..=to);
+    }
+    Ok(items.into())
 }
 
 /// How far numbers may be apart.

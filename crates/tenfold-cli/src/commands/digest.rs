@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use tenfold::Work;
 use tenfold::digest::Hex;
 use tenfold::documents::DigestDocument;
 use tenfold::ops::{self, DigestOptions, Digests, VerifyOptions};
+use tenfold::{Error, Work};
 
 use crate::args::DigestArgs;
 use crate::commands::{Session, for_each_file, json_for_each_file};
@@ -28,24 +28,9 @@ pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -
         } else {
             ops::compare_checksums(&archive, &VerifyOptions::new().work(work.clone()))
         };
-        if let Err(error) = &compared {
-            let what = explain(path, error);
-            say(format_args!(
-                "{what}; the digests are of the data as it is now"
-            ));
-        }
         let digests = ops::digest(&archive, &DigestOptions::new().work(work))
             .map_err(|error| Failure::about(path, &error))?;
-        let unreadable = digests
-            .tensors
-            .iter()
-            .filter_map(|(_, sum)| sum.as_ref().err());
-        losses::errors(path, unreadable).iter().for_each(say);
-        let exit = if compared.is_ok() && digests.tensors.iter().all(|(_, sum)| sum.is_ok()) {
-            Exit::Done
-        } else {
-            Exit::Findings
-        };
+        let exit = exit(path, &digests, compared.err().as_ref());
         Ok::<_, Failure>((archive.format().map(|spec| spec.id), digests, exit))
     };
     if args.inputs.json {
@@ -63,7 +48,25 @@ pub(crate) fn run(args: &DigestArgs, session: &Session<'_>, out: &mut Out<'_>) -
     })
 }
 
-fn write_text(path: &Path, digests: &Digests, out: &mut Out<'_>) -> io::Result<()> {
+/// Says what is wrong, and what that means.
+pub(crate) fn exit(path: &Path, digests: &Digests, mismatch: Option<&Error>) -> Exit {
+    if let Some(error) = mismatch {
+        let what = explain(path, error);
+        say(format_args!(
+            "{what}; the digests are of the data as it is now"
+        ));
+    }
+    let sums = digests.tensors.iter();
+    let unreadable = sums.filter_map(|(_, sum)| sum.as_ref().err());
+    losses::errors(path, unreadable).iter().for_each(say);
+    if mismatch.is_none() && digests.tensors.iter().all(|(_, sum)| sum.is_ok()) {
+        Exit::Done
+    } else {
+        Exit::Findings
+    }
+}
+
+pub(crate) fn write_text(path: &Path, digests: &Digests, out: &mut Out<'_>) -> io::Result<()> {
     for (name, result) in &digests.tensors {
         match result {
             Ok(sha256) => writeln!(out, "{}  {}", Hex(sha256), Verbatim(name))?,

@@ -12,6 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod meta;
 mod open;
 pub(crate) mod rename;
+pub(crate) mod scale;
 pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod split;
@@ -28,6 +29,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::{Regex, RegexSet};
 use tenfold::io::{AtomicOutput, Output, Sink};
 use tenfold::model::{Metadata, Quoted};
+use tenfold::ops::scale::FileReport;
 use tenfold::{Archive, Error, Tensor};
 
 use crate::args::{Filter, Inputs};
@@ -146,6 +148,48 @@ pub(crate) fn json_for_each_file(
     }
     writeln!(out, "]")?;
     Ok(worst)
+}
+
+/// Prints what many machines found, file by file; one that could not be read is said.
+pub(crate) fn text_reports<T>(
+    reports: &[FileReport<T>],
+    out: &mut Out<'_>,
+    mut one: impl FnMut(&Path, &T, &mut Out<'_>) -> Result<Exit>,
+) -> Result<Exit> {
+    let mut reports = reports.iter();
+    let files: Vec<PathBuf> = reports
+        .clone()
+        .map(|report| (&report.name).into())
+        .collect();
+    let inputs = Inputs { files, json: false };
+    for_each_file(&inputs, out, |path, out| {
+        match reports.next().map(|report| &report.found) {
+            Some(Ok(found)) => one(path, found, out),
+            Some(Err(error)) => Err(Failure::about(path, error)),
+            None => Ok(Exit::Done),
+        }
+    })
+}
+
+/// The same as JSON: one document for one file, an array for several.
+pub(crate) fn json_reports<T>(
+    reports: &[FileReport<T>],
+    out: &mut Out<'_>,
+    mut one: impl FnMut(&Path, &T, &mut Out<'_>) -> Result<Exit>,
+) -> Result<Exit> {
+    let mut reports = reports.iter();
+    let files: Vec<PathBuf> = reports
+        .clone()
+        .map(|report| (&report.name).into())
+        .collect();
+    let inputs = Inputs { files, json: true };
+    json_for_each_file(&inputs, out, |path, out| {
+        match reports.next().map(|report| &report.found) {
+            Some(Ok(found)) => one(path, found, out),
+            Some(Err(error)) => Err(Failure::about(path, error)),
+            None => Ok(Exit::Done),
+        }
+    })
 }
 
 /// Writes a file that appears whole or not at all.

@@ -30,20 +30,13 @@ pub(crate) struct Session<'a> {
 
 /// The limits with another one of this name.
 fn limited(limits: Limits, name: &str, value: u64) -> Result<Limits> {
-    let size = usize::try_from(value).unwrap_or(usize::MAX);
-    Ok(match name {
-        "header_bytes" => limits.header_bytes(value),
-        "rank" => limits.rank(size),
-        "depth" => limits.depth(size),
-        "tensor_memory" => limits.tensor_memory(value),
-        "dense_bytes" => limits.dense_bytes(value),
-        "spool_bytes" => limits.spool_bytes(value),
-        _ => {
-            let known = "header_bytes, rank, depth, tensor_memory, dense_bytes, spool_bytes";
-            let message = format!("there is no limit {name:?}; the limits are {known}");
-            return Err(Error::argument(message).into());
-        }
-    })
+    let limits = limits.named(name, value).ok_or_else(|| {
+        let known = "header_bytes, rank, depth, tensor_memory, dense_bytes, spool_bytes";
+        Error::argument(format!(
+            "there is no limit {name:?}; the limits are {known}"
+        ))
+    });
+    Ok(limits?)
 }
 
 impl<'a> Session<'a> {

@@ -45,9 +45,7 @@ pub(crate) fn run(args: &StatsArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         let stats = ops::stats(&archive, &options);
         drop(bar);
         let stats = stats.map_err(|error| Failure::about(path, &error))?;
-        losses::errors(path, unreadable(&stats))
-            .iter()
-            .for_each(say);
+        say_unreadable(path, &stats);
         Ok::<_, Failure>((archive, stats))
     };
     if args.inputs.json {
@@ -81,13 +79,22 @@ fn of_numbers(path: &Path, archive: Archive) -> Archive {
     if others.is_empty() {
         return archive;
     }
-    let names: Vec<_> = others.iter().map(String::as_str).collect();
-    say(format_args!(
-        "{}: not numbers: {}",
-        show_path(path),
-        losses::some(&names)
-    ));
+    say_others(path, &others);
     archive.select(TensorInfo::is_numbers)
+}
+
+/// Says which tensors are left out because they are no numbers.
+pub(crate) fn say_others(path: &Path, others: &[String]) {
+    let names: Vec<_> = others.iter().map(String::as_str).collect();
+    if !names.is_empty() {
+        let (path, names) = (show_path(path), losses::some(&names));
+        say(format_args!("{path}: not numbers: {names}"));
+    }
+}
+
+/// Says which tensors cannot be read.
+pub(crate) fn say_unreadable(path: &Path, stats: &ArchiveStats) {
+    losses::errors(path, unreadable(stats)).iter().for_each(say);
 }
 
 fn unreadable(stats: &ArchiveStats) -> impl Iterator<Item = &Error> {
@@ -95,14 +102,14 @@ fn unreadable(stats: &ArchiveStats) -> impl Iterator<Item = &Error> {
     found.filter_map(|(_, found)| found.as_ref().err())
 }
 
-fn exit(stats: &ArchiveStats) -> Exit {
+pub(crate) fn exit(stats: &ArchiveStats) -> Exit {
     match unreadable(stats).next() {
         None => Exit::Done,
         Some(_) => Exit::Findings,
     }
 }
 
-fn write_text(
+pub(crate) fn write_text(
     path: &Path,
     archive: &Archive,
     stats: &ArchiveStats,

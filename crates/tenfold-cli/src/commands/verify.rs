@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tenfold::documents::{FindingDocument, Verification};
-use tenfold::format::{Finding, Severity};
+use tenfold::format::{Finding, Registry, Severity};
 use tenfold::model::{Quoted, SourceId};
-use tenfold::ops::{self, DigestOptions, VerifyOptions};
+use tenfold::ops::{self, DigestOptions, Verified, VerifyOptions};
 use tenfold::{Archive, Error, ErrorKind, Hint, Work};
 
 use crate::args::VerifyArgs;
@@ -42,10 +42,39 @@ pub(crate) fn run(args: &VerifyArgs, session: &Session<'_>, out: &mut Out<'_>) -
     })
 }
 
+/// What is said of a file that could be opened.
+pub(crate) struct Opened {
+    pub(crate) format_name: String,
+    pub(crate) version: String,
+    pub(crate) tensors: usize,
+    pub(crate) bytes: u64,
+    /// The names of its files.
+    pub(crate) sources: Vec<Option<String>>,
+}
+
+impl Opened {
+    fn new(archive: &Archive) -> Self {
+        let sources = archive.sources();
+        Self {
+            format_name: format_name(archive),
+            version: archive.version().to_owned(),
+            tensors: archive.manifest().tensors.len(),
+            bytes: archive.stored_bytes(),
+            sources: sources
+                .map(|(name, _)| name.map(ToOwned::to_owned))
+                .collect(),
+        }
+    }
+
+    fn source_name(&self, source: SourceId) -> Option<&str> {
+        self.sources.get(source.index())?.as_deref()
+    }
+}
+
 /// A file and what was found in it.
-struct Checked {
+pub(crate) struct Checked {
     /// What could be opened.
-    archive: Option<Archive>,
+    opened: Option<Opened>,
     format: Option<&'static str>,
     /// It may well be sound, but not for this build to say.
     unsupported: bool,
@@ -72,21 +101,20 @@ impl Checked {
                 let work = Work::new().threads(args.threads.count());
                 let options = VerifyOptions::new().work(work.clone());
                 let verified = ops::verify(&archive, &options).map_err(about)?;
-                let note = verified.note(&archive);
-                let checked = note.message.clone();
-                let mut findings = verified.findings;
-                findings.push(note);
-                let has_no_checksums = verified.checked.checksums.is_empty()
-                    && verified.checked.without_checksum > 0
-                    && lists.is_none();
-                let missing = missing.iter().filter(|(file, _)| file == path);
-                findings.extend(missing.map(|(_, finding)| finding.clone()));
-                if args.content {
-                    let numbers = ops::check_numbers(&archive, &options).map_err(about)?;
-                    let note = numbers.note(&archive);
-                    findings.extend(numbers.findings);
-                    findings.push(note);
-                }
+                let numbers = if args.content {
+                    Some(ops::check_numbers(&archive, &options).map_err(about)?)
+                } else {
+                    None
+                };
+                let format = archive.format().map(|spec| spec.id);
+                let mut found = Self::of(
+                    path,
+                    (format, Opened::new(&archive)),
+                    verified,
+                    numbers,
+                    missing,
+                );
+                found.has_no_checksums &= lists.is_none();
                 if let (Some(lists), Some(expected)) = (lists, expected) {
                     let options = DigestOptions::new().work(work);
                     let mut digests = ops::digest(&archive, &options).map_err(about)?;
@@ -95,34 +123,65 @@ impl Checked {
                     }
                     let different = ops::compare_digests(&archive, &digests, expected);
                     if different.is_empty() {
-                        findings.push(matching(&archive, expected.tensors.len()));
+                        found
+                            .findings
+                            .push(matching(&archive, expected.tensors.len()));
                     }
-                    findings.extend(different);
+                    found.findings.extend(different);
                 }
-                Ok(Self {
-                    format: archive.format().map(|spec| spec.id),
-                    findings,
-                    archive: Some(archive),
-                    unsupported: false,
-                    checked,
-                    has_no_checksums,
-                })
+                Ok(found)
             }
-            Err(error) if is_trouble(path, &error) => Err(Failure::about(path, &error)),
-            Err(error) => {
-                let mut finding = Finding::from(&error);
-                // To verify is to look at checksums.
-                finding.hints.retain(|hint| *hint != Hint::SkipChecksums);
-                Ok(Self {
-                    archive: None,
-                    unsupported: error.kind() == ErrorKind::Unsupported,
-                    format: error.format(),
-                    findings: vec![finding],
-                    checked: String::new(),
-                    has_no_checksums: false,
-                })
-            }
+            Err(error) => Self::failed(path, &error),
         }
+    }
+
+    /// A file that could be opened.
+    pub(crate) fn of(
+        path: &Path,
+        (format, opened): (Option<&'static str>, Opened),
+        verified: Verified,
+        numbers: Option<Verified>,
+        missing: &[(PathBuf, Finding)],
+    ) -> Self {
+        let note = verified.note_in(format);
+        let checked = note.message.clone();
+        let has_no_checksums =
+            verified.checked.checksums.is_empty() && verified.checked.without_checksum > 0;
+        let mut findings = verified.findings;
+        findings.push(note);
+        let missing = missing.iter().filter(|(file, _)| file == path);
+        findings.extend(missing.map(|(_, finding)| finding.clone()));
+        if let Some(numbers) = numbers {
+            let note = numbers.note_in(format);
+            findings.extend(numbers.findings);
+            findings.push(note);
+        }
+        Self {
+            format,
+            findings,
+            opened: Some(opened),
+            unsupported: false,
+            checked,
+            has_no_checksums,
+        }
+    }
+
+    /// A file that could not be opened: that is a finding, unless it says nothing of the file.
+    pub(crate) fn failed(path: &Path, error: &Error) -> Result<Self> {
+        if is_trouble(path, error) {
+            return Err(Failure::about(path, error));
+        }
+        let mut finding = Finding::from(error);
+        // To verify is to look at checksums.
+        finding.hints.retain(|hint| *hint != Hint::SkipChecksums);
+        Ok(Self {
+            opened: None,
+            unsupported: error.kind() == ErrorKind::Unsupported,
+            format: error.format(),
+            findings: vec![finding],
+            checked: String::new(),
+            has_no_checksums: false,
+        })
     }
 
     fn with(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
@@ -143,7 +202,7 @@ impl Checked {
         notes
     }
 
-    fn exit(&self, strict: bool) -> Exit {
+    pub(crate) fn exit(&self, strict: bool) -> Exit {
         let worst = if strict {
             Severity::Warning
         } else {
@@ -167,9 +226,9 @@ impl Checked {
 
     /// The file that a finding is about.
     fn file<'a>(&self, finding: &Finding, path: &'a Path) -> Cow<'a, str> {
-        let source = match (&self.archive, &finding.at) {
-            (Some(archive), Some((source, _))) if *source != SourceId::MAIN || path.is_dir() => {
-                archive.source_name(*source)
+        let source = match (&self.opened, &finding.at) {
+            (Some(opened), Some((source, _))) if *source != SourceId::MAIN || path.is_dir() => {
+                opened.source_name(*source)
             }
             _ => None,
         };
@@ -182,12 +241,17 @@ impl Checked {
         }
     }
 
-    fn write_json(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+    pub(crate) fn write_json(
+        &self,
+        path: &Path,
+        strict: bool,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         let (file, findings) = (path.to_string_lossy(), self.findings.iter());
         let document = Verification::new(
             &file,
             self.format,
-            self.archive.as_ref().map(Archive::version),
+            self.opened.as_ref().map(|opened| opened.version.as_str()),
             self.exit(strict) == Exit::Done,
             findings.map(|finding| {
                 FindingDocument::new(finding, self.file(finding, path), hints::words)
@@ -196,7 +260,12 @@ impl Checked {
         json::write(out, &document)
     }
 
-    fn write_text(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
+    pub(crate) fn write_text(
+        &self,
+        path: &Path,
+        strict: bool,
+        out: &mut Out<'_>,
+    ) -> io::Result<()> {
         for severity in [Severity::Error, Severity::Warning] {
             let style = if severity == Severity::Error {
                 RED
@@ -245,7 +314,7 @@ impl Checked {
 
     /// The line that says how it ended and what was checked.
     fn write_closing(&self, path: &Path, strict: bool, out: &mut Out<'_>) -> io::Result<()> {
-        let verdict = match (self.exit(strict), &self.archive) {
+        let verdict = match (self.exit(strict), &self.opened) {
             _ if self.is_unchecked(strict) => out.paint(GREEN, "structure is sound"),
             (Exit::Done, _) => out.paint(GREEN, "sound"),
             (_, None) if self.format.is_none() => out.paint(RED, "not recognized"),
@@ -259,9 +328,9 @@ impl Checked {
                 n => write!(out, ", {}", count(n, what))?,
             }
         }
-        if let Some(archive) = &self.archive {
+        if let Some(opened) = &self.opened {
             if self.is_unchecked(strict) {
-                let within = if can_have_checksums(archive) {
+                let within = if self.format.is_some_and(can_have_checksums) {
                     "file"
                 } else {
                     "format"
@@ -271,12 +340,12 @@ impl Checked {
                     "; no checksums of tensors in this {within}: content was not compared (`digest`, `--against`)"
                 )?;
             }
-            let tensors = count(archive.manifest().tensors.len(), "tensor");
-            let bytes = size(archive.stored_bytes());
+            let tensors = count(opened.tensors, "tensor");
+            let bytes = size(opened.bytes);
             write!(
                 out,
                 "; {}, {tensors}, {bytes}",
-                Verbatim(&format_name(archive))
+                Verbatim(&opened.format_name)
             )?;
         }
         let mut notes = self.distinct_notes();
@@ -299,8 +368,11 @@ impl Checked {
 }
 
 /// Whether files of this format can say what their data hashes to.
-fn can_have_checksums(archive: &Archive) -> bool {
-    let profiles = archive.format().map_or(&[][..], |spec| spec.writes);
+fn can_have_checksums(format: &str) -> bool {
+    let registry = Registry::standard();
+    let profiles = registry
+        .get(format)
+        .map_or(&[][..], |entry| entry.spec.writes);
     profiles
         .iter()
         .any(|profile| !profile.can.checksums.is_empty())
@@ -323,7 +395,7 @@ fn matching(archive: &Archive, tensors: usize) -> Finding {
 
 /// What is missing of models of which several files are given: said of the first of them. What is not given and lies beside
 /// them is not missing.
-fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, Finding)> {
+pub(crate) fn missing_files(given: &[PathBuf]) -> Vec<(PathBuf, Finding)> {
     let mut found = Vec::new();
     let mut directories: Vec<&Path> = given.iter().map(|path| directory_of(path)).collect();
     directories.sort_unstable();

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Source, Traffic};
+use tenfold::ops::scale::Site;
 use tenfold::{Archive, Companion, Control, OpenOptions, Result};
 
 use crate::args::Cli;
@@ -154,6 +155,17 @@ impl Urls {
         };
         let output = RemoteOutput::new(&self.remote, &url)?.force(force);
         Ok(Some(Box::new(output)))
+    }
+
+    /// How work for many machines reaches what it is about.
+    pub(crate) fn site(&self, site: Site) -> Site {
+        site.remote(&self.remote)
+    }
+
+    /// An address with what may be secret in it.
+    pub(crate) fn given(&self, path: &Path) -> String {
+        let shown = path.to_string_lossy();
+        self.addresses.given(&shown).to_owned()
     }
 
     /// Says early what cannot be written to at all.

@@ -7,6 +7,8 @@
 mod in_order;
 #[cfg(feature = "std")]
 mod positioned;
+#[cfg(feature = "scale")]
+pub(crate) mod spread;
 mod target;
 
 use crate::archive::Archive;
@@ -182,7 +184,7 @@ impl<'e> Executor<'e> {
 
     /// On how many threads segments are written; 0 is one for every core. Where answers come late and nobody said
     /// otherwise, on so many that enough of them are waited for, as long as their pieces do not take much memory.
-    fn threads(&self, segments: &[Segment]) -> Result<usize> {
+    fn threads<'s>(&self, segments: impl IntoIterator<Item = &'s Segment>) -> Result<usize> {
         let asked = self.options.threads;
         let (0, Some(waiting)) = (asked, self.from.waiting()) else {
             return Ok(asked);

@@ -76,8 +76,8 @@ impl<'s> Target<'s> {
 #[cfg(feature = "std")]
 #[derive(Clone, Copy)]
 pub(super) struct NamedFile<'f> {
-    file: &'f File,
-    name: &'f str,
+    pub(super) file: &'f File,
+    pub(super) name: &'f str,
 }
 
 #[cfg(feature = "std")]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::io::{Source, as_size, check_range, read_exactly};
+use crate::io::{Source, Stamp, as_size, check_range, read_exactly};
 use crate::prelude::*;
 
 /// A read that begins this many times the source's gap behind a stretch still goes on from it. A gap is what a read costs
@@ -317,6 +317,10 @@ impl<S: Source> Source for Cached<S> {
 
     fn is_in_order(&self) -> bool {
         self.source.is_in_order()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.source.stamp()
     }
 }
 

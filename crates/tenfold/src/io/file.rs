@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 use crate::io::tree::DEEPEST;
-use crate::io::{Siblings, Source, Tree, as_size, check_range, fault, in_place, too_long};
+use crate::io::{Siblings, Source, Stamp, Tree, as_size, check_range, fault, in_place, too_long};
 use crate::prelude::*;
 
 /// A local file, read at any place. A file that becomes shorter meanwhile is an error, never a signal.
@@ -84,6 +84,11 @@ impl Source for FileSource {
             }
             Error::io(format_args!("cannot read {}", self.path.display()), cause)
         })
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let found = self.file.metadata().ok()?;
+        Some(Stamp::of_file(&found))
     }
 
     fn as_file(&self) -> Option<&File> {

@@ -72,6 +72,21 @@ impl Limits {
         self
     }
 
+    /// Sets the limit of this name, as messages name it; `None` where there is none.
+    #[must_use]
+    pub fn named(self, name: &str, value: u64) -> Option<Self> {
+        let size = usize::try_from(value).unwrap_or(usize::MAX);
+        Some(match name {
+            "header_bytes" => self.header_bytes(value),
+            "rank" => self.rank(size),
+            "depth" => self.depth(size),
+            "tensor_memory" => self.tensor_memory(value),
+            "dense_bytes" => self.dense_bytes(value),
+            "spool_bytes" => self.spool_bytes(value),
+            _ => return None,
+        })
+    }
+
     /// Sets the limit on the length of a stream.
     #[must_use]
     pub fn spool_bytes(mut self, bytes: u64) -> Self {

@@ -7,7 +7,7 @@ use std::fs::File;
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::io::{FileSource, Source};
+use crate::io::{FileSource, Source, Stamp};
 use crate::prelude::*;
 
 /// From here on a copy costs less than pages of a mapping that are touched once.
@@ -83,6 +83,10 @@ impl Source for MappedFile {
 
     fn is_memory(&self) -> bool {
         true
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp()
     }
 
     fn as_file(&self) -> Option<&File> {

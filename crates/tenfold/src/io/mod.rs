@@ -25,6 +25,7 @@ mod reader;
 #[cfg(feature = "remote")]
 mod remote;
 mod spool;
+mod stamp;
 #[cfg(feature = "std")]
 mod stream;
 mod tree;
@@ -72,6 +73,7 @@ pub use remote::{
     Location, Remote, RemoteOutput, RemoteSiblings, RemoteSource, RemoteUrl, RequestMade, Traffic,
 };
 pub(crate) use spool::Spool;
+pub use stamp::Stamp;
 #[cfg(feature = "std")]
 pub use stream::StreamOutput;
 #[cfg(feature = "std")]
@@ -171,6 +173,11 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// What it is known to be unchanged by, where its system or its server says that: asked again, it is what it is now.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
     /// The file behind it, if there is one: lets the kernel move bytes.
     #[cfg(feature = "std")]
     fn as_file(&self) -> Option<&File> {
@@ -233,6 +240,10 @@ macro_rules! pointer {
 
             fn is_in_order(&self) -> bool {
                 (**self).is_in_order()
+            }
+
+            fn stamp(&self) -> Option<Stamp> {
+                (**self).stamp()
             }
 
             #[cfg(feature = "std")]

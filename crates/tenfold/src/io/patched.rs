@@ -6,7 +6,7 @@ use bytes::Bytes;
 #[cfg(feature = "std")]
 use crate::error::{Error, Result};
 #[cfg(feature = "std")]
-use crate::io::{Source, check_range};
+use crate::io::{Source, Stamp, check_range};
 use crate::prelude::*;
 
 /// Bytes for a place in a file. Those behind its end make it longer.
@@ -90,6 +90,10 @@ impl Source for Patched {
 
     fn window(&self) -> u64 {
         self.under.window()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.under.stamp()
     }
 }
 

@@ -98,6 +98,25 @@ pub(super) fn digest_watched(archive: &Archive, work: &Work) -> Result<Digests> 
     })
 }
 
+/// The digests of some of the tensors, as they are among all of them.
+#[cfg(feature = "scale")]
+pub(super) fn digest_part(
+    archive: &Archive,
+    work: &Work,
+    part: Range<usize>,
+) -> Result<Vec<Result<[u8; 32]>>> {
+    let Work { threads, control } = work;
+    let archive = archive.with_threads(*threads).watched(control);
+    let tensors: Vec<_> = archive.tensors().collect();
+    // What all of them may take is counted from the first on.
+    let items = within_limit(&archive, &tensors).into_iter();
+    let items: Vec<_> = items.take(part.end).skip(part.start).collect();
+    let threads = archive.threads_for(*threads);
+    let sums = in_pieces(&Hashing { control }, items, threads)?;
+    control.check()?;
+    Ok(sums)
+}
+
 /// SHA-256 of tensors.
 pub(super) struct Hashing<'a> {
     pub(super) control: &'a Control,
@@ -206,25 +225,37 @@ fn names_its_bytes(dtype: DType) -> bool {
 }
 
 fn content(tensors: &[Tensor<'_>], sums: &[Result<[u8; 32]>]) -> Option<[u8; 32]> {
-    let mut order: Vec<_> = tensors.iter().zip(sums).collect();
-    order.sort_by(|(a, _), (b, _)| a.name().as_bytes().cmp(b.name().as_bytes()));
+    let all = tensors.iter().zip(sums);
+    let all = all.map(|(tensor, sum)| {
+        let info = tensor.info();
+        let sum = in_content(info, sum.as_ref().ok()?)?;
+        Some((
+            info.name.as_str(),
+            info.dtype.to_string(),
+            &*info.shape,
+            sum,
+        ))
+    });
+    content_of(all.collect::<Option<_>>()?)
+}
+
+/// What stands for a tensor with this digest in that of the content.
+pub(super) fn in_content(info: &TensorInfo, sum: &[u8; 32]) -> Option<[u8; 32]> {
+    match Parts::of(info) {
+        Some(parts) => described(&parts, sum).ok(),
+        None => Some(*sum),
+    }
+}
+
+/// The digest of a content, of names, types, shapes, and what stands for the tensors.
+pub(super) fn content_of(mut all: Vec<(&str, String, &[u64], [u8; 32])>) -> Option<[u8; 32]> {
+    all.sort_by(|(a, ..), (b, ..)| a.as_bytes().cmp(b.as_bytes()));
+    let is_only = all.len() == 1;
     let mut hasher = sha256().ok()?;
-    for (tensor, sum) in order {
+    for (name, dtype, shape, sum) in all {
         // The name of an only tensor may come from the name of a file.
-        text(
-            &mut hasher,
-            if tensors.len() == 1 {
-                ""
-            } else {
-                tensor.name()
-            },
-        );
-        text(&mut hasher, &tensor.info().dtype.to_string());
-        let sum = match Parts::of(tensor.info()) {
-            Some(parts) => described(&parts, sum.as_ref().ok()?).ok()?,
-            None => *sum.as_ref().ok()?,
-        };
-        let shape = &tensor.info().shape;
+        text(&mut hasher, if is_only { "" } else { name });
+        text(&mut hasher, &dtype);
         hasher.update(&(shape.len() as u64).to_le_bytes());
         for dim in shape {
             hasher.update(&dim.to_le_bytes());

@@ -15,6 +15,8 @@ mod quantize;
 mod rename;
 #[cfg(feature = "std")]
 pub(crate) mod save;
+#[cfg(feature = "scale")]
+pub mod scale;
 #[cfg(feature = "pytorch")]
 mod scan;
 mod shards;

@@ -41,6 +41,11 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         return Err(Failure::Message(message.into()));
     }
     let diff = compare(&a, &b, args, session)?;
+    tell(&diff, args, out)
+}
+
+/// Prints what is different.
+pub(crate) fn tell(diff: &Diff, args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
     for change in &diff.changes {
         if let ChangeKind::Unreadable { of, error } = &change.kind {
             let file = match of {
@@ -52,12 +57,12 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
     }
     if args.json && !args.quiet {
         let (a, b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
-        json::write(out, &DiffDocument::new(&a, &b, &diff, hints::words))?;
+        json::write(out, &DiffDocument::new(&a, &b, diff, hints::words))?;
         writeln!(out)?;
     } else if !args.quiet {
-        text::write_text(args, &diff, out)?;
+        text::write_text(args, diff, out)?;
     }
-    Ok(exit(&diff))
+    Ok(exit(diff))
 }
 
 fn compare(a: &Archive, b: &Archive, args: &DiffArgs, session: &Session<'_>) -> Result<Diff> {

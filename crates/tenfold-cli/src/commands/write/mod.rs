@@ -30,6 +30,7 @@ use crate::output::{Clean, Out, count, say, say_first};
 use crate::progress::Progress;
 
 pub(crate) use inputs::Inputs;
+pub(crate) use options::timestamp;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
 use quantize::QuantizedTensors;
 pub(crate) use quantize::Retyped;
@@ -142,6 +143,11 @@ impl<'a> Request<'a> {
             },
             _ => self,
         }
+    }
+
+    /// Whether the files stay distributed as they are.
+    pub(crate) fn keeps_files(&self) -> bool {
+        matches!(self.shards, Some(Shards::Keep))
     }
 
     /// Whether contents are compared: what went into a stream cannot be.

@@ -166,7 +166,7 @@ fn compression(
 }
 
 /// The time for formats that record one: that of the build that asks for reproducible output, else none.
-fn timestamp() -> Result<u64> {
+pub(crate) fn timestamp() -> Result<u64> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text.parse().map_err(|_| {
             Failure::Message(format!(

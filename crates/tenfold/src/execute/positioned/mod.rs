@@ -24,6 +24,55 @@ const SMALL: u64 = 256 << 10;
 /// Padding with zeros from this length on is not written: a new file has them already.
 const HOLE: u64 = 16 << 10;
 
+/// Writes what lies inside of `window`, of a file in which `starts` are the places of the segments, and gives what tensors
+/// that begin there hash to, with the places of their segments.
+///
+/// Nothing else is read, but the rest of a tensor that is hashed, of a small segment, and of what cannot be entered anywhere.
+#[cfg(feature = "scale")]
+pub(super) fn write_window(
+    executor: &Executor<'_>,
+    segments: &[(u64, &Segment)],
+    window: &super::spread::Window,
+    file: NamedFile<'_>,
+) -> Result<Vec<(usize, Checksum)>> {
+    let mut placed = Vec::new();
+    let mut numbers = Vec::new();
+    for (number, (start, segment)) in segments.iter().enumerate() {
+        let range = *start..window.end_of(executor.from, *start, segment)?;
+        let begins = window.owns(range.start);
+        let is_hashed = begins
+            && matches!(
+                segment,
+                Segment::Tensor {
+                    digest: Some(_),
+                    ..
+                }
+            );
+        if window.overlaps(&range) || is_hashed {
+            let mut one = Placed::new(executor, segment, range)?;
+            if let (What::Tensor(tensor), false) = (&mut one.what, begins) {
+                tensor.digest = None;
+            }
+            placed.push(one);
+            numbers.push(number);
+        }
+    }
+    let job = Job {
+        executor,
+        file,
+        window: window.range.clone(),
+    };
+    let work = |task: Task<'_>, scratch: &mut Scratch| job.task(task, scratch);
+    let tasks = divide(&job, &placed)?;
+    let all: Vec<_> = segments.iter().map(|(_, segment)| *segment).collect();
+    let threads = executor.threads(all.iter().copied())?;
+    threads::map(threads, tasks, work)?;
+    let hashed = numbers.into_iter().zip(placed);
+    Ok(hashed
+        .filter_map(|(number, one)| Some((number, one.digest.into_inner()?)))
+        .collect())
+}
+
 pub(super) fn write(
     executor: &mut Executor<'_>,
     segments: &[Segment],
@@ -40,7 +89,11 @@ pub(super) fn write(
         }
         placed.push(Placed::new(executor, segment, start..end)?);
     }
-    let job = Job { executor, file };
+    let job = Job {
+        executor,
+        file,
+        window: 0..u64::MAX,
+    };
     let work = |task: Task<'_>, scratch: &mut Scratch| job.task(task, scratch);
     let tasks = divide(&job, &placed)?;
     let threads = executor.threads(segments)?;
@@ -137,6 +190,8 @@ impl<'p> Placed<'p> {
 struct Job<'j, 'e> {
     executor: &'j Executor<'e>,
     file: NamedFile<'j>,
+    /// Nothing outside of it is written.
+    window: Range<u64>,
 }
 
 /// What a worker keeps between tasks.
@@ -159,6 +214,28 @@ impl<'e> Job<'_, 'e> {
         }
     }
 
+    /// Whether others write the rest of the file.
+    fn is_part(&self) -> bool {
+        self.window != (0..u64::MAX)
+    }
+
+    /// What of a range, from `start` on, lies in the window.
+    fn inside(&self, range: &Range<u64>, start: u64) -> Range<u64> {
+        let from = range.start.max(self.window.start).min(range.end);
+        let to = range.end.min(self.window.end).max(from);
+        from - start..to - start
+    }
+
+    /// Writes what of some bytes lies in the window.
+    fn put(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        let inside = self.inside(&(at..at + bytes.len() as u64), at);
+        let wanted = bytes.get(as_size(inside.start)?..as_size(inside.end)?);
+        match wanted.unwrap_or_default() {
+            [] => Ok(()),
+            wanted => write_at(self.file, at + inside.start, wanted),
+        }
+    }
+
     fn advance(&self, bytes: usize) -> Result<()> {
         self.executor.options.control.advance(bytes as u64)
     }
@@ -176,7 +253,7 @@ impl<'e> Job<'_, 'e> {
     ) -> Result<()> {
         let view = self.view(tensor)?;
         view.read_tile(tile, piece, &mut |at, bytes| {
-            write_at(self.file, of.range.start + at, bytes)?;
+            self.put(of.range.start + at, bytes)?;
             self.advance(bytes.len())
         })
     }
@@ -196,6 +273,11 @@ impl<'e> Job<'_, 'e> {
                     start = end;
                 }
                 What::Align(fill) => scratch.buffer.resize(as_size(end - start)?, *fill),
+                // Not a part's to write: whoever puts them together may have done so already.
+                What::Late if self.is_part() => {
+                    self.flush(start, &mut scratch.buffer)?;
+                    start = end;
+                }
                 What::Late => scratch.buffer.resize(as_size(end - start)?, 0),
                 What::Copy(payload) => {
                     let input = self.executor.data().input(payload)?;
@@ -255,7 +337,7 @@ impl<'e> Job<'_, 'e> {
     /// Writes what was put together.
     fn flush(&self, at: u64, bytes: &mut Vec<u8>) -> Result<()> {
         if !bytes.is_empty() {
-            write_at(self.file, at, bytes)?;
+            self.put(at, bytes)?;
             self.advance(bytes.len())?;
             bytes.clear();
         }
@@ -283,7 +365,7 @@ impl<'e> Job<'_, 'e> {
         while place < from + len {
             let len = step.min(view.len() - place);
             view.read(place, len, &mut scratch.piece)?;
-            write_at(self.file, of.range.start + place, &scratch.piece)?;
+            self.put(of.range.start + place, &scratch.piece)?;
             control.advance(len)?;
             place += len;
         }
@@ -298,9 +380,12 @@ impl<'e> Job<'_, 'e> {
         let mut at = of.range.start;
         while pieces.next(piece)? {
             sum.update(piece);
-            write_at(self.file, at, piece)?;
+            self.put(at, piece)?;
             at += piece.len() as u64;
             self.advance(piece.len())?;
+            if at >= self.window.end && tensor.digest.is_none() {
+                break;
+            }
         }
         of.hashed(sum);
         Ok(())

@@ -64,6 +64,39 @@ fn is_large(segment: &Placed<'_>) -> bool {
         )
 }
 
+impl Job<'_, '_> {
+    /// What of a large segment is made: what lies in the window, from the beginning of a piece on where pieces are made whole.
+    fn wanted(&self, of: &Placed<'_>) -> Result<Range<u64>> {
+        let inside = self.inside(&of.range, of.range.start);
+        let What::Tensor(tensor) = &of.what else {
+            return Ok(inside);
+        };
+        if inside.start == 0 {
+            return Ok(inside);
+        }
+        let view = self.view(tensor)?;
+        let step = match view.direct() {
+            Some(_) => 1,
+            None => view.piece(),
+        };
+        Ok(inside.start / step * step..inside.end)
+    }
+
+    /// Whether a tile may have bytes in the window.
+    fn has_tile(&self, of: &Placed<'_>, tensor: &TensorPart<'_>, tile: u64) -> Result<bool> {
+        if !self.is_part() {
+            return Ok(true);
+        }
+        let span = self.view(tensor)?.tile_span(tile);
+        let start = of.range.start;
+        Ok(span.is_some_and(|span| {
+            !self
+                .inside(&(start + span.start..start + span.end), 0)
+                .is_empty()
+        }))
+    }
+}
+
 fn large<'p>(job: &Job<'_, '_>, of: &'p Placed<'p>, tasks: &mut Vec<Task<'p>>) -> Result<()> {
     match &of.what {
         What::Tensor(tensor) => {
@@ -74,7 +107,11 @@ fn large<'p>(job: &Job<'_, '_>, of: &'p Placed<'p>, tasks: &mut Vec<Task<'p>>) -
                 return Ok(());
             }
             if let Some(tiles) = job.view(tensor)?.tiles() {
-                tasks.extend((0..tiles).map(|tile| Task::Tile { of, tensor, tile }));
+                for tile in 0..tiles {
+                    if job.has_tile(of, tensor, tile)? {
+                        tasks.push(Task::Tile { of, tensor, tile });
+                    }
+                }
                 return Ok(());
             }
         }
@@ -87,9 +124,10 @@ fn large<'p>(job: &Job<'_, '_>, of: &'p Placed<'p>, tasks: &mut Vec<Task<'p>>) -
         Some(_) => LATE_PIECE,
         None => PIECE,
     };
-    let mut from = 0;
-    while from < of.len() {
-        let len = piece.min(of.len() - from);
+    let wanted = job.wanted(of)?;
+    let mut from = wanted.start;
+    while from < wanted.end {
+        let len = piece.min(wanted.end - from);
         tasks.push(Task::Piece { of, from, len });
         from += len;
     }

@@ -67,6 +67,9 @@ pub struct AtomicOutput {
     /// What earlier runs left beside the target, once it was looked for.
     left: Option<Leftovers>,
     committed: bool,
+    /// Some files were written elsewhere, and stay there where nothing comes of this.
+    #[cfg_attr(not(feature = "scale"), allow(dead_code))]
+    adopted: bool,
     /// Nothing more is written: it was committed, or could not be.
     ended: bool,
 }
@@ -134,6 +137,7 @@ impl AtomicOutput {
             places: LookupMap::default(),
             left: None,
             committed: false,
+            adopted: false,
             ended: false,
         })
     }
@@ -412,6 +416,48 @@ impl AtomicOutput {
     }
 }
 
+/// Files that were written elsewhere.
+#[cfg(feature = "scale")]
+impl AtomicOutput {
+    /// Takes a file that is complete in the same file system, to be called `name`. It stays where it is until it has its
+    /// name, and also when nothing comes of this output.
+    pub(crate) fn adopt(&mut self, name: &str, from: &Path) -> Result<()> {
+        check_plain(name)?;
+        if self.ended || self.places.contains_key(name) {
+            return Err(Error::argument(format!("{name:?} was begun already")));
+        }
+        let target = self.target(name);
+        let fail = |cause| Error::io(format_args!("cannot open {}", from.display()), cause);
+        let open = || fs::OpenOptions::new().read(true).write(true).open(from);
+        let mut pending = Pending {
+            name: name.to_owned(),
+            file: None,
+            temporary: None,
+            old: None,
+        };
+        if self.is_new_directory {
+            self.close_oldest()?;
+            // What is interrupted begins again: the file keeps its other name until then.
+            fs::hard_link(from, &target)
+                .or_else(|_| fs::rename(from, &target))
+                .map_err(fail)?;
+            pending.file = Some(fs::File::open(&target).map_err(fail)?);
+        } else {
+            self.check_free(&target)?;
+            if name != self.main || !self.pending.is_empty() {
+                self.claim(self.main.clone())?;
+            }
+            pending.old = fs::metadata(&target).ok();
+            pending.file = Some(open().map_err(fail)?);
+            pending.temporary = Some(from.to_owned());
+        }
+        self.adopted = true;
+        self.places.insert(name.to_owned(), self.pending.len());
+        self.pending.push(pending);
+        Ok(())
+    }
+}
+
 impl Output for AtomicOutput {
     fn name(&self) -> Option<&str> {
         Some(self.main.as_str()).filter(|name| !name.is_empty())
@@ -517,7 +563,9 @@ impl AtomicOutput {
         }
         // Each is closed by then: a process that has all the files open that it may could not look into a directory.
         for pending in self.pending.drain(..) {
-            if let Some(temporary) = pending.temporary {
+            let is_own =
+                |path: &PathBuf| !self.adopted || path.parent() == Some(self.directory.as_path());
+            if let Some(temporary) = pending.temporary.filter(is_own) {
                 let _ = fs::remove_file(temporary);
             }
         }

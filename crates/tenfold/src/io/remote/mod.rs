@@ -8,6 +8,8 @@ mod cloud;
 mod failure;
 mod hub;
 mod object;
+#[cfg(feature = "scale")]
+mod objects;
 mod output;
 mod profile;
 mod retry;

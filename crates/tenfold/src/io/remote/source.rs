@@ -7,7 +7,7 @@ use super::object::{Identity, Object};
 use super::runtime::wait;
 use super::{Failure, Remote};
 use crate::error::Result;
-use crate::io::{Merged, Source, check_range};
+use crate::io::{Merged, Source, Stamp, check_range};
 use crate::prelude::*;
 
 /// What the first request brings.
@@ -136,6 +136,15 @@ impl Source for RemoteSource {
 
     fn concurrency(&self) -> Option<usize> {
         Some(READS)
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let Identity {
+            len,
+            etag,
+            modified,
+        } = self.identity.clone();
+        Some(Stamp::of_object(len, etag, modified))
     }
 }
 

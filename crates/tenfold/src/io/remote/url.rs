@@ -190,7 +190,7 @@ impl RemoteUrl {
         prefix
     }
 
-    pub(super) fn is_web(&self) -> bool {
+    pub(crate) fn is_web(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }
 

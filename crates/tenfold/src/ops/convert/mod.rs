@@ -224,6 +224,14 @@ pub struct Conversion {
     companions: Vec<crate::archive::Companion>,
 }
 
+/// What will be written, of which archive, and how it is looked at then.
+#[cfg(feature = "scale")]
+pub(in crate::ops) struct LaidOut {
+    pub(in crate::ops) archive: Archive,
+    pub(in crate::ops) plan: Plan,
+    pub(in crate::ops) opened: Vec<Opened>,
+}
+
 /// What a conversion did.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -437,6 +445,73 @@ impl Conversion {
     pub fn file_names(&self, file_name: &str) -> Result<Vec<String>> {
         let (plan, _) = self.lay_out(&self.adapted, self.plan_options(file_name))?;
         Ok(plan.files.into_iter().map(|file| file.name).collect())
+    }
+
+    /// All that is needed to write it, by whoever.
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn laid_out(&self, file_name: &str) -> Result<LaidOut> {
+        self.refuse_losses()?;
+        let options = self.plan_options(file_name);
+        let uncounted = Tally::default();
+        let execution = Execution::new(&self.options.work, &uncounted);
+        let (surveyed, adapted) = self.survey(&options, &execution)?;
+        let (plan, opened) = self.lay_out(&adapted, options)?;
+        Ok(LaidOut {
+            archive: surveyed.archive,
+            plan,
+            opened,
+        })
+    }
+
+    /// Compares the checksums of the source that some of the tensors have.
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn compare_sources(&self, wanted: &[usize]) -> Result<()> {
+        if !self.options.verify || wanted.is_empty() {
+            return Ok(());
+        }
+        let mut manifest = self.source.manifest().clone();
+        let tensors = wanted.iter();
+        let tensors = tensors.filter_map(|&place| self.source.manifest().tensors.get(place));
+        manifest.tensors = tensors.cloned().collect();
+        compare_checksums_watched(&self.source.with_manifest(manifest), &self.options.work)
+    }
+
+    /// Looks at what others wrote, before it is made visible.
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn compare_written(
+        &self,
+        out: &dyn Output,
+        opened: &[Opened],
+    ) -> Result<()> {
+        let readback = Readback {
+            digests: false,
+            ..self.readback()
+        };
+        let read = |name: &str| out.written(name);
+        readback
+            .compare(&read, out.written_tree(), opened)
+            .map(|_| ())
+    }
+
+    /// Writes the files to an output whose files others make visible.
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn write_for_others(
+        self,
+        name: &str,
+        out: &mut dyn Output,
+    ) -> Result<Report> {
+        self.refuse_losses()?;
+        self.write_uncommitted(name, out).map(|(report, _)| report)
+    }
+
+    /// Writes what comes along, too.
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn bring_along(
+        self,
+        companions: Vec<crate::archive::Companion>,
+        out: &mut dyn Output,
+    ) -> Result<Vec<String>> {
+        self.bringing(companions).bring(out)
     }
 
     fn plan_options(&self, file_name: &str) -> PlanOptions {

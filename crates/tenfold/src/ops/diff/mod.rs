@@ -333,6 +333,75 @@ impl DiffSteps {
         Ok(diff)
     }
 
+    /// Places that can be given to others: the tensors of the first archive, and behind them those that only the second has.
+    #[cfg(feature = "scale")]
+    pub(super) fn places(&self) -> Vec<u64> {
+        let [a, b] = &self.archives;
+        names::pair(a, b).lens(a)
+    }
+
+    /// What is known of some of these places, when nothing else was looked at.
+    #[cfg(feature = "scale")]
+    pub(super) fn part(mut self, part: Range<usize>) -> Result<DiffPart> {
+        let [a, b] = &self.archives.clone();
+        let matched = names::pair(a, b);
+        let own = matched.own(a, &part);
+        // What others look at is taken for known.
+        for (verdict, own) in self.verdicts.iter_mut().zip(&own.pairs) {
+            if !own {
+                *verdict = Some(Verdict::Equal);
+            }
+        }
+        let threads = self.options.work.threads;
+        let threads = a.threads_for(threads).max(b.threads_for(threads));
+        let pace = Pace::All { threads };
+        while !matches!(self.pass, Pass::Renames(_) | Pass::Finished) {
+            self.go_on(&pace)?;
+        }
+        let control = self.options.work.control.clone();
+        let digests = if self.options.names_only {
+            Vec::new()
+        } else {
+            matched.digest_some((a, b), &control, &own.alike, threads)?
+        };
+        control.check()?;
+        let pairs = own.pairs.iter().zip(self.verdicts).enumerate();
+        Ok(DiffPart {
+            verdicts: pairs
+                .filter(|(_, (own, _))| **own)
+                .map(|(place, (_, verdict))| (place, verdict))
+                .collect(),
+            digests,
+        })
+    }
+
+    /// The differences, from what was found by parts.
+    #[cfg(feature = "scale")]
+    pub(super) fn put_together(mut self, parts: Vec<DiffPart>) -> Result<Diff> {
+        let [a, b] = &self.archives.clone();
+        let matched = names::pair(a, b);
+        let mut digests: Vec<_> = (0..matched.alike_len())
+            .map(|_| Err(Error::canceled()))
+            .collect();
+        for part in parts {
+            for (place, verdict) in part.verdicts {
+                if let Some(known) = self.verdicts.get_mut(place) {
+                    *known = verdict;
+                }
+            }
+            for (place, digest) in part.digests {
+                if let Some(known) = digests.get_mut(place) {
+                    *known = digest;
+                }
+            }
+        }
+        if !self.options.names_only {
+            self.renames = matched.renames(&digests);
+        }
+        self.pass = Pass::Finished;
+        self.finish()
+    }
+
     fn go_on(&mut self, pace: &Pace<'_>) -> Result<()> {
         let [a, b] = &self.archives;
         let matched = names::pair(a, b);
@@ -409,9 +478,18 @@ impl DiffSteps {
     }
 }
 
+/// What was found of a part of two archives.
+#[cfg(feature = "scale")]
+pub(super) struct DiffPart {
+    /// Of pairs, by their places.
+    pub(super) verdicts: Vec<(usize, Option<Verdict>)>,
+    /// Of tensors that may have been renamed, by their places among those.
+    pub(super) digests: Vec<(usize, Result<[u8; 32]>)>,
+}
+
 /// What is known of a pair of tensors.
 #[allow(clippy::large_enum_variant)] // see `ChangeKind`
-enum Verdict {
+pub(super) enum Verdict {
     Equal,
     Changed(Option<Difference>),
     Unreadable(Which, Error),

@@ -114,6 +114,15 @@ impl Matched<'_> {
     }
 }
 
+/// What one of several has to look at.
+#[cfg(feature = "scale")]
+pub(super) struct Own {
+    /// Of the pairs.
+    pub(super) pairs: Vec<bool>,
+    /// Of the tensors that may have been renamed.
+    pub(super) alike: Vec<bool>,
+}
+
 /// What tensors of the same content have in common beside it.
 #[cfg(feature = "digest")]
 fn key(tensor: &Tensor<'_>) -> (super::Kind, Shape) {
@@ -136,6 +145,69 @@ impl<'t> Matched<'t> {
             let alike = tensors.filter(|tensor| kinds.get(&key(tensor)) == Some(&3));
             alike.collect()
         })
+    }
+
+    /// Bytes that are looked at for every tensor of the first archive, and for those that only the second has.
+    #[cfg(feature = "scale")]
+    pub(super) fn lens(&self, a: &Archive) -> Vec<u64> {
+        let all = a.tensors().map(|tensor| hashed_len(tensor.info()));
+        let added = self.added.iter().map(|tensor| hashed_len(tensor.info()));
+        all.chain(added).collect()
+    }
+
+    /// What of all that is to be looked at belongs to some of these places.
+    #[cfg(feature = "scale")]
+    pub(super) fn own(&self, a: &Archive, part: &Range<usize>) -> Own {
+        let place = |tensor: &Tensor<'_>| a.index_of(tensor.name()).unwrap_or(0);
+        let pairs = self.pairs.iter();
+        let [removed, added] = self.alike();
+        let removed = removed.iter().map(|tensor| place(tensor));
+        let behind = a.tensors().len();
+        let places = self.added.iter().enumerate();
+        let places: LookupMap<&str, usize> = places
+            .map(|(place, tensor)| (tensor.name(), behind + place))
+            .collect();
+        let added = added.iter();
+        let added = added.map(|tensor| places.get(tensor.name()).copied().unwrap_or(behind));
+        Own {
+            pairs: pairs
+                .map(|(tensor, _)| part.contains(&place(tensor)))
+                .collect(),
+            alike: removed
+                .chain(added)
+                .map(|place| part.contains(&place))
+                .collect(),
+        }
+    }
+
+    /// How many tensors may have been renamed.
+    #[cfg(feature = "scale")]
+    pub(super) fn alike_len(&self) -> usize {
+        let [removed, added] = self.alike();
+        removed.len() + added.len()
+    }
+
+    /// The digests of some tensors that may have been renamed, by their places.
+    #[cfg(feature = "scale")]
+    pub(super) fn digest_some(
+        &self,
+        (a, b): (&'t Archive, &'t Archive),
+        control: &Control,
+        wanted: &[bool],
+        threads: usize,
+    ) -> Result<Vec<(usize, Result<[u8; 32]>)>> {
+        let [removed, added] = self.alike();
+        let items = [(a, removed), (b, added)].map(|(archive, tensors)| {
+            let tensors: Vec<_> = tensors.into_iter().copied().collect();
+            within_limit(archive, &tensors)
+        });
+        let items = items.into_iter().flatten().enumerate().zip(wanted);
+        let (places, items): (Vec<_>, Vec<_>) = items
+            .filter(|(_, wanted)| **wanted)
+            .map(|(item, _)| item)
+            .unzip();
+        let sums = crate::threads::in_pieces(&Hashing { control }, items, threads)?;
+        Ok(places.into_iter().zip(sums).collect())
     }
 
     /// Bytes that are hashed to find them.

@@ -8,17 +8,17 @@ use crate::transform::{Block, Buffers, Numbers, power, precision, square_root};
 /// Figures that can be put together, in the same way always: the order decides about the last digits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    finite: u64,
-    extremes: Option<(Number, Number)>,
+    pub(super) finite: u64,
+    pub(super) extremes: Option<(Number, Number)>,
     /// The sum, and what was lost of it to rounding.
-    sum: (f64, f64),
+    pub(super) sum: (f64, f64),
     /// Sum of the squares of the distances from the mean.
-    squares: f64,
-    zeros: u64,
-    nans: u64,
-    positive_infinities: u64,
-    negative_infinities: u64,
-    subnormals: u64,
+    pub(super) squares: f64,
+    pub(super) zeros: u64,
+    pub(super) nans: u64,
+    pub(super) positive_infinities: u64,
+    pub(super) negative_infinities: u64,
+    pub(super) subnormals: u64,
 }
 
 impl Figures {

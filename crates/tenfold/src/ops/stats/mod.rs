@@ -3,6 +3,8 @@
 mod histogram;
 mod kernel;
 mod number;
+#[cfg(feature = "scale")]
+mod record;
 mod sparse;
 
 use core::fmt;
@@ -10,6 +12,8 @@ use core::fmt;
 pub use histogram::Histogram;
 use histogram::Histograms;
 pub use number::Number;
+#[cfg(feature = "scale")]
+pub(super) use record::{FiguresRecord, NumberRecord};
 
 use crate::archive::{Archive, Tensor};
 use crate::error::Result;
@@ -204,6 +208,44 @@ impl StatsSteps {
         }
         Ok(())
     }
+}
+
+/// The figures of some of the tensors, to be put together with those of others.
+#[cfg(feature = "scale")]
+pub(super) fn stats_part(
+    archive: &Archive,
+    work: &Work,
+    part: Range<usize>,
+) -> Result<Vec<Result<FiguresRecord>>> {
+    let archive = archive.with_threads(work.threads).watched(&work.control);
+    let pass = Pass {
+        archive: &archive,
+        control: &work.control,
+    };
+    let tensors = archive.tensors().take(part.end).skip(part.start);
+    let tensors: Vec<_> = tensors.collect();
+    let threads = archive.threads_for(work.threads);
+    let found = crate::threads::in_pieces(&pass, tensors, threads)?;
+    work.control.check()?;
+    let found = found.into_iter();
+    Ok(found
+        .map(|found| found.map(|found| FiguresRecord::new(found.elements, &found.figures)))
+        .collect())
+}
+
+/// The figures of tensors and of all of them, from those of their parts.
+#[cfg(feature = "scale")]
+pub(super) fn stats_of(tensors: Vec<(String, Result<FiguresRecord>)>) -> Option<ArchiveStats> {
+    let (names, found): (Vec<_>, Vec<_>) = tensors.into_iter().unzip();
+    let figures = found.into_iter().map(|found| match found {
+        Ok(record) => record.found().map(Ok),
+        Err(error) => Some(Err(error)),
+    });
+    let (tensors, total) = put_together(figures.collect::<Option<_>>()?);
+    Some(ArchiveStats {
+        tensors: names.into_iter().zip(tensors).collect(),
+        total,
+    })
 }
 
 /// Announces a pass over the numbers of all tensors.

@@ -67,8 +67,22 @@ impl Verified {
         findings.all(|finding| finding.severity < Severity::Error)
     }
 
+    #[cfg(feature = "scale")]
+    pub(in crate::ops) fn nothing(is_of_numbers: bool) -> Self {
+        Self {
+            findings: Vec::new(),
+            checked: Checked::default(),
+            is_of_numbers,
+        }
+    }
+
     /// How much was checked, as a note to be told beside the findings.
     pub fn note(&self, archive: &Archive) -> Finding {
+        self.note_in(archive.format().map(|spec| spec.id))
+    }
+
+    /// The same of a file in this format.
+    pub fn note_in(&self, format: Option<&'static str>) -> Finding {
         let error = match (self.is_of_numbers, self.checked.tensors) {
             (false, _) => Error::malformed("checked", self.checked.to_string()),
             (true, 1) => Error::malformed("numbers", "the numbers of 1 tensor were checked"),
@@ -77,7 +91,6 @@ impl Verified {
                 Error::malformed("numbers", message)
             }
         };
-        let format = archive.format().map(|spec| spec.id);
         Finding {
             severity: Severity::Note,
             ..Finding::from(&format.into_iter().fold(error, Error::in_format))
@@ -100,7 +113,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn add(&mut self, other: Self) {
+    pub(in crate::ops) fn add(&mut self, other: Self) {
         self.tensors += other.tensors;
         self.unknown_checksums += other.unknown_checksums;
         self.without_checksum += other.without_checksum;
@@ -175,6 +188,8 @@ pub struct VerifySteps {
     begun: Option<Look>,
     /// Of the sealed ranges that are done, when all tensors are.
     seals: Vec<Option<Finding>>,
+    /// Which tensors are looked at: all, or some of them where others look at the rest.
+    part: Range<usize>,
 }
 
 impl fmt::Debug for VerifySteps {
@@ -186,15 +201,28 @@ impl fmt::Debug for VerifySteps {
 impl VerifySteps {
     /// Nothing is read yet. The threads of the options are those of [`finish`](Self::finish).
     pub fn new(archive: &Archive, options: &VerifyOptions) -> Self {
+        let all = archive.manifest().tensors.len();
+        Self::part(archive, options, 0..all)
+    }
+
+    /// For some of the tensors. What describing the file noticed belongs to the first of them, what is behind all tensors to
+    /// the last.
+    pub(in crate::ops) fn part(
+        archive: &Archive,
+        options: &VerifyOptions,
+        part: Range<usize>,
+    ) -> Self {
         let Work { threads, control } = &options.work;
         let archive = archive.with_threads(*threads).watched(control);
         let manifest = archive.manifest();
-        for info in manifest.tensors.iter().filter(|info| info.defect.is_none()) {
+        let own = manifest.tensors.iter().skip(part.start).take(part.len());
+        for info in own.filter(|info| info.defect.is_none()) {
             for part in &info.parts {
                 control.expect(read_len(info, part));
             }
         }
-        for sealed in &manifest.sealed {
+        let is_last = part.end >= manifest.tensors.len();
+        for sealed in manifest.sealed.iter().filter(|_| is_last) {
             let Range { start, end } = sealed.range;
             control.expect(end.saturating_sub(start));
         }
@@ -204,7 +232,12 @@ impl VerifySteps {
             looks: Vec::new(),
             begun: None,
             seals: Vec::new(),
+            part,
         }
+    }
+
+    fn is_last(&self) -> bool {
+        self.part.end >= self.archive.manifest().tensors.len()
     }
 
     /// Does about `budget` bytes, and one piece at least: that is up to some MiB, or all of a part that is compressed as one
@@ -221,31 +254,42 @@ impl VerifySteps {
         while !self.is_finished() {
             self.go_on(&Pace::All { threads })?;
         }
+        let is_last = self.is_last();
         let mut verified = Verified {
-            findings: self.archive.findings().to_vec(),
+            findings: Vec::new(),
             checked: Checked::default(),
             is_of_numbers: false,
         };
+        if self.part.start == 0 {
+            verified.findings.extend_from_slice(self.archive.findings());
+        }
         for look in self.looks {
             verified.findings.extend(look.findings);
             verified.checked.add(look.checked);
         }
         verified.findings.extend(self.seals.into_iter().flatten());
         let id = self.archive.format().map_or("file", |spec| spec.id);
-        verified.findings.extend(unclaimed(&self.archive, id));
+        if is_last {
+            verified.findings.extend(unclaimed(&self.archive, id));
+        }
         self.work.control.check()?;
         Ok(verified)
     }
 
     fn is_finished(&self) -> bool {
-        let manifest = self.archive.manifest();
-        self.looks.len() == manifest.tensors.len() && self.seals.len() == manifest.sealed.len()
+        let sealed = if self.is_last() {
+            self.archive.manifest().sealed.len()
+        } else {
+            0
+        };
+        self.looks.len() == self.part.len() && self.seals.len() == sealed
     }
 
     fn go_on(&mut self, pace: &Pace<'_>) -> Result<()> {
         let Work { threads, control } = &self.work;
         let archive = &self.archive;
-        let tensors = archive.tensors().skip(self.looks.len());
+        let tensors = archive.tensors().take(self.part.end);
+        let tensors = tensors.skip(self.part.start + self.looks.len());
         if let (Pace::All { .. }, None) = (pace, &self.begun) {
             let tensors: Vec<_> = tensors.collect();
             let look = |tensor, (): &mut ()| {
@@ -267,6 +311,9 @@ impl VerifySteps {
                     return Ok(());
                 }
             }
+        }
+        if !self.is_last() {
+            return Ok(());
         }
         let id = archive.format().map_or("file", |spec| spec.id);
         for sealed in archive.manifest().sealed.iter().skip(self.seals.len()) {

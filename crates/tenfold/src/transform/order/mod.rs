@@ -164,15 +164,30 @@ impl<'a> Reorder<'a> {
     /// A rectangle of the tiling, and its elements row by row.
     #[cfg(feature = "std")]
     pub(super) fn read_tile(&self, tiles: &Tiles, n: u64, out: &mut Vec<u8>) -> Result<Rectangle> {
-        let side = |n: u64, len: u64, all: u64| n * len..all.min((n + 1) * len);
-        let rectangle = Rectangle {
-            rows: side(n / tiles.across, tiles.rows, self.rows),
-            columns: side(n % tiles.across, tiles.columns, self.columns),
-        };
+        let rectangle = self.rectangle(tiles, n);
         out.clear();
         out.resize(as_size(rectangle.elements() * self.width as u64)?, 0);
         self.fill(&rectangle, out)?;
         Ok(rectangle)
+    }
+
+    #[cfg(feature = "std")]
+    fn rectangle(&self, tiles: &Tiles, n: u64) -> Rectangle {
+        let side = |n: u64, len: u64, all: u64| n * len..all.min((n + 1) * len);
+        Rectangle {
+            rows: side(n / tiles.across, tiles.rows, self.rows),
+            columns: side(n % tiles.across, tiles.columns, self.columns),
+        }
+    }
+
+    /// From the first byte of a tile to its last.
+    #[cfg(feature = "std")]
+    pub(super) fn span(&self, tiles: &Tiles, n: u64) -> Option<Range<u64>> {
+        let rectangle = self.rectangle(tiles, n);
+        let mut runs = self.runs(&rectangle);
+        let first = runs.next()?;
+        let last = runs.last().unwrap_or(first.clone());
+        Some(first.start..last.end)
     }
 
     /// The rows of a rectangle, as bytes of the result.

@@ -14,6 +14,15 @@ impl View<'_> {
         }
     }
 
+    /// From the first byte of a tile to its last; what lies in between is not all its own.
+    pub(crate) fn tile_span(&self, tile: u64) -> Option<Range<u64>> {
+        let Body::Reorder(reorder) = &self.body else {
+            return None;
+        };
+        let span = reorder.span(&reorder.tiles()?, tile)?;
+        Some(self.map.scale(span.start)..self.map.scale(span.end))
+    }
+
     /// Gives the runs of a tile with their places.
     pub(crate) fn read_tile(
         &self,
