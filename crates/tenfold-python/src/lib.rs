@@ -21,6 +21,7 @@ mod object;
 mod open;
 mod ops;
 mod reading;
+mod scale;
 mod scan;
 mod shared;
 mod source;
@@ -49,6 +50,8 @@ mod _tenfold {
     use crate::open::{detect, formats, open_file, open_source};
     #[pymodule_export]
     use crate::ops::{diff, digest, extents, inspect, stats, verify};
+    #[pymodule_export]
+    use crate::scale::{abandon_plan, join_plan, plan, plan_status, run_item};
     #[pymodule_export]
     use crate::scan::scan;
     #[pymodule_export]

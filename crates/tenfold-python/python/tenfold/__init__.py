@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from ._save import dumps, save, save_model
+    from ._scale import Plan, open_plan, plan
     from ._writer import Stream, Writer
 
 _Mapping.register(Archive)
@@ -93,6 +94,7 @@ __all__ = [
     "MetadataChange",
     "Part",
     "Pickle",
+    "Plan",
     "Region",
     "Report",
     "Scan",
@@ -123,6 +125,8 @@ __all__ = [
     "loads",
     "merge",
     "open",
+    "open_plan",
+    "plan",
     "rename",
     "save",
     "save_model",
@@ -190,6 +194,11 @@ _WHERE = {
     ),
     "._inputs": ("Lazy",),
     "._load": ("load", "load_model", "loads"),
+    "._scale": (
+        "Plan",
+        "open_plan",
+        "plan",
+    ),
     "._save": ("dumps", "save", "save_model"),
     "._writer": ("Stream", "Writer"),
 }
