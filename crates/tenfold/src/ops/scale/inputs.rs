@@ -149,6 +149,11 @@ pub(super) fn collect(
             continue;
         }
         if models.is_empty() {
+            // What one format reads as a whole has no tensor files of its own.
+            if let Ok(given) = open_model(name, options, compares, site) {
+                all.push(given);
+                continue;
+            }
             let message = format!("{name}: no tensor files in it or below it");
             return Err(Error::new(ErrorKind::NotFound, "io", message));
         }
