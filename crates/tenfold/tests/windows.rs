@@ -151,8 +151,9 @@ fn opening_a_golden_file_byte_by_byte_reads_no_tensor_data() {
         // HDF5 has the data of small tensors in the header of their object, which is read as a whole, and MATLAB that of
         // the smallest ones within the tag in front.
         let is_in_header = |range: &Range<u64>, read: &Range<u64>| {
-            let may_be = matches!(case.format, "hdf5" | "keras" | "mat");
+            let may_be = matches!(case.format, "hdf5" | "keras");
             may_be && read.start < range.start && range.end <= read.end
+                || case.format == "mat" && range.end - range.start <= 64
         };
         for read in remote.reads().into_iter().skip(detection_reads(&file)) {
             let touched = data
@@ -187,8 +188,8 @@ fn opening_a_large_file_reads_its_headers_and_at_most_a_window_beyond_each() {
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(opened.tensors().len() as u64, count, "{what}");
         let regions = &opened.manifest().regions;
-        // A store has its metadata in many members.
-        let is_store = entry.spec.id == "zarr";
+        // A store has its metadata in many members, and a dump is looked at everywhere: nothing tells what it is.
+        let is_store = matches!(entry.spec.id, "zarr" | "raw");
         assert!(
             !regions.is_empty() || is_store,
             "{what}: no header is described"

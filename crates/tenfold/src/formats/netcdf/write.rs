@@ -4,7 +4,7 @@ use super::codec::{self, Placed, Records};
 use super::raw::{Header, Variable};
 use super::records::Recorded;
 use super::types::{self, CHAR};
-use super::{BOOL, CDF_5, DIMENSIONS, SPEC, limits};
+use super::{BOOL, CDF_5, DIMENSIONS, RECORD_DIMENSION, SPEC, limits};
 use crate::error::{Error, Result};
 use crate::format::{
     Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want,
@@ -21,6 +21,12 @@ const ALIGN: u64 = 4;
 /// Leaves the names of dimensions only where all tensors agree on their lengths, and says what is written in another form.
 pub(super) fn arrange(what: &Manifest, options: &PlanOptions) -> Result<Arranged> {
     let mut manifest = what.clone();
+    // What the file said of itself is to be so in the new one.
+    if what.metadata.is_fact(RECORD_DIMENSION)
+        && let Some(name) = manifest.metadata.remove(RECORD_DIMENSION)
+    {
+        manifest.metadata.push(RECORD_DIMENSION, name);
+    }
     let mut losses = Vec::new();
     let mut lengths = Lengths::default();
     for text in texts(what, options)? {
@@ -251,7 +257,12 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let records = Recorded::of(&what.metadata, &dimensions, &entries);
     let encoder = |begins: &[u64]| {
         let mut header = Encoder::new(options.version == CDF_5);
-        header.file(&dimensions, &records, &what.metadata, &entries, begins);
+        // What the dimension itself says is no attribute.
+        let mut metadata = what.metadata.clone();
+        if records.dimension.is_some() {
+            metadata.remove(RECORD_DIMENSION);
+        }
+        header.file(&dimensions, &records, &metadata, &entries, begins);
         header.out
     };
     // How long the header is depends on no offset.
