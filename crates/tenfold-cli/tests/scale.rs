@@ -2,6 +2,8 @@
 //! process prints.
 
 // A test may panic.
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -2,6 +2,8 @@
 //! items, in any order, with repeats; reports; what is refused.
 
 // A test may panic.
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::expect_used,

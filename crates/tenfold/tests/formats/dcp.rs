@@ -1,5 +1,8 @@
 //! What is special to distributed checkpoints: whichever file is opened, what is read when, parts of them, broken objects.
 
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

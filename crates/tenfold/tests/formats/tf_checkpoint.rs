@@ -1,5 +1,8 @@
 //! What is special to TensorFlow's checkpoints: whichever file is opened, slices, text, names, snappy, and writing two files.
 
+// Inputs of the tests, not outputs.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 
 use tenfold::format::Registry;
