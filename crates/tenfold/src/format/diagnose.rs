@@ -168,6 +168,7 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 #[cfg(any(
     feature = "flax",
     feature = "gguf",
+    feature = "mat",
     feature = "onnx",
     feature = "paddle",
     feature = "pytorch",

@@ -328,7 +328,6 @@ pub(crate) fn as_size(len: u64) -> Result<usize> {
 }
 
 /// Zeros in memory, or an error where there is no room for them.
-#[cfg(any(feature = "std", feature = "deflate"))]
 pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
     let size = as_size(len)?;
     let mut bytes = Vec::new();

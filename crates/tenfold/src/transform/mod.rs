@@ -46,7 +46,8 @@ pub(crate) use cast::{Tally, is_exact, precision};
     feature = "keras",
     feature = "mat",
     feature = "npz",
-    feature = "pytorch"
+    feature = "pytorch",
+    feature = "zarr"
 ))]
 pub(crate) use codec::Inflate;
 #[cfg(feature = "ztensor")]
