@@ -222,7 +222,7 @@ impl<'a> Json<'a> {
     }
 
     /// A whole number from 0 to 2^64 - 1; `what` names it in the error.
-    #[cfg(feature = "safetensors")]
+    #[cfg(any(feature = "raw", feature = "safetensors"))]
     pub(crate) fn unsigned(&mut self, what: &str) -> Result<u64> {
         self.space();
         let begin = self.pos;
