@@ -4,6 +4,7 @@ use crate::Result;
 use crate::project::{self, Project};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Runs cargo-deny, which also knows advisories and sources. Needs the network.
@@ -31,7 +32,8 @@ fn with_tool(name: &str, first: &[&str], args: &[String]) -> Result<bool> {
 }
 
 /// Every package of the workspace and below it has a licence that `deny.toml` allows, is there in one version unless
-/// that file says otherwise, and builds with the Rust version that the workspace promises.
+/// that file says otherwise, and builds with the Rust version that the workspace promises. What is published carries the
+/// texts of its licences.
 pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     let deny = fs::read_to_string(project.root.join("deny.toml"))?;
     let allowed = allowed(&deny);
@@ -54,6 +56,9 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
         if rust_version(rust) > promised {
             refused.push(format!("{name} needs Rust {rust}"));
         }
+        if is_published(package) {
+            refused.extend(licences_missing(project, text(package, "manifest_path"))?);
+        }
     }
     let names: Vec<_> = packages
         .iter()
@@ -65,6 +70,26 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     } else {
         Err(refused.join("; ").into())
     }
+}
+
+/// Whether it is a package of this repository that others get by themselves.
+fn is_published(package: &Value) -> bool {
+    let is_null = |key| package.get(key).is_some_and(Value::is_null);
+    is_null("source") && is_null("publish")
+}
+
+/// The licences whose text does not stand beside the manifest, word for word as at the root. A link would do in a checkout,
+/// and be a file of one line where links are not kept.
+fn licences_missing(project: &Project, manifest: &str) -> Result<Vec<String>> {
+    let folder = Path::new(manifest).parent().unwrap_or(&project.root);
+    let mut missing = Vec::new();
+    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let copy = folder.join(name);
+        if fs::read(&copy).ok() != Some(fs::read(project.root.join(name))?) {
+            missing.push(format!("{} is not the licence", copy.display()));
+        }
+    }
+    Ok(missing)
 }
 
 /// Packages that are there more often than `skipped` allows.

@@ -19,6 +19,34 @@ const ROOMS: &[&[&str]] = &[
     &["documents"],
 ];
 
+/// What the root of the library gives out under shorter names, and where it is from.
+const GIVEN_OUT: &[(&str, &[&str])] = &[
+    (
+        "archive",
+        &[
+            "Archive",
+            "ArchiveBuilder",
+            "Companion",
+            "Component",
+            "InPlace",
+            "OpenOptions",
+            "PassedOver",
+            "PassedOverFor",
+        ],
+    ),
+    (
+        "archive",
+        &["Pushed", "Reading", "Sliced", "Tensor", "Values"],
+    ),
+    ("error", &["Error", "ErrorKind", "Hint", "Result"]),
+    ("ops", &["convert", "save"]),
+    ("threads", &["Control", "Work"]),
+    ("typed", &["Element", "Typed"]),
+];
+
+/// Other packages that the root gives out.
+const FOREIGN: &[&str] = &["Bytes", "half"];
+
 /// Modules that stand beside the rooms and may use all of them.
 const BESIDE: &[&str] = &["fuzzing", "lib", "tour"];
 
@@ -40,7 +68,17 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
         }
         let own = place(&room).ok_or_else(|| format!("{room} has no place in the order"))?;
         for used in rooms_used(&fs::read_to_string(&file)?) {
-            let Some(other) = place(used) else { continue };
+            if FOREIGN.contains(&used) || BESIDE.contains(&used) {
+                continue;
+            }
+            let used = home_of(used);
+            let Some(other) = place(used) else {
+                wrong.push(format!(
+                    "{} imports {used:?} from the root, where no room is known by that name",
+                    name.display()
+                ));
+                continue;
+            };
             uses += 1;
             // The rooms of the first line are one.
             if other > own || (other == own && own > 0 && used != room) {
@@ -60,6 +98,12 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
 
 fn place(room: &str) -> Option<usize> {
     ROOMS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// The room that a name at the root of the library is from.
+fn home_of(name: &str) -> &str {
+    let given = GIVEN_OUT.iter().find(|(_, names)| names.contains(&name));
+    given.map_or(name, |(room, _)| room)
 }
 
 /// The first part of a path below `src`.
@@ -102,7 +146,7 @@ fn is_test(file: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// The names that follow `crate::`, outside of comments and of the tests at the end of a file.
+/// The names that follow `crate::`, outside of comments and of the tests at the end of a file. A group in braces has none.
 fn rooms_used(text: &str) -> Vec<&str> {
     let mut used = Vec::new();
     let mut is_for_tests = false;
@@ -128,8 +172,17 @@ fn rooms_used(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{place, room_of, rooms_used};
+    use super::{home_of, place, room_of, rooms_used};
     use std::path::Path;
+
+    #[test]
+    fn what_the_root_gives_out_is_from_a_room() {
+        let text = "use crate::Archive;\nuse crate::{Error, io};\n";
+        let used = rooms_used(text);
+        assert_eq!(used, ["Archive", ""]);
+        assert_eq!(place(home_of("Archive")), place("archive"));
+        assert_eq!(place(home_of("")), None);
+    }
 
     #[test]
     fn imports_are_found_and_comments_are_not() {

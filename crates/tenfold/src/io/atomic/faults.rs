@@ -50,6 +50,10 @@ fn any_operation_may_fail_and_nothing_is_lost_or_left() {
             };
             for &lacks in systems {
                 let case = Case::new(entry, profile, way, lacks);
+                // A directory is never replaced.
+                if way == Way::Replace && case.is_tree() {
+                    continue;
+                }
                 failed += case.fail_everywhere(&mut seen);
             }
         }
