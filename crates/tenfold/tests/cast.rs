@@ -43,13 +43,16 @@ fn entries_and_packed_elements_are_cast_as_the_dense_tensor_is() {
 fn what_is_written_of_a_cast_is_the_cast_of_what_is_written() {
     let mut written = 0;
     let mut sparse = 0;
-    for (title, archive) in subjects() {
+    // A debug build takes every fourth version for a subject and a type, each time others.
+    let step = if cfg!(debug_assertions) { 4 } else { 1 };
+    let profiles = profiles();
+    for (n, (title, archive)) in subjects().into_iter().enumerate() {
         let dense = dense_form(&archive);
-        for to in targets(&archive) {
+        for (k, to) in targets(&archive).into_iter().enumerate() {
             let cast = ops::cast(&archive, |_| Some(to)).unwrap();
             let expected_archive = ops::cast(&dense, |_| Some(to)).unwrap();
             let expected = whole(&expected_archive);
-            for (entry, profile) in profiles() {
+            for &(entry, profile) in profiles.iter().skip((n + k) % step).step_by(step) {
                 if !(profile.can.dtype)(to) {
                     continue;
                 }
