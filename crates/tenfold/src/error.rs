@@ -65,6 +65,20 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::Argument,
+        Self::Canceled,
+        Self::Io,
+        Self::Limit,
+        Self::Lossy,
+        Self::Malformed,
+        Self::Mismatch,
+        Self::NotFound,
+        Self::Unrecognized,
+        Self::Unsupported,
+    ];
+
     /// The kind in a word, for programs: `"malformed"`, `"not-found"`.
     pub fn name(self) -> &'static str {
         match self {
@@ -84,24 +98,7 @@ impl ErrorKind {
     /// The kind of this name.
     #[cfg(feature = "scale")]
     pub(crate) fn named(name: &str) -> Option<Self> {
-        use ErrorKind::{
-            Argument, Canceled, Io, Limit, Lossy, Malformed, Mismatch, NotFound, Unrecognized,
-            Unsupported,
-        };
-        [
-            Argument,
-            Canceled,
-            Io,
-            Limit,
-            Lossy,
-            Malformed,
-            Mismatch,
-            NotFound,
-            Unrecognized,
-            Unsupported,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 

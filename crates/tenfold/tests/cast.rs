@@ -294,10 +294,7 @@ fn coo(dtype: DType, shape: &[u64], values: &[u8]) -> Archive {
 }
 
 fn exchange(operation: Operation) -> Symmetry {
-    Symmetry {
-        operation,
-        permutation: vec![1, 0],
-    }
+    Symmetry::new(operation, [1, 0])
 }
 
 /// A matrix of which one half is stored, with the values again and again.

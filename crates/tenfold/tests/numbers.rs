@@ -94,6 +94,11 @@ fn figures_are_the_same_however_the_numbers_are_stored() {
                 let place = archive.tensors().position(|of| of.name() == tensor.name());
                 assert_eq!(*found, wanted.0[place.unwrap()], "{what}");
             }
+            // MATLAB has no vectors, only matrices of one row.
+            if opened.tensors().any(|tensor| tensor.info().shape.len() > 1) {
+                assert_eq!(entry.spec.id, "mat", "{what}");
+                continue;
+            }
             let ignoring = DiffOptions::default().ignore_metadata(true);
             let diff = ops::diff(&archive, &opened, &ignoring).unwrap();
             assert!(diff.is_equal(), "{what}: {:?}", diff.changes);

@@ -70,6 +70,19 @@ fn content(archive: &Archive) -> String {
     format!("{digests:?}")
 }
 
+/// Puts what is below a directory, but for large files.
+fn put_all(server: &Server, directory: &Path, key: &str) {
+    for file in fs::read_dir(directory).unwrap().flatten() {
+        let path = file.path();
+        let key = format!("{key}/{}", path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() {
+            put_all(server, &path, &key);
+        } else if file.metadata().unwrap().len() < 1 << 20 {
+            server.put(&key, fs::read(path).unwrap());
+        }
+    }
+}
+
 #[test]
 fn every_format_reads_the_same_behind_a_url() {
     let server = Server::start();
@@ -95,29 +108,10 @@ fn every_format_reads_the_same_behind_a_url() {
                 .display()
                 .to_string();
             if path.is_dir() {
-                for file in fs::read_dir(&path)
-                    .unwrap()
-                    .flatten()
-                    .filter(|file| file.path().is_file())
-                {
-                    let key = format!(
-                        "bucket/{base}/{name}/{}",
-                        file.file_name().to_str().unwrap()
-                    );
-                    server.put(&key, fs::read(file.path()).unwrap());
-                }
-            } else {
+                put_all(&server, &path, &format!("bucket/{base}/{name}"));
+            } else if taken == 0 {
                 // Formats of several files find the others beside it.
-                for file in fs::read_dir(&valid)
-                    .unwrap()
-                    .flatten()
-                    .filter(|file| file.path().is_file())
-                {
-                    let key = format!("bucket/{base}/{}", file.file_name().to_str().unwrap());
-                    if taken == 0 && file.metadata().unwrap().len() < 1 << 20 {
-                        server.put(&key, fs::read(file.path()).unwrap());
-                    }
-                }
+                put_all(&server, &valid, &format!("bucket/{base}"));
             }
             if fs::metadata(&path).unwrap().len() >= 1 << 20 {
                 continue;

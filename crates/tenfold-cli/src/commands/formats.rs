@@ -196,10 +196,7 @@ fn layouts(can: &Capabilities) -> Vec<String> {
         Layout::Coo { nnz: 1 },
         Layout::Csr { nnz: 1 },
         Layout::Csc { nnz: 1 },
-        Layout::Packed(Box::new(Symmetry {
-            operation: Operation::Same,
-            permutation: vec![1, 0],
-        })),
+        Layout::Packed(Box::new(Symmetry::new(Operation::Same, [1, 0]))),
         Layout::from(Pairs::new(1, PairIndex::ColumnMajor)),
         Layout::from(Scheme::new("others (passed on as parts)", "")),
     ];

@@ -143,6 +143,7 @@ impl Lanes {
 
 /// Values that are stored together in blocks of a fixed size (GGUF's quantized types).
 #[derive(Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub struct BlockSpec {
     /// The name, as GGUF spells it: `Q4_K`.
     pub name: &'static str,
@@ -253,9 +254,17 @@ const fn is_same(a: &str, b: &str) -> bool {
 
 /// Elements that mean something only together with other parts or with a program.
 #[derive(Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub struct OpaqueSpec {
     /// What they are called.
     pub name: &'static str,
+}
+
+impl OpaqueSpec {
+    /// Elements that are called `name`.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name }
+    }
 }
 
 /// The type of a tensor's elements.
@@ -294,13 +303,13 @@ impl DType {
     pub const C64: DType = DType::Number(Scalar::F32, Lanes::Complex);
     pub const C128: DType = DType::Number(Scalar::F64, Lanes::Complex);
     /// A type that the file names and this library does not know. Tensors of it are listed, not read.
-    pub const UNKNOWN: DType = DType::Opaque(&OpaqueSpec { name: "unknown" });
+    pub const UNKNOWN: DType = DType::Opaque(&OpaqueSpec::new("unknown"));
     /// Several parts with a meaning of their own (quantized groups and the like).
-    pub const PARTS: DType = DType::Opaque(&OpaqueSpec { name: "parts" });
+    pub const PARTS: DType = DType::Opaque(&OpaqueSpec::new("parts"));
     /// Text, which is no tensor of numbers.
-    pub const TEXT: DType = DType::Opaque(&OpaqueSpec { name: "text" });
+    pub const TEXT: DType = DType::Opaque(&OpaqueSpec::new("text"));
     /// Records of several fields, which are no tensor of numbers.
-    pub const RECORDS: DType = DType::Opaque(&OpaqueSpec { name: "records" });
+    pub const RECORDS: DType = DType::Opaque(&OpaqueSpec::new("records"));
 }
 
 impl DType {

@@ -266,6 +266,7 @@ pub enum PairIndex {
 /// The element at `(i0, i1, ..)` is `operation` of the element whose index along dimension k is the one that the first
 /// has along dimension `permutation[k]`.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub struct Symmetry {
     /// What is done to the value.
     pub operation: Operation,
@@ -274,6 +275,14 @@ pub struct Symmetry {
 }
 
 impl Symmetry {
+    /// The element at permuted indices gives this one by `operation`.
+    pub fn new(operation: Operation, permutation: impl Into<Vec<usize>>) -> Self {
+        Self {
+            operation,
+            permutation: permutation.into(),
+        }
+    }
+
     /// The two dimensions that are exchanged, the first of them first, if that is all that happens.
     pub fn transposition(&self) -> Option<(usize, usize)> {
         let mut moved = (self.permutation.iter().enumerate()).filter(|(k, from)| k != *from);
@@ -361,15 +370,8 @@ mod tests {
 
     #[test]
     fn an_exchange_of_two_dimensions_is_told_from_other_permutations() {
-        let of = |permutation: &[usize]| {
-            let operation = Operation::Same;
-            let permutation = permutation.to_vec();
-            Symmetry {
-                operation,
-                permutation,
-            }
-            .transposition()
-        };
+        let of =
+            |permutation: &[usize]| Symmetry::new(Operation::Same, permutation).transposition();
         assert_eq!(of(&[0, 3, 2, 1]), Some((1, 3)));
         assert_eq!(of(&[1, 0]), Some((0, 1)));
         assert_eq!(of(&[0, 1]), None);

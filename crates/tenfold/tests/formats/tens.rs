@@ -232,10 +232,7 @@ fn symmetries_are_found_and_packed() {
         for pack in ["auto", &named] {
             let file = convert(archive, "tens", &options(&[("pack", pack)])).unwrap();
             let packed = open(&file);
-            let expected = Symmetry {
-                operation,
-                permutation: vec![1, 0],
-            };
+            let expected = Symmetry::new(operation, [1, 0]);
             assert_eq!(
                 info(&packed).layout,
                 Layout::Packed(Box::new(expected)),

@@ -113,7 +113,7 @@ const MAX_TENSORS: u64 = 100_000;
 const MAX_RANK: usize = 64;
 
 /// The type of quantized tensors, and the name of their layout.
-pub(crate) const QFLOAT: DType = DType::Opaque(&OpaqueSpec { name: QFLOAT_NAME });
+pub(crate) const QFLOAT: DType = DType::Opaque(&OpaqueSpec::new(QFLOAT_NAME));
 const QFLOAT_NAME: &str = "burn:QFloat";
 
 /// The file's scalars among its metadata.

@@ -55,10 +55,7 @@ impl Claim {
     /// The symmetry, where its code is known; else why it is none of this tensor.
     pub(super) fn symmetry(&self, names: &[u8], shape: &[u64]) -> Result<Option<Symmetry>, String> {
         let permutation = permutation(&self.map, names, shape)?;
-        Ok(self.operation().map(|operation| Symmetry {
-            operation,
-            permutation,
-        }))
+        Ok((self.operation()).map(|operation| Symmetry::new(operation, permutation)))
     }
 
     /// A symmetry in the words that are written.

@@ -83,10 +83,8 @@ fn every_exchange(tensor: &TensorInfo) -> Vec<Symmetry> {
             }
             let mut permutation: Vec<_> = (0..rank).collect();
             permutation.swap(p, q);
-            found.extend(operations.iter().map(|&operation| Symmetry {
-                operation,
-                permutation: permutation.clone(),
-            }));
+            let of = |&operation| Symmetry::new(operation, permutation.clone());
+            found.extend(operations.iter().map(of));
         }
     }
     found

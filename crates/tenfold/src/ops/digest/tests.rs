@@ -61,12 +61,12 @@ fn content_of_dense_tensors_is_that_of_the_page() {
 #[test]
 fn content_of_burn_s_tensors_is_that_of_the_page() {
     const NAME: &str = "burn:QFloat";
+    const QFLOAT: DType = DType::Opaque(&OpaqueSpec::new(NAME));
     let of = |parameters: &str| {
         let layout = Layout::from(Scheme::new(NAME, parameters));
-        let dtype = DType::Opaque(&OpaqueSpec { name: NAME });
-        let mut info = TensorInfo::new("q", dtype, vec![2, 2], layout);
+        let mut info = TensorInfo::new("q", QFLOAT, vec![2, 2], layout);
         let bytes = Bytes::from_static(&[1, 2, 0xfe, 0xff, 0, 0, 0, 0x3f]);
-        info.parts = vec![Part::new(Role::Values, dtype, Payload::Inline(bytes))].into();
+        info.parts = vec![Part::new(Role::Values, QFLOAT, Payload::Inline(bytes))].into();
         content(vec![info])
     };
     assert_eq!(

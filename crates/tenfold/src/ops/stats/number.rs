@@ -7,6 +7,7 @@ use crate::model::Scalar;
 
 /// One number of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Number {
     /// Of a floating-point type, exact up to f64.
     Float(f64),
