@@ -256,12 +256,10 @@ fn quantized(
         ("block", block),
     ]);
     let opaque = Layout::from(model::Scheme::new("burn:QFloat", parameters));
-    let dtype = DType::Opaque(&OpaqueSpec {
-        name: "burn:QFloat",
-    });
-    let mut tensor = TensorInfo::new("q", dtype, shape.to_vec(), opaque);
+    const QFLOAT: DType = DType::Opaque(&OpaqueSpec::new("burn:QFloat"));
+    let mut tensor = TensorInfo::new("q", QFLOAT, shape.to_vec(), opaque);
     let payload = Payload::Inline(bytes.into());
-    tensor.parts = TensorInfo::dense("q", dtype, [], payload).parts;
+    tensor.parts = TensorInfo::dense("q", QFLOAT, [], payload).parts;
     tensor.metadata.push("burn_scheme", scheme);
     let mut builder = ArchiveBuilder::new();
     builder.push_info(tensor).unwrap();
