@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     let count = cases.len();
     let trials = cases
         .into_iter()
-        .map(|case| Trial::test(case.title(), move || check(&case).map_err(Failed::from)));
+        .enumerate()
+        .map(|(n, case)| Trial::test(case.title(), move || check(n, &case).map_err(Failed::from)));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     let (pairs, written) = (PAIRS.load(Relaxed), WRITTEN.load(Relaxed));
     println!("{pairs} pairs, {written} files written");
@@ -46,17 +47,22 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-fn check(case: &Case) -> Result<(), String> {
+/// Whether a file is written in every way that a version has: a debug build does that for every third pair.
+fn is_every_way(file: usize, version: usize) -> bool {
+    !cfg!(debug_assertions) || (file + version).is_multiple_of(3)
+}
+
+fn check(n: usize, case: &Case) -> Result<(), String> {
     if case.is_structural() {
         return Ok(());
     }
     let opened = case.open().map_err(|error| error.to_string())?;
     let archive = opened.select(|tensor| tensor.defect.is_none());
     let mut possible = 0;
-    for (entry, profile) in profiles() {
+    for (k, (entry, profile)) in profiles().into_iter().enumerate() {
         let target = format!("{} {}", entry.spec.id, profile.version);
         possible += usize::from(
-            to_and_back(&archive, &entry, profile)
+            to_and_back(&archive, &entry, profile, is_every_way(n, k))
                 .map_err(|error| format!("to {target}: {error}"))?,
         );
     }
@@ -68,11 +74,12 @@ fn check(case: &Case) -> Result<(), String> {
     }
 }
 
-/// Writes the archive in every way that a version has; false where it cannot be held.
+/// Writes the archive as it comes, or in every way that a version has; false where it cannot be held.
 fn to_and_back(
     archive: &Archive,
     entry: &Entry,
     profile: &'static Profile,
+    every_way: bool,
 ) -> Result<bool, String> {
     let plain = options_for(profile);
     let conversion =
@@ -88,7 +95,8 @@ fn to_and_back(
     conversion
         .refuse_losses()
         .map_err(|error| error.to_string())?;
-    for (what, options, sums) in variants(&plain, profile) {
+    let ways = if every_way { usize::MAX } else { 1 };
+    for (what, options, sums) in variants(&plain, profile).into_iter().take(ways) {
         let written = write_and_compare(archive, entry, profile, &options, sums)
             .map_err(|error| format!("{what}: {error}"))?;
         if what == "plain" {
@@ -99,7 +107,7 @@ fn to_and_back(
     Ok(true)
 }
 
-/// The ways to write a version, with the checksums that all parts must then have: as it comes, raw, compressed, with every
+/// The ways to write a version, with the checksums that all parts must then have: as it comes first, raw, compressed, with every
 /// kind of checksum.
 fn variants(
     plain: &ConvertOptions,
