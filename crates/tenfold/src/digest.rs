@@ -1,12 +1,7 @@
 //! Checksums and hashes, one interface for all kinds.
 
 mod crc;
-#[cfg(any(
-    feature = "keras",
-    feature = "mag",
-    feature = "npz",
-    feature = "pytorch"
-))]
+#[cfg(feature = "crc32")]
 mod crc32;
 
 use core::fmt;
@@ -15,29 +10,17 @@ use bytes::Bytes;
 
 use crate::model::DigestKind;
 use crate::prelude::*;
-#[cfg(any(feature = "mag", feature = "blosc", feature = "tf_checkpoint"))]
 pub(crate) use crc::crc32c;
 pub(crate) use crc::crc32c_append;
-#[cfg(any(
-    feature = "keras",
-    feature = "mag",
-    feature = "npz",
-    feature = "pytorch"
-))]
+#[cfg(feature = "crc32")]
 pub(crate) use crc32::Crc32;
 
 /// Computes one checksum or hash.
 pub struct Hasher(Inner);
 
 enum Inner {
-    #[cfg(feature = "mat")]
     Adler32(Adler32),
-    #[cfg(any(
-        feature = "keras",
-        feature = "mag",
-        feature = "npz",
-        feature = "pytorch"
-    ))]
+    #[cfg(feature = "crc32")]
     Crc32(Crc32),
     Crc32c(u32),
     #[cfg(feature = "onnx")]
@@ -58,14 +41,8 @@ impl Hasher {
     /// A hasher of this kind; `None` when the kind is not part of this build.
     pub fn new(kind: DigestKind) -> Option<Self> {
         match kind {
-            #[cfg(feature = "mat")]
             DigestKind::Adler32 => Some(Self(Inner::Adler32(Adler32::default()))),
-            #[cfg(any(
-                feature = "keras",
-                feature = "mag",
-                feature = "npz",
-                feature = "pytorch"
-            ))]
+            #[cfg(feature = "crc32")]
             DigestKind::Crc32 => Some(Self(Inner::Crc32(Crc32::default()))),
             DigestKind::Crc32c => Some(Self(Inner::Crc32c(0))),
             #[cfg(feature = "onnx")]
@@ -82,14 +59,8 @@ impl Hasher {
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            #[cfg(feature = "mat")]
             Inner::Adler32(sum) => sum.update(bytes),
-            #[cfg(any(
-                feature = "keras",
-                feature = "mag",
-                feature = "npz",
-                feature = "pytorch"
-            ))]
+            #[cfg(feature = "crc32")]
             Inner::Crc32(sum) => sum.update(bytes),
             Inner::Crc32c(crc) => *crc = crc32c_append(*crc, bytes),
             #[cfg(feature = "onnx")]
@@ -104,14 +75,8 @@ impl Hasher {
     /// The value, most significant byte first.
     pub fn finish(self) -> Bytes {
         match self.0 {
-            #[cfg(feature = "mat")]
             Inner::Adler32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
-            #[cfg(any(
-                feature = "keras",
-                feature = "mag",
-                feature = "npz",
-                feature = "pytorch"
-            ))]
+            #[cfg(feature = "crc32")]
             Inner::Crc32(sum) => Bytes::copy_from_slice(&sum.value().to_be_bytes()),
             Inner::Crc32c(crc) => Bytes::copy_from_slice(&crc.to_be_bytes()),
             #[cfg(feature = "onnx")]
@@ -125,21 +90,18 @@ impl Hasher {
 }
 
 /// Adler-32, of bytes or of what is known by its own sum.
-#[cfg(feature = "mat")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adler32 {
     low: u32,
     high: u32,
 }
 
-#[cfg(feature = "mat")]
 impl Default for Adler32 {
     fn default() -> Self {
         Self { low: 1, high: 0 }
     }
 }
 
-#[cfg(feature = "mat")]
 impl Adler32 {
     /// The greatest prime below 2^16.
     const MODULUS: u32 = 65521;
@@ -158,7 +120,6 @@ impl Adler32 {
     }
 
     /// Takes in `len` bytes of which only the sum is known.
-    #[cfg_attr(not(feature = "write"), allow(dead_code))]
     pub(crate) fn append(&mut self, value: u32, len: u64) {
         let modulus = u64::from(Self::MODULUS);
         let (low, high) = (u64::from(value & 0xffff), u64::from(value >> 16));
@@ -218,7 +179,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "mat")]
     fn sums_of_pieces_make_the_sum_of_all() {
         let check = b"123456789";
         assert_eq!(hash(DigestKind::Adler32, check).unwrap(), "091e01de");

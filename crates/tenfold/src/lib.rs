@@ -1,5 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
+// What only some formats, or only their writers, use is compiled with each of them: lists of features at every helper would
+// be one more place to edit for a new format. A build of everything shows what nobody uses.
+#![cfg_attr(
+    not(all(
+        feature = "formats",
+        feature = "remote",
+        feature = "scale",
+        feature = "write"
+    )),
+    allow(dead_code, unused_imports)
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
@@ -15,8 +26,6 @@ pub mod documents;
 mod error;
 mod execute;
 pub mod format;
-// Writers are reached through the table of formats alone: without `write` nothing calls them, and no program has them.
-#[cfg_attr(not(feature = "write"), allow(dead_code, unused_imports))]
 pub mod formats;
 #[cfg(feature = "__fuzzing")]
 #[doc(hidden)]
@@ -32,7 +41,6 @@ mod threads;
 pub mod tour;
 mod transform;
 mod typed;
-#[cfg_attr(not(feature = "write"), allow(dead_code, unused_imports))]
 mod wire;
 
 pub use archive::{

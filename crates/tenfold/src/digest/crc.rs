@@ -6,7 +6,6 @@
 const CRC32C: u32 = 0x82f6_3b78;
 
 /// CRC-32C of bytes.
-#[cfg(any(feature = "mag", feature = "blosc", feature = "tf_checkpoint"))]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
@@ -50,7 +49,6 @@ const fn table(polynomial: u32) -> [u32; 256] {
 }
 
 /// A polynomial times x, modulo another.
-#[allow(dead_code)] // in builds with neither table
 pub(super) const fn times_x(number: u32, polynomial: u32) -> u32 {
     if number & 1 == 1 {
         number >> 1 ^ polynomial

@@ -13,7 +13,6 @@ pub(crate) struct Crc32(u32);
 
 impl Crc32 {
     /// The sum of some bytes.
-    #[allow(dead_code)] // not every format has them at once
     pub(crate) fn of(bytes: &[u8]) -> u32 {
         let mut sum = Self::default();
         sum.update(bytes);
@@ -38,7 +37,6 @@ impl Crc32 {
 
     /// What it adds to the sum of these bytes with `len` others behind them: that is this and the sum of the others, by
     /// exclusive or.
-    #[allow(dead_code)] // only npz has what goes together
     pub(crate) fn in_front_of(self, len: u64) -> u32 {
         // Times x to as many bits.
         let mut power = 1 << 30;

@@ -7,7 +7,6 @@ use crate::prelude::*;
 const SHOWN: usize = 3;
 
 /// Names in quotes: `"a", "b", "c", …`.
-#[allow(dead_code)] // only formats whose files can be cut off list names
 pub(crate) fn quoted<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let mut names = names.into_iter();
     let shown = (names.by_ref().take(SHOWN)).map(|name| Quoted(name).to_string());

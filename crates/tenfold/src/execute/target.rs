@@ -15,7 +15,6 @@ use crate::transform::Input;
 pub(super) struct Target<'s> {
     sink: &'s mut dyn Sink,
     /// For messages.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))]
     name: &'s str,
     /// How far a stream has come.
     at: u64,

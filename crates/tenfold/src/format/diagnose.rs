@@ -165,16 +165,6 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
 }
 
 /// What a file is that is of no format and yet known, in the words of an error.
-#[cfg(any(
-    feature = "flax",
-    feature = "gguf",
-    feature = "mat",
-    feature = "onnx",
-    feature = "paddle",
-    feature = "pytorch",
-    feature = "safetensors",
-    feature = "tf_checkpoint"
-))]
 pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     let head = source.read(0..source.len().min(HEAD)).ok()?;
     if head.starts_with(ZIP) {

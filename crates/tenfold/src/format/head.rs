@@ -48,7 +48,6 @@ impl<'a> Head<'a> {
 
     /// The first bytes of several sources; all are asked for at once where they answer late. `described_by` says of the first
     /// bytes how many there are that describe a file: these come too, as long as they are no more than `most`.
-    #[cfg(any(feature = "pytorch", feature = "safetensors"))]
     pub(crate) fn first_of_all(
         sources: &[Arc<dyn Source>],
         described_by: fn(&[u8]) -> Option<u64>,

@@ -4,25 +4,10 @@ mod capability;
 mod context;
 pub(crate) mod diagnose;
 mod head;
-#[cfg(any(feature = "gguf", feature = "safetensors", feature = "ztensor"))]
-// Each format uses a part of it.
-#[cfg_attr(
-    not(all(feature = "gguf", feature = "safetensors", feature = "ztensor")),
-    allow(dead_code)
-)]
 pub(crate) mod in_place;
 pub(crate) mod options;
 mod plan;
 mod registry;
-#[cfg(any(
-    feature = "burnpack",
-    feature = "gguf",
-    feature = "mag",
-    feature = "netcdf",
-    feature = "pytorch",
-    feature = "safetensors",
-    feature = "tf_checkpoint"
-))]
 pub(crate) mod salvage;
 mod shard;
 pub(crate) mod stem;

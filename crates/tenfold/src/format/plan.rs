@@ -174,7 +174,6 @@ pub struct Written {
 
 impl Written {
     /// A part that was written before, and stays where it is.
-    #[cfg(feature = "ztensor")]
     pub(crate) fn stays(index: usize, part: usize, range: Range<u64>, raw_len: u64) -> Self {
         Self {
             index,

@@ -6,12 +6,10 @@ pub mod dcp;
 pub mod flax;
 pub mod gguf;
 pub mod hdf5;
-#[cfg(any(feature = "keras", feature = "pytorch", feature = "safetensors"))]
 mod indexed;
 pub mod keras;
 pub mod mag;
 pub mod mat;
-#[cfg(any(feature = "flax", feature = "tf_checkpoint"))]
 mod narrow;
 pub mod netcdf;
 pub mod npy;
@@ -23,13 +21,10 @@ pub mod primitiv;
 pub mod pytorch;
 pub mod raw;
 pub mod safetensors;
-#[cfg(any(feature = "pytorch", feature = "safetensors"))]
 mod sharded;
 pub mod tens;
 pub mod tf_checkpoint;
 pub mod tflite;
-// The types are in the facts about PyTorch, also where it is not read.
-#[cfg_attr(not(feature = "pytorch"), allow(dead_code, unused_imports))]
 mod torch;
 pub mod zarr;
 pub mod ztensor;

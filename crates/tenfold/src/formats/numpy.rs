@@ -1,14 +1,10 @@
 //! What `.npy` and `.npz` say alike of the arrays in them.
 
-#[cfg(any(feature = "npy", feature = "npz"))]
 use crate::error::Hint;
-#[cfg(any(feature = "npy", feature = "npz"))]
 use crate::format::{Arranged, Effect, Loss, Lost};
 use crate::format::{Capabilities, Fit};
 use crate::model::Layout;
-#[cfg(any(feature = "npy", feature = "npz"))]
 use crate::model::{DType, Manifest, TensorInfo};
-#[cfg(any(feature = "npy", feature = "npz"))]
 use crate::prelude::*;
 use crate::wire::numpy;
 
@@ -39,7 +35,6 @@ pub(super) const fn capabilities(
 }
 
 /// What is said about tensors before they are written: those whose types NumPy has no name for, and `losses`.
-#[cfg(any(feature = "npy", feature = "npz"))]
 pub(super) fn arrange(what: &Manifest, mut losses: Vec<Loss>) -> Option<Arranged> {
     losses.extend(what.tensors.iter().filter_map(remark));
     (!losses.is_empty()).then(|| Arranged {
@@ -48,7 +43,6 @@ pub(super) fn arrange(what: &Manifest, mut losses: Vec<Loss>) -> Option<Arranged
     })
 }
 
-#[cfg(any(feature = "npy", feature = "npz"))]
 fn remark(tensor: &TensorInfo) -> Option<Loss> {
     let (why, loaded) = match tensor.dtype {
         DType::BF16 => (

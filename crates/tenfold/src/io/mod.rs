@@ -17,7 +17,6 @@ mod merged;
 mod mmap;
 #[cfg(feature = "mmap")]
 mod pages;
-#[cfg(feature = "dcp")]
 mod part;
 mod patched;
 mod produced;
@@ -59,7 +58,6 @@ pub use mmap::{MappedFile, map_file};
 pub(crate) use mmap::{Unchanged, map_unchanged};
 #[cfg(feature = "mmap")]
 pub(crate) use pages::zeroed;
-#[cfg(feature = "dcp")]
 pub(crate) use part::Part;
 pub use patched::Patch;
 #[cfg(feature = "std")]

@@ -41,12 +41,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Lets it take what lies in bytes that were fetched before from there.
-    #[cfg(any(
-        feature = "keras",
-        feature = "npz",
-        feature = "pytorch",
-        feature = "zarr"
-    ))]
     #[must_use]
     pub(crate) fn knowing(mut self, at: u64, bytes: Bytes) -> Self {
         self.window = bytes;

@@ -59,7 +59,6 @@ impl Tree {
     }
 
     /// The same where nobody can list them, as on a plain web server: any key may be there, and is tried.
-    #[cfg_attr(not(feature = "remote"), allow(dead_code))]
     pub(crate) fn unlisted(files: Arc<dyn Siblings>) -> Self {
         Self {
             is_listed: false,
@@ -94,7 +93,6 @@ impl Tree {
     }
 
     /// Adds a directory that is a link, and that is not looked into.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))]
     pub(crate) fn push_link(&mut self, key: String) {
         self.links.push(key);
     }

@@ -8,10 +8,8 @@ use crate::error::Result;
 use crate::model::{Payload, Shape, SourceId, Strides};
 use crate::prelude::*;
 
-#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
 mod tiles;
 
-#[cfg(any(feature = "dcp", feature = "tf_checkpoint"))]
 pub(crate) use tiles::{FindTile, Tile};
 
 /// How the elements of a [`Layout::Chunked`](crate::model::Layout::Chunked) tensor are cut into chunks, and how a chunk
@@ -71,7 +69,6 @@ impl Chunks {
     }
 
     /// Elements in pieces of a file, one behind the other: bytes and how many elements each has.
-    #[cfg(any(feature = "flax", feature = "paddle"))]
     pub(crate) fn joined(pieces: Vec<(Payload, u64)>, width: usize) -> Option<Self> {
         let mut cuts = Vec::new();
         let mut count = 0u64;
@@ -288,11 +285,9 @@ impl Located {
 }
 
 /// Chunks along one dimension, all of which are known.
-#[cfg(any(feature = "flax", feature = "paddle"))]
 #[derive(Debug)]
 struct Pieces(Vec<Payload>);
 
-#[cfg(any(feature = "flax", feature = "paddle"))]
 impl Locate for Pieces {
     fn locate(&self, _: &ReadFile<'_>, chunk: &[u64]) -> Result<Option<Located>> {
         let number = chunk

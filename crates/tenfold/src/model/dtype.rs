@@ -219,7 +219,6 @@ impl BlockSpec {
     }
 
     /// The block type with this name, for tables: a name that none has does not compile.
-    #[cfg(any(feature = "gguf", feature = "ztensor"))]
     #[allow(clippy::indexing_slicing)] // in constants
     pub(crate) const fn named(name: &str) -> &'static BlockSpec {
         let mut at = 0;
@@ -241,7 +240,6 @@ impl BlockSpec {
 }
 
 /// Whether two texts are the same, for constants.
-#[cfg(any(feature = "gguf", feature = "ztensor"))]
 #[allow(clippy::indexing_slicing)] // in constants
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());

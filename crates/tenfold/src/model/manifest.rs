@@ -46,12 +46,6 @@ impl Manifest {
     }
 
     /// Notes that everything of the main file, which has so many bytes, that is no tensor's data is one thing.
-    #[cfg(any(
-        feature = "flax",
-        feature = "mat",
-        feature = "paddle",
-        feature = "tflite"
-    ))]
     pub(crate) fn region_of_rest(&mut self, len: u64, label: &'static str) {
         let parts = self.tensors.iter().flat_map(|tensor| &tensor.parts);
         let places = parts.flat_map(|part| part.payload.places());

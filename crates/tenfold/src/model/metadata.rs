@@ -415,7 +415,6 @@ const SHORT: usize = 21;
 /// same few words of the program's own: neither asks for memory.
 #[derive(Clone)]
 enum Key {
-    #[cfg_attr(not(any(feature = "burnpack", feature = "pytorch")), allow(dead_code))]
     // the others have none
     Word {
         is_fact: bool,
@@ -493,7 +492,6 @@ impl Metadata {
 
     /// One value, under a key of the program's own. Takes no more room than that: a vector that grows to its first entry
     /// has room for four.
-    #[cfg(feature = "burnpack")]
     pub(crate) fn one(key: &'static str, value: Value) -> Self {
         let key = Key::Word {
             is_fact: false,
@@ -503,7 +501,6 @@ impl Metadata {
     }
 
     /// The same for a fact, see [`push_fact`](Self::push_fact).
-    #[cfg(feature = "pytorch")]
     pub(crate) fn one_fact(key: &'static str, value: Value) -> Self {
         let key = Key::Word {
             is_fact: true,
@@ -595,7 +592,6 @@ impl Metadata {
     }
 
     /// The key and the value at a place.
-    #[cfg(feature = "safetensors")]
     pub(crate) fn entry_at(&self, place: usize) -> Option<(&str, &Value)> {
         let entry = self.0.get(place)?;
         Some((entry.key.as_str(), &entry.value))

@@ -236,7 +236,6 @@ impl TensorInfo {
     }
 
     /// The symmetry that a survey found and that the tensor is to be packed by.
-    #[cfg_attr(not(feature = "tens"), allow(dead_code))] // no other format packs
     pub(crate) fn pack(&self) -> Option<&Symmetry> {
         self.rare().pack.as_ref()
     }

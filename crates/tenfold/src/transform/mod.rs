@@ -29,7 +29,6 @@ mod layouts;
 mod numbers;
 mod order;
 mod planes;
-#[cfg(any(feature = "gguf", feature = "ztensor"))]
 pub(crate) mod quant;
 mod select;
 mod stretch;
@@ -39,27 +38,14 @@ mod tiled;
 mod view;
 
 pub(crate) use crate::io::as_size;
-#[cfg(feature = "zarr")]
-pub(crate) use cast::number_bytes;
-pub(crate) use cast::{Tally, is_exact, precision};
-#[cfg(any(
-    feature = "keras",
-    feature = "mat",
-    feature = "npz",
-    feature = "pytorch",
-    feature = "zarr"
-))]
+pub(crate) use cast::{Tally, is_exact, number_bytes, precision};
+#[cfg(feature = "deflate")]
 pub(crate) use codec::Inflate;
-#[cfg(feature = "ztensor")]
-pub(crate) use codec::measure;
-#[cfg(feature = "tf_checkpoint")]
-pub(crate) use codec::unpack_snappy;
-#[cfg(feature = "dcp")]
-pub(crate) use codec::unpack_zstd;
-pub(crate) use codec::{Check, DEFLATE_END, encode, encode_deflate, seek_table};
+pub(crate) use codec::{
+    Check, DEFLATE_END, encode, encode_deflate, measure, seek_table, unpack_snappy, unpack_zstd,
+};
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;
-#[cfg(feature = "zarr")]
 pub(crate) use filters::undo_at_most as undo_filters;
 pub(crate) use input::{Data, Input, read_together};
 #[cfg(feature = "digest")]
@@ -67,9 +53,7 @@ pub(crate) use layouts::expands;
 pub(crate) use layouts::{Scatter, check as check_layout, in_place};
 pub(crate) use numbers::{BLOCK, Block, Buffers, Numbers, power, square_root};
 pub(crate) use strides::dense_order;
-#[cfg(feature = "tens")]
-pub(crate) use symmetric::Triangle;
-pub(crate) use symmetric::{NO_NEGATIVE, check_symmetry};
+pub(crate) use symmetric::{NO_NEGATIVE, Triangle, check_symmetry};
 pub(crate) use view::{Pieces, View};
 
 use crate::error::{Error, Result};
@@ -100,7 +84,6 @@ pub(crate) fn cast_elements(
 }
 
 /// Bytes of elements after a cast.
-#[cfg(feature = "ztensor")]
 pub(crate) fn cast_len(from: DType, to: DType, len: u64) -> Result<u64> {
     ElementMap::new(from, Endian::Little, to, Endian::Little)?.output_len(len)
 }

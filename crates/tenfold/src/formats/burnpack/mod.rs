@@ -27,7 +27,6 @@ mod dequantize;
 #[cfg(feature = "burnpack")]
 mod raw;
 // What can be held is known without the codec; the rest of it is the codec's.
-#[cfg_attr(not(feature = "burnpack"), allow(dead_code))]
 mod scheme;
 
 #[cfg(feature = "burnpack")]

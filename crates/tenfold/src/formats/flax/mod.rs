@@ -15,7 +15,6 @@
 
 #[cfg(feature = "flax")]
 mod codec;
-#[cfg_attr(not(feature = "flax"), allow(dead_code))]
 mod dtypes;
 #[cfg(feature = "flax")]
 mod leaves;

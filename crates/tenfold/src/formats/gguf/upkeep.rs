@@ -47,7 +47,6 @@ pub(super) fn owner(key: &str, value: &Value) -> Belongs {
 }
 
 /// Whether casts make `general.file_type` wrong.
-#[cfg_attr(not(feature = "write"), allow(dead_code))] // nothing is cast either
 pub(super) fn is_outdated(what: &Manifest) -> bool {
     !what.knows_types && what.metadata.get(FILE_TYPE).is_some() && what.tensors.iter().any(is_cast)
 }

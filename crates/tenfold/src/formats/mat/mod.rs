@@ -40,7 +40,6 @@ mod limits;
 mod stream;
 #[cfg(feature = "mat")]
 mod text;
-#[cfg_attr(not(feature = "mat"), allow(dead_code))]
 mod types;
 #[cfg(all(feature = "mat", feature = "write"))]
 mod write;

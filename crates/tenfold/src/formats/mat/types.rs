@@ -65,7 +65,6 @@ impl Class {
 }
 
 /// The class and the data type that elements are written with.
-#[cfg_attr(not(feature = "write"), allow(dead_code))]
 pub(super) fn written(scalar: Scalar) -> Option<(u32, u32)> {
     Some(match scalar {
         Scalar::F64 => (6, 9),

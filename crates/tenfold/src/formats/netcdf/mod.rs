@@ -24,7 +24,6 @@ mod limits;
 mod raw;
 #[cfg(all(feature = "netcdf", feature = "write"))]
 mod records;
-#[cfg_attr(not(feature = "netcdf"), allow(dead_code))]
 mod types;
 #[cfg(all(feature = "netcdf", feature = "write"))]
 mod write;

@@ -38,7 +38,6 @@ mod splice;
 mod tensor;
 #[cfg(feature = "onnx")]
 mod typed;
-#[cfg_attr(not(feature = "onnx"), allow(dead_code))]
 mod types;
 #[cfg(feature = "onnx")]
 mod uses;

@@ -25,7 +25,6 @@ const DATA_TYPES: &[(u32, DataType, &str)] = &[
     (0x400, DataType::Optimizer, "Optimizer"),
 ];
 
-#[cfg_attr(not(feature = "primitiv"), allow(dead_code))]
 impl DataType {
     pub(super) fn from_code(code: u32) -> Option<Self> {
         DATA_TYPES.iter().find(|row| row.0 == code).map(|row| row.1)

@@ -7,7 +7,6 @@ const fn real(scalar: Scalar) -> DType {
 }
 
 /// Every type by its name, in the order that decides which is written last to first.
-#[cfg_attr(not(feature = "safetensors"), allow(dead_code))]
 const DTYPES: &[(&str, DType)] = &[
     ("BOOL", DType::BOOL),
     ("F4", DType::F4_E2M1),

@@ -19,7 +19,6 @@
 
 #[cfg(feature = "tf_checkpoint")]
 mod codec;
-#[cfg_attr(not(feature = "tf_checkpoint"), allow(dead_code))]
 mod dtypes;
 #[cfg(feature = "tf_checkpoint")]
 mod entry;

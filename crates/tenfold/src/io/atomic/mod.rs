@@ -68,7 +68,6 @@ pub struct AtomicOutput {
     left: Option<Leftovers>,
     committed: bool,
     /// Some files were written elsewhere, and stay there where nothing comes of this.
-    #[cfg_attr(not(feature = "scale"), allow(dead_code))]
     adopted: bool,
     /// Nothing more is written: it was committed, or could not be.
     ended: bool,

@@ -27,7 +27,6 @@ pub(in crate::ops) struct Compared {
 pub(in crate::ops) type ReadWritten<'r> = dyn Fn(&str) -> Result<Option<Arc<dyn Source>>> + 'r;
 
 /// What was to be written, and how closely it is compared.
-#[cfg_attr(not(feature = "digest"), allow(dead_code))]
 pub(in crate::ops) struct Readback<'r> {
     pub(in crate::ops) format: &'static dyn Format,
     pub(in crate::ops) registry: &'r Registry,

@@ -195,7 +195,6 @@ impl core::fmt::Display for Exact {
 }
 
 /// A number of a type, little-endian, nearest to another one. One of less than a byte takes one.
-#[cfg(feature = "zarr")]
 pub(crate) fn number_bytes(scalar: Scalar, number: f64) -> Vec<u8> {
     let mut exact = [Exact::ZERO];
     exact::decoder(Scalar::F64)(&number.to_le_bytes(), &mut exact);

@@ -74,7 +74,6 @@ impl<'a> Inflate<'a> {
     }
 
     /// Bytes of the input that were needed so far.
-    #[cfg(feature = "npz")]
     pub(crate) fn used(&self) -> u64 {
         self.at - self.fetched.len() as u64
     }

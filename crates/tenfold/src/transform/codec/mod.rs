@@ -6,7 +6,6 @@ mod absent;
 mod deflate;
 mod frames;
 mod sequential;
-#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
 mod snappy;
 #[cfg(feature = "deflate")]
 mod zlib;
@@ -26,7 +25,6 @@ pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
 pub(super) use sequential::Sequential;
-#[cfg(any(feature = "blosc", feature = "tf_checkpoint"))]
 pub(crate) use snappy::unpack_snappy;
 #[cfg(feature = "blosc")]
 pub(super) use zlib::inflate_raw;
@@ -49,7 +47,6 @@ pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
 /// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a
 /// second for.
-#[cfg(any(feature = "zstd-write", feature = "deflate", feature = "dcp"))]
 const STEP: usize = 128 << 10;
 
 /// A zstd block takes at least 4 bytes and gives at most 128 KiB: more than this many times cannot come out.
@@ -90,7 +87,6 @@ pub(super) fn unpack_zstd_frame(stored: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 /// What zstd frames give, where nothing says how much that is: `most` bytes at most.
-#[cfg(any(feature = "blosc", feature = "dcp"))]
 pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
     let mut decoder = Decoder::new(Input::Memory(stored.clone()))?;
     let mut out = Vec::new();
@@ -111,7 +107,6 @@ pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result
 }
 
 /// How many bytes zstd frames give, for formats that do not say it. Decodes them all, and refuses more than `limit`.
-#[cfg(feature = "ztensor")]
 pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
     let mut decoder = Decoder::new(input.clone())?;
     let mut piece = vec![0; 64 << 10];

@@ -91,7 +91,6 @@ pub(super) fn undo(
 }
 
 /// The same for bytes of which it is only known how many there are at most.
-#[cfg(feature = "zarr")]
 pub(crate) fn undo_at_most(filters: &[Filter], stored: Bytes, most: u64) -> Result<Bytes> {
     undo_known(filters, 0, stored, Len::AtMost(most), &|| Ok(()))
 }

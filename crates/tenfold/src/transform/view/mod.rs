@@ -40,7 +40,6 @@ pub(crate) struct View<'a> {
     /// Where casts are counted.
     tally: Option<&'a Tally>,
     /// How many threads make all of it; 0 is one for every core.
-    #[cfg_attr(not(feature = "std"), allow(dead_code))] // there is one
     threads: usize,
 }
 

@@ -86,7 +86,6 @@ impl<'b> Decoder<'b> {
 
     /// Reads as Burn's decoder does: a tagged item is the item itself, an item that nobody asks for only has to be
     /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside of the innermost.
-    #[cfg(feature = "burnpack")]
     pub(crate) fn lenient(mut self) -> Self {
         self.lenient = true;
         self
@@ -215,7 +214,6 @@ impl<'b> Decoder<'b> {
     }
 
     /// Refuses the next item, which is no text, unless it is a map.
-    #[cfg(feature = "burnpack")]
     pub(crate) fn text_or_map(&mut self, field: &str) -> Result<()> {
         self.pass_tags()?;
         match self.head()?.kind {

@@ -19,10 +19,8 @@ mod tree2;
 mod types;
 mod walk;
 
-#[cfg(feature = "hdf5")]
 pub(crate) use checksum::lookup3;
 pub(crate) use superblock::{SIGNATURE, find};
-#[cfg(feature = "mat")]
 pub(crate) use walk::read_with_references;
 pub(crate) use walk::{Content, Remark, RemarkKind, read};
 

@@ -70,7 +70,6 @@ pub(crate) fn read(
 }
 
 /// The same with references from object to object.
-#[cfg(feature = "mat")]
 pub(crate) fn read_with_references(
     source: &dyn Source,
     id: SourceId,

@@ -10,7 +10,6 @@ mod value;
 use alloc::borrow::Cow;
 
 pub(crate) use encode::{encode, encode_str};
-#[cfg(feature = "mag")]
 pub(crate) use value::Repeated;
 
 use crate::error::{Error, Result};
@@ -118,14 +117,12 @@ impl<'a> Json<'a> {
     }
 
     /// Says which limit the depth is.
-    #[cfg(feature = "mag")]
     pub(crate) fn limited_by(mut self, limit: &'static str) -> Self {
         self.limit = Some(limit);
         self
     }
 
     /// Refuses `NaN` and `Infinity`, which JSON does not have.
-    #[cfg(feature = "safetensors")]
     pub(crate) fn finite(mut self) -> Self {
         self.not_finite = false;
         self
@@ -222,7 +219,6 @@ impl<'a> Json<'a> {
     }
 
     /// A whole number from 0 to 2^64 - 1; `what` names it in the error.
-    #[cfg(any(feature = "raw", feature = "safetensors"))]
     pub(crate) fn unsigned(&mut self, what: &str) -> Result<u64> {
         self.space();
         let begin = self.pos;
@@ -237,7 +233,6 @@ impl<'a> Json<'a> {
     }
 
     /// The text of the next value, which is a number, true, false or null.
-    #[cfg(feature = "safetensors")]
     pub(crate) fn scalar(&mut self) -> Result<&'a str> {
         let kind = self.kind()?;
         let begin = self.pos;

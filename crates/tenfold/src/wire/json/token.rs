@@ -54,7 +54,6 @@ impl<'a> Json<'a> {
     }
 
     /// A whole number of at most 18 digits, read in one go; nothing is read of anything else.
-    #[cfg(any(feature = "raw", feature = "safetensors"))]
     pub(super) fn short_unsigned(&mut self) -> Option<u64> {
         let mut number = 0;
         let mut count = 0;

@@ -13,22 +13,9 @@ pub(crate) fn descr(dtype: DType) -> Option<String> {
     Some(format!("{mark}{kind}{bytes}"))
 }
 
-#[cfg(any(feature = "npy", feature = "npz"))]
 pub(super) use read::text_width;
-#[cfg(any(
-    feature = "npy",
-    feature = "npz",
-    feature = "paddle",
-    feature = "pytorch"
-))]
 pub(crate) use read::{Found, parse};
 
-#[cfg(any(
-    feature = "npy",
-    feature = "npz",
-    feature = "paddle",
-    feature = "pytorch"
-))]
 mod read {
     use crate::error::{Error, Hint, Result};
     use crate::model::{DType, Endian, NUMPY_CODES};

@@ -85,7 +85,6 @@ pub(crate) enum Place {
     /// They begin here.
     At(u64),
     /// Somewhere in these compressed bytes.
-    #[cfg(feature = "npz")]
     Within(Range<u64>),
 }
 
@@ -93,7 +92,6 @@ impl Place {
     fn of(&self, range: Range<u64>) -> Range<u64> {
         match self {
             Place::At(at) => at.saturating_add(range.start)..at.saturating_add(range.end),
-            #[cfg(feature = "npz")]
             Place::Within(whole) => whole.clone(),
         }
     }

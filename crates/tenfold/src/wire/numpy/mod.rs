@@ -3,12 +3,9 @@
 //! Errors have bare rules: the format that reads the array puts its id in front.
 
 pub(crate) mod dtypes;
-#[cfg(any(feature = "npy", feature = "npz"))]
 mod header;
-#[cfg(any(feature = "npy", feature = "npz"))]
 mod literal;
 
-#[cfg(any(feature = "npy", feature = "npz"))]
 pub(crate) use header::{Header, Place, encode};
 
 use crate::model::{DType, element_count};
@@ -17,7 +14,6 @@ use crate::prelude::*;
 /// The beginning of every array.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 /// What it is called where it is missing.
-#[cfg(any(feature = "npy", feature = "npz"))]
 pub(crate) const MAGIC_FIELD: &str = "the magic";
 /// Dimensions, at most, since NumPy 2; it had 32 before.
 pub(crate) const MAX_RANK: usize = 64;
@@ -28,7 +24,6 @@ pub(crate) fn data_len(dtype: DType, shape: &[u64]) -> Option<u64> {
 }
 
 /// The same with elements of so many bytes.
-#[cfg(any(feature = "npy", feature = "npz"))]
 fn len_of_items(item: u64, shape: &[u64]) -> Option<u64> {
     len_by(shape, |elements| elements.checked_mul(item))
 }

@@ -8,7 +8,6 @@
 //! Memory is bounded: values are places in the program, nodes take a few words, and a program that asks for much more than
 //! its own length is refused. Errors have bare rules: the format that reads the pickle puts its id in front.
 
-#[cfg(feature = "paddle")]
 mod condense;
 #[cfg(all(feature = "paddle", feature = "write"))]
 mod encode;
@@ -18,7 +17,6 @@ mod stream;
 mod text;
 mod tree;
 
-#[cfg(feature = "paddle")]
 pub(crate) use condense::{Condensed, Taken};
 #[cfg(all(feature = "paddle", feature = "write"))]
 pub(crate) use encode::Encoder;

@@ -22,7 +22,6 @@ pub(crate) struct Front {
 
 impl Front {
     /// Goes from member to member as far as their headers say how long they are. `limit` is on the bytes of the headers.
-    #[cfg(feature = "npz")]
     pub(crate) fn read(source: &dyn Source, limit: u64) -> Result<Self> {
         Self::read_with(source, limit, &mut |_, _| Ok(None))
     }
