@@ -88,6 +88,26 @@ pub enum Fit {
     No,
 }
 
+impl Fit {
+    /// In attributes that are JSON, with lists and objects in each other `levels` deep.
+    pub(crate) fn in_json(value: &Value, levels: usize) -> Self {
+        fn fits(value: &Value, levels: usize) -> bool {
+            match value {
+                Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
+                Value::List(_) | Value::Map(_) if levels == 0 => false,
+                Value::List(items) => items.iter().all(|item| fits(&item, levels - 1)),
+                Value::Map(entries) => entries.iter().all(|(_, item)| fits(&item, levels - 1)),
+                _ => true,
+            }
+        }
+        if fits(value, levels) {
+            Self::Exact
+        } else {
+            Self::No
+        }
+    }
+}
+
 /// Something that a conversion would not carry over as it is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -277,18 +277,5 @@ fn other_fields(value: &Value) -> Fit {
 }
 
 fn json_value(_: &str, value: &Value) -> Fit {
-    fn fits(value: &Value, levels: usize) -> bool {
-        match value {
-            Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
-            Value::List(_) | Value::Map(_) if levels == 0 => false,
-            Value::List(items) => items.iter().all(|item| fits(&item, levels - 1)),
-            Value::Map(entries) => entries.iter().all(|(_, item)| fits(&item, levels - 1)),
-            _ => true,
-        }
-    }
-    if fits(value, MAX_DEPTH) {
-        Fit::Exact
-    } else {
-        Fit::No
-    }
+    Fit::in_json(value, MAX_DEPTH)
 }

@@ -32,32 +32,10 @@ pub(super) fn name(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What becomes of the file's metadata: a map under the path of a group is that group's attributes.
-pub(super) fn file_value(key: &str, found: &Value) -> Fit {
-    value(key, found)
-}
-
-/// What JSON has a form for, it holds.
-pub(super) fn value(_: &str, value: &Value) -> Fit {
-    fit(value)
-}
-
 /// Objects and lists in each other.
 const DEPTH: usize = 32;
 
-fn fit(value: &Value) -> Fit {
-    fn fits(value: &Value, levels: usize) -> bool {
-        match value {
-            Value::Bytes(_) | Value::Elsewhere(_) | Value::Encoded { .. } => false,
-            Value::List(_) | Value::Map(_) if levels == 0 => false,
-            Value::List(items) => items.iter().all(|item| fits(&item, levels - 1)),
-            Value::Map(entries) => entries.iter().all(|(_, item)| fits(&item, levels - 1)),
-            _ => true,
-        }
-    }
-    if fits(value, DEPTH) {
-        Fit::Exact
-    } else {
-        Fit::No
-    }
+/// What becomes of metadata; of a file, a map under the path of a group is that group's attributes.
+pub(super) fn value(_: &str, value: &Value) -> Fit {
+    Fit::in_json(value, DEPTH)
 }

@@ -95,7 +95,7 @@ const CAN: Capabilities = Capabilities {
     max_rank: limits::MOST_RANK,
     name: limits::name,
     dtype: types::is_written,
-    file_value: limits::file_value,
+    file_value: limits::value,
     tensor_value: limits::value,
     zstd: true,
     ..Capabilities::new()
