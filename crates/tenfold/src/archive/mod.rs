@@ -38,13 +38,13 @@ pub use values::Values;
 
 use crate::error::{Error, Result};
 use crate::format::{Finding, Spec};
-use crate::io::{Limits, Source};
+use crate::io::{Limits, Source, Tree};
 use crate::model::{
     Elsewhere, List, Manifest, Metadata, Payload, Quoted, SourceId, TensorInfo, Value,
 };
 use crate::prelude::*;
 use crate::threads::Control;
-use crate::transform::Data;
+use crate::transform::{Data, Parked};
 
 use names::NameIndex;
 
@@ -75,8 +75,12 @@ struct Inner {
     /// How many reads at once they answer sooner than one after the other, if any of them does.
     waiting: Option<usize>,
     names: Vec<Option<String>>,
+    /// All files of archives that are directories, of which only some are open.
+    trees: Vec<Arc<Tree>>,
     findings: Vec<Finding>,
     limits: Limits,
+    /// Decoders in the middle of its compressed streams.
+    parked: Parked,
     /// The files that others were opened by, of an archive that was joined from them.
     counted: Vec<String>,
     /// What it was opened by.
@@ -151,8 +155,10 @@ impl Archive {
             waiting: waiting.max(),
             sources,
             names,
+            trees: Vec::new(),
             findings,
             limits,
+            parked: Parked::default(),
             counted: Vec::new(),
             #[cfg(feature = "std")]
             path: None,
@@ -418,6 +424,7 @@ impl Archive {
         let changed = Self::assemble(*spec, manifest, sources, names, findings.clone(), *limits)
             .changed(|inner| {
                 inner.counted.clone_from(counted);
+                inner.trees.clone_from(&self.inner.trees);
                 #[cfg(feature = "std")]
                 {
                     inner.path.clone_from(&self.inner.path);
@@ -448,6 +455,14 @@ impl Archive {
     #[cfg(feature = "std")]
     fn opened_by(self, path: &Path) -> Self {
         self.changed(|inner| inner.path = Some(path.to_owned()))
+    }
+
+    /// The same, with all files of the directory that it is.
+    fn consisting_of(self, tree: Option<Arc<Tree>>) -> Self {
+        match tree {
+            Some(tree) => self.changed(|inner| inner.trees.push(tree)),
+            None => self,
+        }
     }
 
     /// The same, with the files beside it.
@@ -537,10 +552,29 @@ impl Archive {
         self.inner.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
     }
 
-    /// Bytes of all files that it consists of.
+    /// Bytes of all files that it consists of. Those of a directory that were only listed are looked at now.
     pub fn stored_bytes(&self) -> u64 {
-        let lens = self.inner.sources.iter().map(|source| source.len());
-        lens.fold(0, u64::saturating_add)
+        let trees = self.inner.trees.iter().map(|tree| tree.bytes());
+        let opened = self.unlisted().map(|source| source.len());
+        trees.chain(opened).fold(0, u64::saturating_add)
+    }
+
+    /// How many files it consists of: those that are [open](Self::sources), and those of a directory that are opened when
+    /// they are needed.
+    pub fn file_count(&self) -> usize {
+        let trees = self.inner.trees.iter().map(|tree| tree.len());
+        trees.sum::<usize>() + self.unlisted().count()
+    }
+
+    /// The open files that are in no directory which was listed.
+    fn unlisted(&self) -> impl Iterator<Item = &Arc<dyn Source>> {
+        let is_listed = |name: &str| {
+            let mut trees = self.inner.trees.iter();
+            trees.any(|tree| tree.has(name))
+        };
+        self.sources()
+            .filter(move |(name, _)| !name.is_some_and(is_listed))
+            .map(|(_, source)| source)
     }
 
     /// How many files it consists of.
@@ -588,6 +622,8 @@ impl Archive {
         )
         .changed(|inner| {
             inner.counted = counted;
+            let trees = archives.iter().flat_map(|archive| &archive.inner.trees);
+            inner.trees = trees.cloned().collect();
             #[cfg(feature = "std")]
             if let Some(first) = archives.first() {
                 inner.beside.clone_from(&first.inner.beside);
@@ -599,6 +635,7 @@ impl Archive {
     pub(crate) fn data(&self) -> Data<'_> {
         Data {
             control: self.control.as_deref(),
+            parked: Some(&self.inner.parked),
             threads: self.threads_for(self.threads),
             ..Data::new(&self.inner.sources, &self.inner.limits)
         }

@@ -345,7 +345,7 @@ impl OpenOptions {
             };
             error.in_format(entry.spec.id)
         });
-        let (manifest, (files, findings)) = described?;
+        let (manifest, (files, tree, findings)) = described?;
         let (names, sources) = files.into_iter().unzip();
         let archive = Archive::assemble(
             Some(entry.spec),
@@ -355,6 +355,7 @@ impl OpenOptions {
             findings,
             self.limits,
         );
+        let archive = archive.consisting_of(tree);
         #[cfg(feature = "std")]
         let archive = archive.lying_beside(siblings);
         Ok(archive.with_threads(self.threads))

@@ -129,6 +129,8 @@ pub struct Context<'a> {
     main: &'a dyn Source,
     name: Option<&'a str>,
     siblings: Option<&'a dyn Siblings>,
+    /// The files that it was asked to list.
+    tree: Option<Arc<Tree>>,
     limits: &'a Limits,
     how: &'a DescribeOptions,
     findings: Vec<Finding>,
@@ -152,6 +154,7 @@ impl<'a> Context<'a> {
             main: &**main,
             name,
             siblings: None,
+            tree: None,
             limits,
             how,
             findings: Vec::new(),
@@ -288,10 +291,12 @@ impl<'a> Context<'a> {
         Ok(self.opened(&name, source))
     }
 
-    /// The files beside it and in the directories below, listed now; `None` where they cannot be.
-    pub fn tree(&self) -> Result<Option<Tree>> {
+    /// The files beside it and in the directories below, listed now, of which the archive consists; `None` where they
+    /// cannot be listed.
+    pub fn tree(&mut self) -> Result<Option<Arc<Tree>>> {
         let tree = self.siblings.map(Siblings::tree).transpose()?;
-        Ok(tree.flatten())
+        self.tree = tree.flatten().map(Arc::new);
+        Ok(self.tree.clone())
     }
 
     /// What the directory is called that it lies in, where that is known.
@@ -421,8 +426,8 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// What was opened and what was reported.
-    pub(crate) fn finish(mut self) -> (Vec<NamedSource>, Vec<Finding>) {
+    /// What was opened, what was listed, and what was reported.
+    pub(crate) fn finish(mut self) -> (Vec<NamedSource>, Option<Arc<Tree>>, Vec<Finding>) {
         if self.unlisted > 0 {
             let message = format!("{} more findings are not listed", self.unlisted);
             self.findings.push(Finding {
@@ -430,7 +435,7 @@ impl<'a> Context<'a> {
                 ..Finding::from(&Error::malformed("findings", message))
             });
         }
-        (self.sources, self.findings)
+        (self.sources, self.tree, self.findings)
     }
 }
 

@@ -293,6 +293,21 @@ impl Siblings for DirectorySiblings {
         open_source(&full, self.access)
     }
 
+    fn len_below(&self, path: &[&str]) -> Result<u64> {
+        let mut full = self.directory.clone();
+        for name in path {
+            check_plain(name)?;
+            full.push(name);
+        }
+        let fail = |cause| Error::io(format_args!("cannot look at {}", full.display()), cause);
+        let found = fs::symlink_metadata(&full).map_err(fail)?;
+        if found.is_file() {
+            return Ok(found.len());
+        }
+        // Opening a link says where it may not lead.
+        Ok(self.open_below(path)?.len())
+    }
+
     fn tree(&self) -> Result<Option<Tree>> {
         let mut tree = Tree::new(Arc::new(self.clone()));
         let mut open = vec![(self.directory.clone(), String::new())];

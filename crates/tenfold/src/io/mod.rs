@@ -374,6 +374,11 @@ pub trait Siblings: Send + Sync {
         Ok(None)
     }
 
+    /// Bytes of a file that [can be opened](Self::open_below) so.
+    fn len_below(&self, path: &[&str]) -> Result<u64> {
+        Ok(self.open_below(path)?.len())
+    }
+
     /// [Opens](Self::open_below) several files by their keys in the [tree](Self::tree), as [`open_all`](Self::open_all)
     /// does those beside it.
     fn open_keys(&self, keys: &[&str]) -> Vec<Result<Arc<dyn Source>>> {

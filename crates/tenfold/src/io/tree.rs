@@ -66,6 +66,12 @@ impl Tree {
         }
     }
 
+    /// Whether there are links to directories, which were not followed.
+    #[cfg(all(feature = "std", feature = "zarr"))]
+    pub(crate) fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
     /// Whether there is nothing but the keys that it has.
     pub fn is_listed(&self) -> bool {
         self.is_listed
@@ -150,10 +156,29 @@ impl Tree {
         }
     }
 
+    /// Whether a file with this key was listed.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
     /// Bytes of a file, where the listing said it.
     pub fn len_of(&self, key: &str) -> Option<u64> {
         let len = self.find(key)?.len;
         (len != UNKNOWN).then_some(len)
+    }
+
+    /// Bytes of a file. One that the listing said nothing of is looked at.
+    pub(crate) fn measure(&self, key: &str) -> Result<u64> {
+        match self.len_of(key) {
+            Some(len) => Ok(len),
+            None => self.files.len_below(&key.split('/').collect::<Vec<_>>()),
+        }
+    }
+
+    /// Bytes of all files, as far as they can be looked at.
+    pub(crate) fn bytes(&self) -> u64 {
+        let lens = self.keys().map(|key| self.measure(key).unwrap_or(0));
+        lens.fold(0, u64::saturating_add)
     }
 
     /// Opens a file.

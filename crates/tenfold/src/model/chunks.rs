@@ -249,6 +249,19 @@ pub trait Locate: fmt::Debug + Send + Sync {
     /// Where a chunk is, by its number along every dimension; `None` where it is not stored. Reads what it needs of an
     /// index to find this one. Files are numbered as [`Chunks::files`] lists them.
     fn locate(&self, read: &ReadFile<'_>, chunk: &[u64]) -> Result<Option<Located>>;
+
+    /// Whether it can say of many chunks at once that none of them is stored, so that a grid may have many more than there
+    /// are files.
+    fn knows_all(&self) -> bool {
+        false
+    }
+
+    /// Whether some chunks of a box may be stored, given by their numbers along every dimension. Costs little beside
+    /// looking for each of them; what cannot be told may be.
+    fn may_have(&self, chunks: &[Range<u64>]) -> bool {
+        let _ = chunks;
+        true
+    }
 }
 
 impl PartialEq for dyn Locate {

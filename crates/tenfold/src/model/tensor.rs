@@ -485,6 +485,15 @@ impl Payload {
         }
     }
 
+    /// Which bytes of what is stored it is, once that is decoded: a compressed stream may hold more than one part.
+    pub fn within(&self) -> Range<u64> {
+        let skipped = match self {
+            Payload::Encoded { codec, .. } => codec.skipped(),
+            _ => 0,
+        };
+        skipped..skipped.saturating_add(self.len())
+    }
+
     /// The same in an archive that has `before` other files in front of this one's.
     pub(crate) fn move_behind(&mut self, before: u32) {
         match self {
@@ -576,6 +585,15 @@ impl Codec {
             Codec::Deflate { .. } | Codec::Zlib { .. } => "deflate",
             Codec::Zstd { .. } => "zstd",
             Codec::ZstdSeekable { .. } => "zstd-seekable",
+        }
+    }
+
+    /// Decoded bytes in front of the data.
+    fn skipped(self) -> u64 {
+        match self {
+            Codec::Deflate { skip, .. } => skip.into(),
+            Codec::Zlib { skip, .. } => skip,
+            Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => 0,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::model::{Payload, SourceId};
 use crate::prelude::*;
 use crate::threads::Control;
 use crate::transform::planes::Woven;
-use crate::transform::{Tally, View};
+use crate::transform::{Parked, Tally, View};
 
 /// The files of an archive, and how much may be asked of them.
 #[derive(Clone, Copy)]
@@ -19,6 +19,8 @@ pub(crate) struct Data<'a> {
     pub(crate) tally: Option<&'a Tally>,
     /// Who may stop what is read from them, between two steps.
     pub(crate) control: Option<&'a Control>,
+    /// Decoders that stopped where others may go on.
+    pub(crate) parked: Option<&'a Parked>,
     /// How many threads make one tensor; 0 is one for every core.
     pub(crate) threads: usize,
 }
@@ -34,6 +36,7 @@ impl<'a> Data<'a> {
             limits,
             tally: None,
             control: None,
+            parked: None,
             threads: 1,
         }
     }

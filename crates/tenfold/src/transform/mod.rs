@@ -42,7 +42,8 @@ pub(crate) use cast::{Tally, is_exact, number_bytes, precision};
 #[cfg(feature = "deflate")]
 pub(crate) use codec::Inflate;
 pub(crate) use codec::{
-    Check, DEFLATE_END, encode, encode_deflate, measure, seek_table, unpack_snappy, unpack_zstd,
+    Check, DEFLATE_END, Parked, encode, encode_deflate, measure, seek_table, unpack_snappy,
+    unpack_zstd,
 };
 pub(crate) use elements::{check_bools, check_content};
 pub(crate) use filters::apply as apply_filters;

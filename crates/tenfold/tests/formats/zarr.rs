@@ -355,3 +355,52 @@ fn shards_in_shards_and_dimensions_in_another_order_are_found() {
     let found = archive.tensor("x").unwrap().canonical().unwrap();
     assert_eq!(found[..], [1, 2, 9, 4]);
 }
+
+#[test]
+fn an_archive_is_as_large_as_all_files_of_its_directory() {
+    let store = directory(&[("a/.zarray", ARRAY), ("a/0", "xy"), ("a/1", "zw")]);
+    let archive = Archive::open(store.path()).unwrap();
+    assert_eq!(archive.stored_bytes(), ARRAY.len() as u64 + 4);
+    assert_eq!(archive.file_count(), 3);
+    let some = archive.select(|_| false);
+    assert_eq!(some.stored_bytes(), archive.stored_bytes());
+}
+
+#[test]
+fn of_millions_of_chunks_only_those_that_are_there_are_looked_for() {
+    let line = r#"{"zarr_format": 2, "shape": [5000000], "chunks": [1], "dtype": "|u1", "compressor": null,
+        "fill_value": 7, "filters": null, "order": "C"}"#;
+    let plane = r#"{"zarr_format": 2, "shape": [3000, 2000], "chunks": [1, 2], "dtype": "|u1", "compressor": null,
+        "fill_value": 0, "filters": null, "order": "F"}"#;
+    let store = directory(&[
+        (".zgroup", r#"{"zarr_format": 2}"#),
+        ("line/.zarray", line),
+        ("line/4", "a"),
+        ("line/4999999", "b"),
+        ("line/5000000", "behind the end"),
+        ("line/no number", "x"),
+        ("plane/.zarray", plane),
+        ("plane/2.3", "cd"),
+        ("plane/2999.999", "ef"),
+    ]);
+    let archive = Archive::open(store.path()).unwrap();
+    let mut expected = vec![7u8; 5_000_000];
+    (expected[4], expected[4_999_999]) = (b'a', b'b');
+    let read = archive.tensor("line").unwrap().canonical().unwrap();
+    assert!(read == expected, "the line differs");
+    let mut expected = vec![0u8; 6_000_000];
+    (expected[2 * 2000 + 6], expected[2 * 2000 + 7]) = (b'c', b'd');
+    (expected[5_999_998], expected[5_999_999]) = (b'e', b'f');
+    let plane = archive.tensor("plane").unwrap();
+    assert!(plane.canonical().unwrap() == expected, "the plane differs");
+    // Every second row, backwards, and some columns.
+    let rows = Slice::parse("::-2,5:9").unwrap();
+    let slice = plane.slice(&rows).unwrap().to_bytes().unwrap();
+    let rows = (1..3000usize).rev().step_by(2);
+    let part: Vec<u8> = rows
+        .flat_map(|row| expected[row * 2000 + 5..row * 2000 + 9].to_vec())
+        .collect();
+    assert!(slice[..] == part[..], "the slice differs");
+    let rows = Slice::parse("2:3,6:8").unwrap();
+    assert_eq!(plane.slice(&rows).unwrap().to_bytes().unwrap()[..], *b"cd");
+}

@@ -57,7 +57,7 @@ pub(super) fn write_line(
     } else {
         decimal_size(bytes)
     };
-    match archive.sources().len() {
+    match archive.file_count() {
         0 | 1 => writeln!(out, "; {stored}")?,
         files => writeln!(out, "; {stored} in {files} files")?,
     }

@@ -108,12 +108,21 @@ impl Head {
         };
         Ok(Self {
             kind,
-            endian: if machine == 1 { Endian::Big } else { endian },
+            endian,
             rows,
             columns,
             is_complex,
             name_len,
         })
+    }
+
+    /// The byte order of the machine that the type names. What counts is how the word itself is written.
+    fn machine(&self) -> Endian {
+        if self.kind / 1000 == 1 {
+            Endian::Big
+        } else {
+            Endian::Little
+        }
     }
 
     fn scalar(&self) -> Scalar {
@@ -135,6 +144,15 @@ pub(super) fn describe(cx: &mut Context<'_>, found: &mut Found<'_>) -> Result<()
     while r.remaining() > 0 {
         let at = r.pos();
         let head = Head::parse(&mut r)?;
+        if head.machine() != head.endian {
+            let message = format!(
+                "type {} is of a {}-endian machine, and is written as on a {}-endian one, which counts",
+                head.kind,
+                head.machine(),
+                head.endian
+            );
+            cx.warn("mat.type", at..at + 4, message)?;
+        }
         let name = name(&mut r, head.name_len)?;
         found.read = found.read.saturating_add(HEAD + head.name_len);
         let shape = found::shape(&[head.rows, head.columns], found.limits, &(at..r.pos()))?;

@@ -71,6 +71,18 @@ impl Keys {
         }
         name
     }
+
+    /// The numbers in the name of a chunk; `None` in that of something else.
+    #[cfg(feature = "std")]
+    pub(super) fn numbers(self, name: &str) -> Option<Vec<u64>> {
+        let numbers = match self.has_prefix {
+            true if name == "c" => return Some(Vec::new()),
+            true => name.strip_prefix('c')?.strip_prefix(self.separator)?,
+            false => name,
+        };
+        let numbers = numbers.split(self.separator);
+        numbers.map(|number| number.parse().ok()).collect()
+    }
 }
 
 /// What a document says: a node and its attributes.
@@ -95,6 +107,19 @@ mod tests {
         };
         assert_eq!(name(true, '/', &[0, 12]), "c/0/12");
         assert_eq!(name(true, '.', &[0, 12]), "c.0.12");
+        for (has_prefix, separator, numbers) in [
+            (true, '/', vec![0, 12]),
+            (true, '.', vec![7]),
+            (true, '/', vec![]),
+            (false, '.', vec![0, 12]),
+            (false, '/', vec![3]),
+        ] {
+            let keys = Keys {
+                has_prefix,
+                separator,
+            };
+            assert_eq!(keys.numbers(&keys.name(&numbers)), Some(numbers));
+        }
         assert_eq!(name(true, '/', &[]), "c");
         assert_eq!(name(false, '.', &[0, 12]), "0.12");
         assert_eq!(name(false, '/', &[3]), "3");

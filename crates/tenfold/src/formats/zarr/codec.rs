@@ -379,6 +379,8 @@ impl<'c, 'x> Reading<'c, 'x> {
                 array,
                 recent: self.recent.clone(),
                 memory: self.cx.limits().tensor_memory,
+                #[cfg(feature = "std")]
+                present: std::sync::OnceLock::new(),
             }));
         }
         if is_packed {

@@ -21,6 +21,9 @@ pub(super) struct Chunks {
     pub(super) recent: Arc<Recent>,
     /// Bytes that may be taken to undo what was done to a whole shard.
     pub(super) memory: u64,
+    /// The files that there are, once somebody needed to know.
+    #[cfg(feature = "std")]
+    pub(super) present: std::sync::OnceLock<Vec<u64>>,
 }
 
 /// A number of an index that says that there is no chunk.
@@ -41,6 +44,86 @@ impl Locate for Chunks {
         let found = self.find(read, &key, &first);
         let found = found.map_err(|error| error.adding(&format!(" ({key})")))?;
         Ok(found.map(|place| Located::new(place.payload())))
+    }
+
+    #[cfg(feature = "std")]
+    fn knows_all(&self) -> bool {
+        self.store.is_known_whole()
+    }
+
+    #[cfg(feature = "std")]
+    fn may_have(&self, chunks: &[Range<u64>]) -> bool {
+        let present = self.present.get_or_init(|| self.list());
+        let Some(counts) = self.counts() else {
+            return true;
+        };
+        // In numbers of files, which shards have fewer of than chunks.
+        let mut wanted = Vec::new();
+        for (n, range) in chunks.iter().enumerate() {
+            let at = |list: &[u64]| list.get(n).copied().unwrap_or(1).max(1);
+            let file = |number: u64| {
+                number.saturating_mul(at(&self.array.pipeline.sides)) / at(&self.array.sides)
+            };
+            wanted.push(file(range.start)..file(range.end.saturating_sub(1)).saturating_add(1));
+        }
+        let corner = |of: fn(&Range<u64>) -> u64| linear(wanted.iter().map(of), &counts);
+        let first = corner(|range| range.start);
+        let last = corner(|range| range.end.saturating_sub(1));
+        let begin = present.partition_point(|number| *number < first);
+        let end = present.partition_point(|number| *number <= last);
+        let between = present.get(begin..end).unwrap_or_default();
+        // Between two corners of a box there are others, too: where they are many, some may be in it.
+        between.len() > Self::LOOKED_AT
+            || between.iter().any(|number| {
+                let mut rest = *number;
+                let mut dims = wanted.iter().zip(&counts).rev();
+                dims.all(|(range, count)| {
+                    let along = rest % count;
+                    rest /= count;
+                    range.contains(&along)
+                })
+            })
+    }
+}
+
+/// Which of all files of a grid one is, in row-major order.
+#[cfg(feature = "std")]
+fn linear(numbers: impl Iterator<Item = u64>, counts: &[u64]) -> u64 {
+    let numbers = numbers.zip(counts);
+    numbers.fold(0u64, |before, (number, count)| {
+        before.saturating_mul(*count).saturating_add(number)
+    })
+}
+
+#[cfg(feature = "std")]
+impl Chunks {
+    /// Files that are looked at to say whether one of them is in a box.
+    const LOOKED_AT: usize = 64;
+
+    /// Files along every dimension; `None` where all of them cannot be counted.
+    fn counts(&self) -> Option<Vec<u64>> {
+        let counts = self.array.shape.iter().zip(&self.array.sides);
+        let counts: Vec<u64> = counts
+            .map(|(dim, side)| dim.div_ceil((*side).max(1)).max(1))
+            .collect();
+        let all = counts.iter().copied().try_fold(1, u64::checked_mul);
+        all.map(|_| counts)
+    }
+
+    /// The files that there are, in row-major order of their chunks.
+    fn list(&self) -> Vec<u64> {
+        let counts = self.counts().unwrap_or_default();
+        let keys = self.store.below(&self.prefix);
+        let numbers = keys.filter_map(|key| self.array.keys.numbers(key.get(self.prefix.len()..)?));
+        let numbers = numbers.filter(|numbers| {
+            let mut within = numbers.iter().zip(&counts);
+            numbers.len() == counts.len() && within.all(|(number, count)| number < count)
+        });
+        let mut present: Vec<u64> = numbers
+            .map(|numbers| linear(numbers.into_iter(), &counts))
+            .collect();
+        present.sort_unstable();
+        present
     }
 }
 

@@ -13,7 +13,7 @@ use crate::wire::zip::{self, Member, Zip};
 /// A store that was listed.
 #[derive(Debug)]
 pub(super) enum Store {
-    Tree(Tree),
+    Tree(Arc<Tree>),
     /// The members that are files, in the order of their names.
     Zip(Vec<Member>),
 }
@@ -125,6 +125,24 @@ impl Store {
         }
     }
 
+    /// Whether what is not listed is not there: behind a link that was not followed it may be.
+    #[cfg(feature = "std")]
+    pub(super) fn is_known_whole(&self) -> bool {
+        match self {
+            Store::Tree(tree) => tree.is_listed() && !tree.has_links(),
+            Store::Zip(_) => true,
+        }
+    }
+
+    /// The keys that begin with a prefix.
+    #[cfg(feature = "std")]
+    pub(super) fn below<'s>(&'s self, prefix: &'s str) -> Box<dyn Iterator<Item = &'s str> + 's> {
+        match self {
+            Store::Tree(tree) => Box::new(tree.below(prefix)),
+            Store::Zip(_) => Box::new(self.keys().filter(move |key| key.starts_with(prefix))),
+        }
+    }
+
     /// Whether keys that are not listed may be there all the same.
     pub(super) fn is_listed(&self) -> bool {
         match self {
@@ -191,11 +209,7 @@ impl Store {
             }
             Store::Tree(tree) => {
                 for key in tree.below(prefix) {
-                    let len = match tree.len_of(key) {
-                        Some(len) => len,
-                        None => tree.open(key)?.len(),
-                    };
-                    sum = sum.saturating_add(len);
+                    sum = sum.saturating_add(tree.measure(key)?);
                     if sum >= enough {
                         break;
                     }

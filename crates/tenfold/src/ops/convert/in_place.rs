@@ -202,6 +202,7 @@ fn is_same_data(a: &TensorInfo, b: &TensorInfo) -> bool {
         && a.defect.is_none() == b.defect.is_none()
         && parts.all(|(a, b)| {
             let same = (a.dtype, a.endian, &a.checksum) == (b.dtype, b.endian, &b.checksum);
-            same && a.role == b.role && a.payload.stored() == b.payload.stored()
+            let place = |part: &crate::model::Part| (part.payload.stored(), part.payload.within());
+            same && a.role == b.role && place(a) == place(b)
         })
 }

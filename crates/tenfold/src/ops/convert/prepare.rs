@@ -404,7 +404,7 @@ fn copies(what: &Manifest) -> Vec<Loss> {
         else {
             continue;
         };
-        let place = (source.0, range.start, range.end);
+        let place = (source, range, part.payload.within());
         match known.get(&place) {
             Some(first) => losses.push(Loss::new(
                 Some(tensor.name.clone()),

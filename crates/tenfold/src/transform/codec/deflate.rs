@@ -28,6 +28,14 @@ pub(crate) struct Inflate<'a> {
     ended: bool,
 }
 
+/// A decoder in the middle of a stream, without its input.
+#[cfg(feature = "std")]
+pub(super) struct Paused {
+    at: u64,
+    fetched: Bytes,
+    state: Box<InflateState>,
+}
+
 impl<'a> Inflate<'a> {
     pub(crate) fn new(input: Input<'a>) -> Self {
         Self::framed(input, DataFormat::Raw)
@@ -46,6 +54,27 @@ impl<'a> Inflate<'a> {
             state: InflateState::new_boxed(format),
             ended: false,
         }
+    }
+
+    /// Goes on where another one stopped in the same input.
+    #[cfg(feature = "std")]
+    pub(super) fn resume(input: Input<'a>, paused: Paused) -> Self {
+        Self {
+            input,
+            at: paused.at,
+            fetched: paused.fetched,
+            state: paused.state,
+            ended: false,
+        }
+    }
+
+    /// What is needed to go on later; nothing at the end of a stream.
+    #[cfg(feature = "std")]
+    pub(super) fn pause(self) -> Option<Paused> {
+        let Self {
+            at, fetched, state, ..
+        } = self;
+        (!self.ended).then_some(Paused { at, fetched, state })
     }
 
     /// Some decoded bytes; 0 at the end of the stream, which must be the end of the input too.

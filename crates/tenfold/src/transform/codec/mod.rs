@@ -5,6 +5,7 @@ mod absent;
 #[cfg(feature = "deflate")]
 mod deflate;
 mod frames;
+mod parked;
 mod sequential;
 mod snappy;
 #[cfg(feature = "deflate")]
@@ -24,6 +25,7 @@ pub(super) use absent::{deflate_zlib, inflate_zlib};
 pub(crate) use deflate::{END as DEFLATE_END, Inflate, encode as encode_deflate};
 pub(super) use frames::Frames;
 pub(crate) use frames::seek_table;
+pub(crate) use parked::Parked;
 pub(super) use sequential::Sequential;
 pub(crate) use snappy::unpack_snappy;
 #[cfg(feature = "blosc")]
@@ -54,8 +56,13 @@ const MAX_RATIO: u64 = 32 << 10;
 /// A deflated match of 258 bytes takes at least 2 bits.
 const DEFLATE_MAX_RATIO: u64 = 1032;
 
-/// How the bytes of `input` are decoded to `len` bytes.
-pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>> {
+/// How the bytes of `input` are decoded to `len` bytes, by decoders that stopped before them where there are some.
+pub(super) fn open<'a>(
+    input: Input<'a>,
+    codec: Codec,
+    len: u64,
+    parked: Option<&'a Parked>,
+) -> Result<Body<'a>> {
     // The decoders disagree about it, and no writer does it.
     if input.len() == 0 {
         return Err(damaged(
@@ -74,7 +81,7 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
     }
     match codec {
         Codec::Deflate { .. } | Codec::Zlib { .. } | Codec::Zstd { .. } => {
-            Ok(Body::Sequential(input, codec, len))
+            Ok(Body::Sequential(input, codec, len, parked))
         }
         Codec::ZstdSeekable { .. } => Frames::new(input, codec, len).map(Body::Frames),
     }

@@ -4,7 +4,9 @@
 use super::Inflate;
 #[cfg(not(feature = "deflate"))]
 use super::absent::no_deflate;
-use super::{Decoder, damaged, placed};
+#[cfg(all(feature = "std", feature = "deflate"))]
+use super::parked::Place;
+use super::{Decoder, Parked, damaged, placed};
 use crate::error::Result;
 use crate::model::Codec;
 use crate::prelude::*;
@@ -19,18 +21,26 @@ pub(in crate::transform) struct Sequential<'a> {
     codec: Codec,
     input: Input<'a>,
     decoder: Stream<'a>,
+    parked: Option<&'a Parked>,
     len: u64,
     left: u64,
     ended: bool,
 }
 
 impl<'a> Sequential<'a> {
-    pub(in crate::transform) fn new(input: Input<'a>, codec: Codec, len: u64) -> Result<Self> {
-        let decoder = Stream::new(input.clone(), codec).map_err(|error| placed(error, &input))?;
+    pub(in crate::transform) fn new(
+        input: Input<'a>,
+        codec: Codec,
+        len: u64,
+        parked: Option<&'a Parked>,
+    ) -> Result<Self> {
+        let decoder = Stream::new(input.clone(), codec, parked);
+        let decoder = decoder.map_err(|error| placed(error, &input))?;
         Ok(Self {
             codec,
             input,
             decoder,
+            parked,
             len,
             left: len,
             ended: false,
@@ -64,13 +74,45 @@ impl<'a> Sequential<'a> {
                 );
                 return Err(damaged(self.codec, &self.input, message));
             }
+            #[cfg(all(feature = "std", feature = "deflate"))]
+            self.park();
         }
         Ok(())
+    }
+
+    /// Leaves the decoder to whoever wants what comes behind.
+    #[cfg(all(feature = "std", feature = "deflate"))]
+    fn park(&mut self) {
+        if let Codec::Zlib {
+            skip, ends: false, ..
+        } = self.codec
+            && let Some(parked) = self.parked
+            && let Some(place) = Place::new(&self.input, skip.saturating_add(self.len))
+            && let Stream::Zlib(stream, _) = core::mem::replace(&mut self.decoder, Stream::Done)
+            && let Some(paused) = stream.pause()
+        {
+            parked.put(place, paused);
+        }
     }
 
     fn decode<T>(&mut self, step: impl FnOnce(&mut Stream<'a>) -> Result<T>) -> Result<T> {
         step(&mut self.decoder).map_err(|error| placed(error, &self.input))
     }
+}
+
+/// A decoder of a zlib stream that has not passed a place, and how many bytes it has decoded.
+#[cfg(feature = "deflate")]
+fn begin<'a>(input: Input<'a>, skip: u64, parked: Option<&'a Parked>) -> (Inflate<'a>, u64) {
+    #[cfg(feature = "std")]
+    if let Some(parked) = parked
+        && let Some(place) = Place::new(&input, skip)
+        && let Some((paused, decoded)) = parked.take(&place)
+    {
+        return (Inflate::resume(input, paused), decoded);
+    }
+    #[cfg(not(feature = "std"))]
+    let _ = (skip, parked);
+    (Inflate::zlib(input), 0)
 }
 
 /// A decoder of one of the codecs that are read from the beginning.
@@ -81,10 +123,13 @@ enum Stream<'a> {
     #[cfg(feature = "deflate")]
     Zlib(Inflate<'a>, bool),
     Zstd(Box<Decoder<'a>>),
+    /// Everything was read, and somebody else has the decoder.
+    #[cfg(all(feature = "std", feature = "deflate"))]
+    Done,
 }
 
 impl<'a> Stream<'a> {
-    fn new(input: Input<'a>, codec: Codec) -> Result<Self> {
+    fn new(input: Input<'a>, codec: Codec, parked: Option<&'a Parked>) -> Result<Self> {
         match codec {
             #[cfg(feature = "deflate")]
             Codec::Deflate { skip, .. } => {
@@ -94,8 +139,8 @@ impl<'a> Stream<'a> {
             }
             #[cfg(feature = "deflate")]
             Codec::Zlib { skip, ends, .. } => {
-                let mut stream = Inflate::zlib(input);
-                stream.skip(skip)?;
+                let (mut stream, decoded) = begin(input, skip, parked);
+                stream.skip(skip - decoded)?;
                 Ok(Stream::Zlib(stream, ends))
             }
             #[cfg(not(feature = "deflate"))]
@@ -112,6 +157,8 @@ impl<'a> Stream<'a> {
             #[cfg(feature = "deflate")]
             Stream::Deflate(stream) | Stream::Zlib(stream, _) => stream.read(out),
             Stream::Zstd(stream) => stream.read(out),
+            #[cfg(all(feature = "std", feature = "deflate"))]
+            Stream::Done => Ok(0),
         }
     }
 

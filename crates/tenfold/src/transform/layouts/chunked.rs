@@ -22,6 +22,8 @@ use crate::transform::{Body, Data, Input, as_size, filters, overflow};
 const BAND: u64 = 32 << 20;
 /// Chunks that are looked for in a file that has no room for as many.
 const MOST_MISSING: u64 = 1 << 20;
+/// Chunks that are looked for one by one, also where the index can say of all of them that they are not there.
+const FEW: u64 = 256;
 /// Bytes that an index takes for a chunk, at least.
 const INDEX_ENTRY: u64 = 8;
 /// Chunks that are not stored, and compression, may stand for so many times the bytes of the files without a limit.
@@ -445,8 +447,100 @@ impl<'a> Boxes<'a> {
 
     /// A box of the result.
     fn read_box(&self, place: &[Range<u64>], out: &mut [u8]) -> Result<()> {
-        let spans: Vec<Vec<Span>> = (place.iter().enumerate())
-            .map(|(axis, range)| self.spans(axis, range))
+        self.read_within(place, &mut place.to_vec(), out)
+    }
+
+    /// What a box of the result has within a smaller one. Where there are many chunks and the index knows that none is
+    /// stored, none is looked for.
+    fn read_within(
+        &self,
+        place: &[Range<u64>],
+        within: &mut Vec<Range<u64>>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let index = self.chunks.index.as_ref();
+        if let Some(index) = index.filter(|index| index.knows_all()) {
+            let mut numbers: Vec<Range<u64>> = (within.iter().enumerate())
+                .map(|(axis, range)| self.numbers(axis, range))
+                .collect();
+            let counts = numbers.iter().map(|range| range.end - range.start);
+            let longest = counts.clone().enumerate().max_by_key(|(_, count)| *count);
+            if let Some((axis, _)) = longest
+                && counts.fold(1, u64::saturating_mul) > FEW
+            {
+                if self.reversed {
+                    numbers.reverse();
+                }
+                if !index.may_have(&numbers) {
+                    return self.fill_within(place, within, out);
+                }
+                let whole = within[axis].clone();
+                let middle = whole.start + (whole.end - whole.start) / 2;
+                if middle > whole.start {
+                    for half in [whole.start..middle, middle..whole.end] {
+                        within[axis] = half;
+                        self.read_within(place, within, out)?;
+                    }
+                    within[axis] = whole;
+                    return Ok(());
+                }
+            }
+        }
+        self.read_chunks(place, within, out)
+    }
+
+    /// The least and the greatest number of chunks along an axis that places of the result are in.
+    fn numbers(&self, axis: usize, range: &Range<u64>) -> Range<u64> {
+        let dimension = self.dimension(axis);
+        let cuts = &self.chunks.grid[dimension];
+        // Of what is wanted in several steps nothing is known: they may go to and fro.
+        if self.axes[axis].steps.len() > 1 || range.is_empty() {
+            return 0..cuts.count(self.chunks.shape[dimension]);
+        }
+        let number = |at| cuts.around(self.axes[axis].at(at).0).0;
+        let (first, last) = (number(range.start), number(range.end - 1));
+        first.min(last)..first.max(last) + 1
+    }
+
+    /// Elements of a box of the result that are in no chunk.
+    fn fill_within(
+        &self,
+        place: &[Range<u64>],
+        within: &[Range<u64>],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let spans: Vec<Span> = (within.iter().zip(place))
+            .map(|(range, of)| Span {
+                number: 0,
+                chunk: 0..range.end - range.start,
+                first: 0,
+                step: 1,
+                count: range.end - range.start,
+                out: range.start - of.start,
+            })
+            .collect();
+        let lens: Vec<u64> = place.iter().map(|range| range.end - range.start).collect();
+        let spans: Vec<&Span> = spans.iter().collect();
+        let copy = Copy {
+            content: &Content::Fill,
+            fill: &self.chunks.fill,
+            width: self.chunks.width,
+            spans: &spans,
+            strides: &vec![0; spans.len()],
+            lens: &lens,
+        };
+        copy.run(0, 0, 0, out)
+    }
+
+    /// The same chunk by chunk.
+    fn read_chunks(
+        &self,
+        place: &[Range<u64>],
+        within: &[Range<u64>],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let spans: Vec<Vec<Span>> = (within.iter().zip(place).enumerate())
+            .map(|(axis, (range, of))| self.spans(axis, range, of.start))
             .collect();
         let lens: Vec<u64> = place.iter().map(|range| range.end - range.start).collect();
         let mut chosen = vec![0; spans.len()];
@@ -473,8 +567,8 @@ impl<'a> Boxes<'a> {
         }
     }
 
-    /// The chunks along an axis that places of the result are in.
-    fn spans(&self, axis: usize, range: &Range<u64>) -> Vec<Span> {
+    /// The chunks along an axis that places of the result are in; the box begins at `origin`.
+    fn spans(&self, axis: usize, range: &Range<u64>, origin: u64) -> Vec<Span> {
         let dimension = self.dimension(axis);
         let (cuts, dim) = (&self.chunks.grid[dimension], self.chunks.shape[dimension]);
         let mut spans = Vec::new();
@@ -498,7 +592,7 @@ impl<'a> Boxes<'a> {
                 chunk,
                 step: rest.step,
                 count,
-                out: at - range.start,
+                out: at - origin,
             });
             at += count;
         }
@@ -646,9 +740,9 @@ fn check_axes(axes: &[usize], rank: usize) -> Result<()> {
     Err(Error::malformed("chunks", message))
 }
 
-/// Refuses to look for more chunks than a file could have an index of.
+/// Refuses to look for more chunks than a file could have an index of, one by one.
 fn check_count(chunks: &Chunks) -> Result<()> {
-    if chunks.index.is_none() {
+    if chunks.index.as_ref().is_none_or(|index| index.knows_all()) {
         return Ok(());
     }
     let counts = chunks.counts();

@@ -373,7 +373,7 @@ impl<'a> View<'a> {
             (&view.body, &part.payload)
             && !map.is_whole(frames.frame_len())
         {
-            view.body = Body::Sequential(data.input(&part.payload)?, *codec, *len);
+            view.body = Body::Sequential(data.input(&part.payload)?, *codec, *len, data.parked);
         }
         Ok(Self {
             numbers: map.numbers_in(part.payload.len()),
@@ -386,7 +386,9 @@ impl<'a> View<'a> {
     /// The bytes of a part after decompression, as they are.
     pub(crate) fn decoded(data: Data<'a>, payload: &Payload) -> Result<Self> {
         let body = match payload {
-            Payload::Encoded { codec, len, .. } => codec::open(data.input(payload)?, *codec, *len)?,
+            Payload::Encoded { codec, len, .. } => {
+                codec::open(data.input(payload)?, *codec, *len, data.parked)?
+            }
             Payload::Chunks(chunks) => layouts::chunked(data, chunks)?,
             _ => Body::of(data.input(payload)?),
         };

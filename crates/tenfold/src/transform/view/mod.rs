@@ -11,7 +11,7 @@ use bytes::Bytes;
 pub(crate) use pieces::Pieces;
 
 use super::cast::Tally;
-use super::codec::Frames;
+use super::codec::{Frames, Parked};
 use super::elements::ElementMap;
 use super::input::Input;
 use super::lane::Lane;
@@ -51,7 +51,7 @@ pub(super) enum Body<'a> {
     /// As they are, from the first byte on.
     InOrder(Input<'a>),
     Lane(Box<Lane<'a>>),
-    Sequential(Input<'a>, Codec, u64),
+    Sequential(Input<'a>, Codec, u64, Option<&'a Parked>),
     Pack(Pack<'a>),
     Reorder(Reorder<'a>),
     Scatter(Scatter),

@@ -65,8 +65,8 @@ impl View<'_> {
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> Result<Pieces<'_>> {
         let stream = match &self.body {
-            Body::Sequential(input, codec, len) => {
-                let decoder = Sequential::new(input.clone(), *codec, *len)?;
+            Body::Sequential(input, codec, len, parked) => {
+                let decoder = Sequential::new(input.clone(), *codec, *len, *parked)?;
                 Some(Stream::Decoder(decoder))
             }
             Body::Selected(selected) if !selected.is_random() => {
