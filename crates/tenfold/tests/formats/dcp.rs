@@ -144,3 +144,42 @@ fn views_keep_their_strides_until_they_are_written() {
     let written = OpenOptions::new().open(&target).unwrap();
     assert_eq!(digests(&written), digests(&archive));
 }
+
+#[test]
+fn items_that_share_bytes_are_reported() {
+    let overlaps = |name: &str| -> Vec<String> {
+        let archive = Archive::open(fixture(name)).unwrap();
+        let findings = archive.findings().iter();
+        let overlaps = findings.filter(|finding| finding.rule == "dcp.overlap");
+        overlaps.map(|finding| finding.message.clone()).collect()
+    };
+    assert_eq!(overlaps("valid/three_ranks").len(), 0);
+    let found = overlaps("reject/item_points_to_other");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("model.w"), "{found:?}");
+}
+
+#[test]
+fn what_megatron_has_instead_of_metadata_is_read() {
+    let short = |text: &str| [&[0x8c, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    // As protocol 4 has it: a class, its object without arguments, and a dict of attributes, each of which is an empty one.
+    let mut body = short("megatron.core.dist_checkpointing.strategies.torch");
+    body.push(b'\x94');
+    body.extend(short("MCoreMetadata"));
+    body.extend(b"\x94\x93\x94)\x81\x94}\x94(");
+    for attribute in [
+        "state_dict_metadata",
+        "planner_data",
+        "storage_data",
+        "mcore_data",
+    ] {
+        body.extend(short(attribute));
+        body.push(b'}');
+    }
+    body.extend(b"ub.");
+    let len = u64::try_from(body.len()).unwrap();
+    let file = [b"\x80\x04\x95", &len.to_le_bytes()[..], &body].concat();
+    let archive = Archive::from_bytes(file).unwrap();
+    assert_eq!(archive.format().unwrap().id, "dcp");
+    assert_eq!((archive.version(), archive.tensors().len()), ("none", 0));
+}

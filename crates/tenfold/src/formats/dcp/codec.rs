@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::items::{Chunk, Items};
-use super::metadata::{Described, Place, Saved, TensorMeta};
+use super::metadata::{Described, Overlap, Place, Saved, TensorMeta};
 use super::objects::{self, Object};
 use super::{DATA, METADATA, SPEC, globals};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +21,10 @@ use crate::wire::pickle::{self, Budget};
 pub(super) struct Dcp;
 
 /// What tells `.metadata` from other pickles, and how early it comes.
-const MARK: &[u8] = b"torch.distributed.checkpoint.metadata";
+const MARKS: [&[u8]; 2] = [
+    b"torch.distributed.checkpoint.metadata",
+    globals::MEGATRON.as_bytes(),
+];
 const EARLY: usize = 128;
 
 impl Format for Dcp {
@@ -33,7 +36,8 @@ impl Format for Dcp {
         let first = head.first();
         let name = head.name().unwrap_or_default();
         let early = first.get(..EARLY).unwrap_or(first);
-        let has_mark = || early.windows(MARK.len()).any(|window| window == MARK);
+        let has = |mark: &&[u8]| early.windows(mark.len()).any(|window| window == *mark);
+        let has_mark = || MARKS.iter().any(has);
         // The items of a file of data are archives of PyTorch: its name tells that they are items.
         if first.starts_with(&[0x80, 4, 0x95]) && has_mark() || name.ends_with(DATA) {
             return Ok(Confidence::Certain);
@@ -147,6 +151,9 @@ fn describe(cx: &mut Context<'_>, id: SourceId, bytes: &Bytes) -> Result<Manifes
     let files = Files::open(cx, &described.files)?;
     let mut manifest = Manifest::new(described.version.as_deref().unwrap_or("none"));
     manifest.regions.push(Region::new(id, 0..len, "metadata"));
+    if let Some(overlap) = described.overlapping() {
+        files.report(cx, &overlap)?;
+    }
     let root = cx.option(ROOT.key);
     let mut objects = Vec::new();
     let mut is_known = root.is_none() || described.saved.is_empty();
@@ -253,6 +260,21 @@ impl Files {
             Some(id) => error.at_source(*id, place.offset.min(len)..len),
             None => error,
         })
+    }
+
+    /// Says that items have bytes in common, which nothing that torch writes has.
+    fn report(&self, cx: &mut Context<'_>, overlap: &Overlap) -> Result<()> {
+        let [first, second] = &overlap.names;
+        let number = overlap.file as usize;
+        let file = self.names.get(number).map_or("", String::as_str);
+        let more = match overlap.count {
+            0 | 1 => String::new(),
+            count => format!(", and {} more items overlap", count - 1),
+        };
+        let message =
+            format!("items of {first:?} and {second:?} have the same bytes of {file:?}{more}");
+        let id = self.ids.get(number).copied().unwrap_or(SourceId::MAIN);
+        cx.warn_in(id, "dcp.overlap", overlap.bytes.clone(), message)
     }
 
     /// Files by their numbers among all that are open, of tensors that were found in objects.

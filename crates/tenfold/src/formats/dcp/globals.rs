@@ -28,11 +28,13 @@ const MODULE: &str = "torch.distributed.checkpoint.metadata";
 /// Where torch up to 2.2 has what is said of the elements.
 const OLD_MODULE: &str = "torch.distributed._shard.sharded_tensor.metadata";
 const FILES: &str = "torch.distributed.checkpoint.filesystem";
+/// Where Megatron up to 0.13 has what it says instead of torch's `Metadata`, with the same attributes and one more.
+pub(super) const MEGATRON: &str = "megatron.core.dist_checkpointing.strategies.torch";
 
 /// What a class or function of the list is.
 fn find(module: &str, name: &str) -> Option<Class> {
     Some(match (module, name) {
-        (MODULE, "Metadata") => Class::Metadata,
+        (MODULE, "Metadata") | (MEGATRON, "MCoreMetadata") => Class::Metadata,
         (MODULE, "TensorStorageMetadata") => Class::Tensor,
         (MODULE | OLD_MODULE, "TensorProperties") => Class::Properties,
         (MODULE, "ChunkStorageMetadata") => Class::Chunk,

@@ -37,6 +37,16 @@ impl Place {
     }
 }
 
+/// Items that have the same bytes.
+pub(super) struct Overlap {
+    pub(super) names: [String; 2],
+    /// By its place in the list of files.
+    pub(super) file: u32,
+    pub(super) bytes: Range<u64>,
+    /// How many items begin within another one.
+    pub(super) count: u64,
+}
+
 /// What an item is of: a name, and of a tensor where the chunk begins.
 type Key<'t> = (Cow<'t, str>, Option<Shape>);
 
@@ -110,6 +120,37 @@ impl<'t> Described<'t> {
         self.places.get(&key).copied()
     }
 
+    /// Items whose bytes are another's, too: the names of the first two, the bytes, and how many more there are.
+    pub(super) fn overlapping(&self) -> Option<Overlap> {
+        let mut places: Vec<(&Place, &str)> = (self.places.iter())
+            .filter(|(_, place)| place.len > 0)
+            .map(|((name, _), place)| (place, &**name))
+            .collect();
+        places.sort_unstable_by_key(|(place, name)| (place.file, place.offset, place.end(), *name));
+        let mut found: Option<Overlap> = None;
+        let mut widest: Option<(&Place, &str)> = None;
+        for (place, name) in places {
+            match widest {
+                Some((before, first))
+                    if before.file == place.file && before.end() > place.offset =>
+                {
+                    let overlap = found.get_or_insert_with(|| Overlap {
+                        names: [first.to_owned(), name.to_owned()],
+                        file: place.file,
+                        bytes: place.offset..before.end().min(place.end()),
+                        count: 0,
+                    });
+                    overlap.count += 1;
+                    if place.end() > before.end() {
+                        widest = Some((place, name));
+                    }
+                }
+                _ => widest = Some((place, name)),
+            }
+        }
+        found
+    }
+
     /// What is left of a name below some keys, joined by dots; `None` where it is not below them.
     pub(super) fn below(&self, name: &str, root: &str) -> Option<String> {
         if let Some(path) = self.paths.get(name) {
@@ -156,6 +197,14 @@ impl<'t> Described<'t> {
             let key = index(&key, rank)?;
             let place = self.read_place(&value, &mut files);
             let place = place.map_err(|error| error.in_tensor(&key.0))?;
+            if self.places.contains_key(&key) {
+                let (name, start) = key;
+                let chunk = start.map_or_else(String::new, |start| {
+                    format!(" of the chunk at {:?}", &*start)
+                });
+                let message = format!("storage_data says twice where the item{chunk} is");
+                return Err(Error::malformed("dcp.duplicate", message).in_tensor(&name));
+            }
             self.places.insert(key, place);
         }
         Ok(())
