@@ -520,6 +520,14 @@ impl Metadata {
         self.add(Key::new(key.as_ref(), true), value);
     }
 
+    /// Takes back what was added behind the first entries.
+    #[cfg(feature = "flax")]
+    pub(crate) fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.0.list().truncate(len);
+        }
+    }
+
     fn add(&mut self, key: Key, value: Value) {
         push_tight(self.0.list(), Entry { key, value });
     }

@@ -140,3 +140,32 @@ fn long_arrays_are_written_in_chunks_as_flax_cuts_them() {
     assert!(!whole.windows(5).any(|text| text == b"shape"));
     assert!(write("15").is_err());
 }
+
+#[test]
+fn the_mark_of_an_array_in_chunks_may_come_behind_its_other_keys() {
+    let shape = b"\xa5shape\x81\xa10\x02".to_vec();
+    let mut chunks = b"\xa6chunks\x82\xa10".to_vec();
+    chunks.extend(array("uint8", &[5]));
+    chunks.extend(b"\xa11");
+    chunks.extend(array("uint8", &[6]));
+    let mark = b"\xb9__msgpack_chunked_array__\xc3".to_vec();
+    for order in [[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0]] {
+        let keys = order.map(|n| [&mark, &shape, &chunks][n].as_slice());
+        let mut file = b"\x82\xa1v\x07\xa1w\x83".to_vec();
+        file.extend(keys.concat());
+        let archive = open(&file).unwrap();
+        let names: Vec<_> = archive
+            .tensors()
+            .map(|tensor| tensor.name().to_owned())
+            .collect();
+        assert_eq!(names, ["w"], "{order:?}");
+        assert_eq!(archive.get("w").unwrap().canonical().unwrap()[..], [5, 6]);
+        assert_eq!(archive.metadata().len(), 1);
+        assert_eq!(archive.metadata().get("v"), Some(&Value::I64(7)));
+    }
+    let twice = [&b"\x81\xa1w\x83"[..], &shape, &shape, &mark].concat();
+    let more = [&b"\x81\xa1w\x84"[..], &shape, &chunks, b"\xa1x\x01", &mark].concat();
+    for file in [twice, more] {
+        assert_eq!(open(&file).unwrap_err().rule(), "flax.chunks");
+    }
+}

@@ -38,6 +38,14 @@ pub(super) struct Walk<'a> {
     skipped: u64,
 }
 
+/// A place that was walked to, and what had been found until then.
+struct Mark {
+    at: u64,
+    tensors: usize,
+    metadata: usize,
+    skipped: u64,
+}
+
 impl<'a> Walk<'a> {
     pub(super) fn new(cx: &Context<'a>) -> Result<Self> {
         let shared = cx.open(SourceId::MAIN);
@@ -144,15 +152,19 @@ impl<'a> Walk<'a> {
             };
         }
         let mut keys = Keys::default();
+        let begin = self.mark();
         self.deeper(|walk| {
-            for place in 0..count {
+            for _ in 0..count {
                 let key = walk.key()?;
                 if key == CHUNKED {
-                    if place == 0 && count == 3 {
-                        return walk.chunked(at);
+                    if count != 3 {
+                        let message =
+                            format!("an array in chunks has three keys, and this one has {count}");
+                        return Err(Error::malformed("flax.chunks", message).at(at..walk.d.pos()));
                     }
-                    let message = "the mark of an array in chunks is not the first of three keys";
-                    return Err(Error::malformed("flax.chunks", message).at(at..walk.d.pos()));
+                    // What came before the mark was taken for arrays and values of their own.
+                    walk.go_back(&begin);
+                    return walk.chunked(at);
                 }
                 keys.push(&key);
                 walk.make(key.len() as u64 + 8, at)?;
@@ -177,18 +189,38 @@ impl<'a> Walk<'a> {
         Ok(text)
     }
 
-    /// An array in chunks, behind the first of its three keys.
+    /// Where it is, to [go back](Self::go_back) to.
+    fn mark(&self) -> Mark {
+        Mark {
+            at: self.d.pos(),
+            tensors: self.tensors.len(),
+            metadata: self.metadata.len(),
+            skipped: self.skipped,
+        }
+    }
+
+    fn go_back(&mut self, to: &Mark) {
+        self.d.go_to(to.at);
+        self.tensors.truncate(to.tensors);
+        self.metadata.truncate(to.metadata);
+        self.skipped = to.skipped;
+    }
+
+    /// An array in chunks: its three keys, in any order.
     fn chunked(&mut self, at: u64) -> Result<()> {
         let refuse = |message: &str, end: u64| {
             let message = format!("an array in chunks: {message}");
             Err(Error::malformed("flax.chunks", message).at(at..end))
         };
-        if self.d.item("a mark")? != Item::Bool(true) {
-            return refuse("its mark is not true", self.d.pos());
-        }
-        let (mut shape, mut chunks) = (None, None);
-        for _ in 0..2 {
+        let (mut is_marked, mut shape, mut chunks) = (false, None, None);
+        for _ in 0..3 {
             match self.key()?.as_str() {
+                CHUNKED if !is_marked => {
+                    is_marked = self.d.item("a mark")? == Item::Bool(true);
+                    if !is_marked {
+                        return refuse("its mark is not true", self.d.pos());
+                    }
+                }
                 "shape" if shape.is_none() => shape = Some(self.numbered(Self::dimension)?),
                 "chunks" if chunks.is_none() => chunks = Some(self.numbered(Self::chunk)?),
                 key => {

@@ -120,6 +120,12 @@ impl<'a> Decoder<'a> {
         self.r.pos()
     }
 
+    /// Goes on from another place.
+    #[cfg(feature = "flax")]
+    pub(crate) fn go_to(&mut self, at: u64) {
+        self.r.go_to(at);
+    }
+
     /// Bytes that are left.
     pub(crate) fn remaining(&self) -> u64 {
         self.r.remaining()
