@@ -96,3 +96,36 @@ fn what_is_written_is_read_without_a_word_through_either_file() {
         );
     }
 }
+
+#[test]
+fn a_description_that_was_written_anew_is_known_by_its_key() {
+    let pretty = r#"
+{
+    "arrays": [
+        {"name": "a", "dtype": "f32", "shape": [2]}
+    ],
+    "tenfold_raw": 1
+}"#;
+    let indented = "{\n  \"tenfold_raw\": 1,\n  \"arrays\": [{\"name\": \"a\", \"dtype\": \"f32\", \"shape\": [2]}]}";
+    for text in [pretty, indented] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dump.raw");
+        std::fs::write(&path, floats(&[1.0, 2.0])).unwrap();
+        let description = directory.path().join("dump.raw.json");
+        std::fs::write(&description, text).unwrap();
+        let archive = Archive::open(&path).unwrap();
+        let tensor = archive.tensor("a").unwrap();
+        assert_eq!(tensor.canonical().unwrap(), floats(&[1.0, 2.0]));
+        let raw = OpenOptions::new().format(Some("raw"));
+        assert!(raw.open(&description).unwrap().get("a").is_some());
+    }
+    // The JSON of another program says nothing of the dump.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dump.raw");
+    std::fs::write(&path, floats(&[1.0])).unwrap();
+    std::fs::write(directory.path().join("dump.raw.json"), r#"{"arrays": 1}"#).unwrap();
+    assert_eq!(Archive::open(&path).unwrap_err().rule(), "raw.dtype");
+    // As it stands, white space or not, it is known without a name.
+    let archive = Archive::from_bytes(indented.as_bytes().to_vec());
+    assert_eq!(archive.unwrap_err().rule(), "raw.name");
+}

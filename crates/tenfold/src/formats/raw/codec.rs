@@ -3,7 +3,7 @@
 use super::sidecar::{self, Array, Sidecar};
 #[cfg(feature = "write")]
 use super::write;
-use super::{MARK, SIDECAR, SPEC, VERSION};
+use super::{SIDECAR, SPEC, VERSION};
 use crate::error::{Error, Hint, Result};
 use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
 #[cfg(feature = "write")]
@@ -42,7 +42,7 @@ impl Format for Raw {
     }
 
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
-        if head.first().starts_with(MARK) {
+        if sidecar::begins(head.first()) {
             return Ok(Confidence::Certain);
         }
         // A dump says nothing: only its name does, where no other format knows it.
@@ -62,11 +62,8 @@ impl Format for Raw {
         let is_asked = [SHAPE, OFFSET, ORDER, ENDIAN]
             .iter()
             .any(|option| cx.option(option.key).is_some());
-        let source = cx.source();
-        let len = source.len();
-        let begin = source.read(0..len.min(MARK.len() as u64))?;
         if !is_asked && cx.assumed_dtype().is_none() {
-            if begin == MARK {
+            if Sidecar::is_one(cx.source(), cx.limits())? {
                 return beside(cx);
             }
             if let Some(manifest) = with_sidecar(cx)? {
@@ -110,8 +107,7 @@ fn with_sidecar(cx: &mut Context<'_>) -> Result<Option<Manifest>> {
     let file = cx
         .open(id)
         .ok_or_else(|| Error::argument("a file that is gone"))?;
-    let begin = file.read(0..file.len().min(MARK.len() as u64))?;
-    if begin != MARK {
+    if !Sidecar::is_one(&*file, cx.limits())? {
         return Ok(None);
     }
     let sidecar = Sidecar::read(&*file, cx.limits()).map_err(|error| error.in_file(id, &name))?;

@@ -13,6 +13,11 @@ const RULES: Rules = Rules {
     depth: "raw.depth",
 };
 const MOST_DEPTH: usize = 64;
+/// The key that says what the file is, and how it is written.
+const MARKED: &str = "tenfold_raw";
+const KEY: &[u8] = b"\"tenfold_raw\"";
+/// Bytes that are looked at first: a dump may be long, and begin with any byte.
+const BEGIN: u64 = 256;
 /// A list of millions of arrays.
 const MOST_LEN: u64 = 256 << 20;
 
@@ -34,7 +39,39 @@ pub(super) struct Sidecar {
     pub(super) metadata: Metadata,
 }
 
+/// Whether text begins as such a file does: with the key that says what it is, wherever white space is.
+pub(super) fn begins(text: &[u8]) -> bool {
+    let inner = text.trim_ascii_start().strip_prefix(b"{");
+    inner.is_some_and(|inner| inner.trim_ascii_start().starts_with(KEY))
+}
+
 impl Sidecar {
+    /// Whether a file is one: a JSON object with the key that says so, at any place. Programs that write JSON anew sort keys.
+    pub(super) fn is_one(source: &dyn Source, limits: &Limits) -> Result<bool> {
+        let len = source.len();
+        let begin = source.read(0..len.min(BEGIN))?;
+        if begins(&begin) {
+            return Ok(true);
+        }
+        if !begin.trim_ascii_start().starts_with(b"{") || len > limits.header_bytes.min(MOST_LEN) {
+            return Ok(false);
+        }
+        // What is no JSON is none, and may be a dump all the same.
+        let text = source.read(0..len)?;
+        let has_key = || -> Result<bool> {
+            let mut json = Json::new(&text, 0, MOST_DEPTH, &RULES)?;
+            json.object("the file beside a dump")?;
+            while let Some(key) = json.key()? {
+                if key == MARKED {
+                    return Ok(true);
+                }
+                json.skip()?;
+            }
+            Ok(false)
+        };
+        Ok(has_key().unwrap_or(false))
+    }
+
     pub(super) fn read(source: &dyn Source, limits: &Limits) -> Result<Self> {
         let len = source.len();
         let limit = limits.header_bytes.min(MOST_LEN);
@@ -51,7 +88,7 @@ impl Sidecar {
         while let Some(key) = json.key()? {
             let at = json.key_at();
             match &*key {
-                "tenfold_raw" if version.is_none() => version = Some(json.unsigned("the version")?),
+                MARKED if version.is_none() => version = Some(json.unsigned("the version")?),
                 "arrays" if sidecar.arrays.is_empty() => {
                     json.list("the arrays")?;
                     while json.item()? {
