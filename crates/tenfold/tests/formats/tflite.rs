@@ -108,3 +108,54 @@ fn quantized_tensors_are_their_scale_times_the_distance_from_zero() {
     }
     assert!(compared > 100);
 }
+
+/// Where a field of a table is.
+fn field(file: &[u8], table: usize, index: usize) -> Option<usize> {
+    let half = |at: usize| usize::from(u16::from_le_bytes(file[at..at + 2].try_into().unwrap()));
+    let back = i32::from_le_bytes(file[table..table + 4].try_into().unwrap());
+    let vtable = table
+        .checked_add_signed(-isize::try_from(back).unwrap())
+        .unwrap();
+    let place = 4 + 2 * index;
+    let offset = (place < half(vtable)).then(|| half(vtable + place))?;
+    (offset > 0).then_some(table + offset)
+}
+
+/// What an offset leads to.
+fn follow(file: &[u8], at: usize) -> usize {
+    let offset = u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    at + usize::try_from(offset).unwrap()
+}
+
+#[test]
+fn scales_of_numbers_that_are_no_integers_do_not_count() {
+    let mut cases = valid().into_iter();
+    let case = cases.find(|case| case.name == "dense_full_int8").unwrap();
+    let mut file = std::fs::read(&case.path).unwrap();
+    let root = follow(&file, 0);
+    let subgraphs = follow(&file, field(&file, root, 2).unwrap());
+    let subgraph = follow(&file, subgraphs + 4);
+    let tensors = follow(&file, field(&file, subgraph, 0).unwrap());
+    for n in 0..usize::from(file[tensors]) {
+        let tensor = follow(&file, tensors + 4 + 4 * n);
+        // Biases are 32-bit integers: floats have as many bytes.
+        if let Some(kind) = field(&file, tensor, 1).filter(|kind| file[*kind] == 2) {
+            file[kind] = 0;
+        }
+    }
+    let before = case.open().unwrap();
+    let archive = tenfold::Archive::from_bytes(file).unwrap();
+    let mut compared = 0;
+    for (tensor, before) in archive.tensors().zip(before.tensors()) {
+        if before.info().dtype == DType::I32 {
+            assert_eq!(tensor.info().dtype, DType::F32);
+            assert_eq!(tensor.canonical().unwrap(), before.canonical().unwrap());
+            compared += usize::from(tensor.info().metadata.get("scale").is_some());
+        }
+    }
+    assert!(compared > 0);
+    let mut rules = archive.findings().iter().map(|finding| &*finding.rule);
+    assert!(rules.any(|rule| rule == "tflite.quantization"));
+    let plain = ops::dequantize(&archive).unwrap();
+    assert_eq!(plain.tensors().len(), archive.tensors().len());
+}

@@ -1,7 +1,7 @@
 //! Between a model and the description of its constants.
 
 use super::SPEC;
-use super::quantization::Quantization;
+use super::quantization::{self, Quantization};
 use crate::error::{Error, Hint, Result};
 use crate::format::{Context, Format, Spec};
 use crate::model::{
@@ -84,11 +84,12 @@ impl Format for TfLite {
             },
             total: 0,
             activations: 0,
+            scaled: None,
             manifest: Manifest::new("3"),
             buffer,
         };
         model.read(root)?;
-        model.remark(cx);
+        model.remark(cx)?;
         let Model {
             mut manifest, file, ..
         } = model;
@@ -110,6 +111,8 @@ struct Model<'a> {
     /// Bytes of all tensors.
     total: u64,
     activations: u64,
+    /// How many tensors that are no integers have scales, and where the first ones are.
+    scaled: Option<(u64, u64)>,
     manifest: Manifest,
 }
 
@@ -373,7 +376,12 @@ impl Model<'_> {
             quantized_dimension,
         };
         tensor.metadata = quantization.metadata();
-        match quantization.fault(tensor.dtype, &tensor.shape) {
+        if !quantization::is_integer(tensor.dtype) {
+            let (count, first) = self.scaled.take().unwrap_or((0, said.at));
+            self.scaled = Some((count + 1, first));
+            return Ok(());
+        }
+        match quantization.fault(&tensor.shape) {
             None => tensor.decoder = Some(Arc::new(quantization)),
             Some(fault) if tensor.defect.is_none() => {
                 let error = Error::malformed("tflite.quantization", fault);
@@ -456,7 +464,13 @@ impl Model<'_> {
         Ok(())
     }
 
-    fn remark(&self, cx: &mut Context<'_>) {
+    fn remark(&self, cx: &mut Context<'_>) -> Result<()> {
+        if let Some((count, at)) = self.scaled {
+            let message = format!(
+                "{count} tensors have scales, which integers have, and are none: they are read as they are"
+            );
+            cx.warn("tflite.quantization", at..at + 4, message)?;
+        }
         let count = self.activations;
         if count > 0 {
             let message = format!("{count} tensors without data are activations, and not listed");
@@ -471,6 +485,7 @@ impl Model<'_> {
             );
             cx.note("tflite.external", range, message);
         }
+        Ok(())
     }
 }
 

@@ -39,10 +39,7 @@ impl Quantization {
     }
 
     /// Why numbers cannot be made of a tensor with it.
-    pub(super) fn fault(&self, dtype: DType, shape: &[u64]) -> Option<String> {
-        if !is_integer(dtype) {
-            return Some(format!("{dtype} is quantized, expected integers"));
-        }
+    pub(super) fn fault(&self, shape: &[u64]) -> Option<String> {
         let count = self.scale.len() as u64;
         let axis = usize::try_from(self.quantized_dimension).ok();
         let dim = axis.and_then(|axis| shape.get(axis)).copied();
@@ -60,7 +57,8 @@ impl Quantization {
     }
 }
 
-fn is_integer(dtype: DType) -> bool {
+/// Whether scales mean something for elements of a type.
+pub(super) fn is_integer(dtype: DType) -> bool {
     use Scalar::{I2, I4, I8, I16, I32, I64, U4, U8, U16, U32};
     let DType::Number(scalar, Lanes::Real) = dtype else {
         return false;
