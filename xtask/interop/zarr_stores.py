@@ -1,4 +1,4 @@
-"""zarr-python 2 and 3, and tensorstore: stores in directories, with compressed chunks, and in shards."""
+"""zarr-python 2 and 3: stores in directories and in zip archives, with compressed chunks, and in shards."""
 
 import json
 import os
@@ -21,8 +21,11 @@ def write(kind, path):
         store = zarr.ZipStore(path, mode="w") if IS_OLD else zarr.storage.ZipStore(path, mode="w")
     else:
         store = path
-    options = {} if IS_OLD else {"zarr_format": 2 if kind.endswith("-v2") else 3}
+    # In an archive nothing can be written anew: attributes are there from the beginning.
+    options = {} if IS_OLD else {"zarr_format": 2 if kind.endswith("-v2") else 3, "attributes": METADATA}
     root = zarr.open_group(store, mode="w", **options)
+    if IS_OLD:
+        root.attrs.update(METADATA)
     for t in tensors:
         values = np.frombuffer(t.data, DTYPES[t.dtype]).reshape(t.shape)
         chunks = tuple(max(1, d // 2) for d in t.shape)
@@ -33,7 +36,6 @@ def write(kind, path):
             root[t.name][...] = values
         else:
             root.create_array(t.name, data=values, chunks=chunks)
-    root.attrs.update(METADATA)
     if hasattr(store, "close"):
         store.close()
     return sorted(tensors, key=lambda t: t.name.encode().split(b"/")), METADATA

@@ -98,6 +98,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     {
         match project.environment(package.installs, package.build) {
             Ok(python) => ready.push((package, python)),
+            Err(why) if package.is_large() => exchange.skip(package, &why.to_string()),
             Err(why) => exchange.row(package, "install", "NOT INSTALLED", Err(why)),
         }
     }
@@ -407,6 +408,14 @@ impl Exchange {
         self.line(&package.release(), direction, file, result);
     }
 
+    /// A package that nothing was exchanged with.
+    fn skip(&mut self, package: &Package, why: &str) {
+        self.tally.skipped += 1;
+        let release = package.release();
+        println!("{release:<17} NOT INSTALLED: NOTHING WAS EXCHANGED WITH {release}");
+        eprintln!("\nWARNING: {release} IS NOT INSTALLED: {why}\n");
+    }
+
     fn line(&mut self, with: &str, direction: &str, file: &str, result: Result<usize>) {
         let start = format!("{with:<17} {direction:<9} {file:<70}");
         self.tally.row(&start, result);
@@ -418,6 +427,7 @@ impl Exchange {
 struct Tally {
     passed: u32,
     failed: u32,
+    skipped: u32,
 }
 
 impl Tally {
@@ -440,7 +450,11 @@ impl Tally {
 
     /// The last line, and whether there is nothing to complain about.
     fn finish(&self) -> bool {
-        println!("{} passed, {} failed", self.passed, self.failed);
+        let skipped = match self.skipped {
+            0 => String::new(),
+            packages => format!(", {packages} PACKAGES SKIPPED"),
+        };
+        println!("{} passed, {} failed{skipped}", self.passed, self.failed);
         self.failed == 0
     }
 }

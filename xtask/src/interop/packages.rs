@@ -35,6 +35,15 @@ impl Package {
         self.installs.first().unwrap_or(&"").replace("==", " ")
     }
 
+    /// Whether it is one that not every machine has room for.
+    pub(super) fn is_large(&self) -> bool {
+        let name = self
+            .installs
+            .first()
+            .and_then(|first| first.split("==").next());
+        name.is_some_and(|name| LARGE.contains(&name))
+    }
+
     /// The version that it writes itself.
     pub(super) fn version(&self) -> &'static str {
         self.loads.first().unwrap_or(&"")
@@ -411,7 +420,8 @@ pub(super) static PACKAGES: &[Package] = &[
     Package {
         format: "pytorch",
         extension: "bin",
-        installs: &["torch==2.15.0", "numpy"],
+        // As for distributed checkpoints, so that they have one environment.
+        installs: &["torch==2.15.0", "numpy", "zstandard"],
         program: "torch_save.py",
         writes: &["basic", "full", "stream"],
         loads: &["zip"],
@@ -549,19 +559,28 @@ pub(super) static PACKAGES: &[Package] = &[
         extension: "nc",
         installs: &["netCDF4==1.7.4", "numpy"],
         program: "netcdf4_files.py",
-        writes: &[
-            "cdf1",
-            "cdf2",
-            "cdf5",
-            "cdf1-records",
-            "cdf2-records",
-            "cdf5-records",
-        ],
+        writes: &["cdf5", "cdf5-records"],
         loads: &["CDF-5"],
         metadata_only: false,
         options: &[],
         fixtures: &[""],
         // It has no f16, which the files of other packages have.
+        f32_only: true,
+        no_bool: true,
+        build: None,
+        except: &[],
+    },
+    Package {
+        format: "netcdf",
+        extension: "nc",
+        installs: &["netCDF4==1.7.4", "numpy"],
+        program: "netcdf4_files.py",
+        writes: &["cdf1", "cdf2", "cdf1-records", "cdf2-records"],
+        loads: &["CDF-2"],
+        metadata_only: false,
+        options: &[],
+        // Many have types that CDF-2 has not.
+        fixtures: &[],
         f32_only: true,
         no_bool: true,
         build: None,
@@ -587,7 +606,7 @@ pub(super) static PACKAGES: &[Package] = &[
         extension: "zarr",
         installs: &["zarr==2.18.7", "numcodecs==0.15.2", "numpy==2.2.6"],
         program: "zarr_stores.py",
-        writes: &["basic", "full"],
+        writes: &["basic", "full", "full-zip"],
         loads: &["v2"],
         metadata_only: false,
         options: &["--zstd"],
@@ -602,10 +621,40 @@ pub(super) static PACKAGES: &[Package] = &[
         extension: "zarr",
         installs: &["zarr==3.1.6", "numcodecs==0.16.6", "numpy==2.4.6"],
         program: "zarr_stores.py",
-        writes: &["basic", "full", "full-v2", "full-shards"],
+        writes: &["basic", "full", "full-v2", "full-shards", "full-zip"],
         loads: &["v3"],
         metadata_only: false,
         options: &["--zstd", "-O chunk=1000", "-O chunk=1000 -O shard=true"],
+        fixtures: &[],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
+    Package {
+        format: "zarr",
+        extension: "zarr",
+        installs: &["tensorstore==0.1.86", "numpy"],
+        program: "tensorstore_arrays.py",
+        writes: &["basic", "full", "full-v2"],
+        loads: &["v3"],
+        metadata_only: false,
+        options: &["--zstd", "-O chunk=1000 -O shard=true"],
+        fixtures: &[],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
+    Package {
+        format: "zarr",
+        extension: "zarr",
+        installs: &["tensorstore==0.1.86", "numpy"],
+        program: "tensorstore_arrays.py",
+        writes: &["full"],
+        loads: &["v2"],
+        metadata_only: false,
+        options: &["--zstd"],
         fixtures: &[],
         f32_only: false,
         no_bool: false,
@@ -619,6 +668,21 @@ pub(super) static PACKAGES: &[Package] = &[
         program: "torch_distributed.py",
         writes: &["basic", "full", "threads", "items", "zstd"],
         loads: &[],
+        metadata_only: false,
+        options: &[],
+        fixtures: &[],
+        f32_only: false,
+        no_bool: false,
+        build: None,
+        except: &[],
+    },
+    Package {
+        format: "paddle",
+        extension: "pdparams",
+        installs: &["paddlepaddle==3.3.1", "numpy", "setuptools"],
+        program: "paddle_params.py",
+        writes: &["basic", "full", "full-2"],
+        loads: &["pickle protocol 4"],
         metadata_only: false,
         options: &[],
         fixtures: &[],
@@ -644,6 +708,9 @@ pub(super) static PACKAGES: &[Package] = &[
     },
 ];
 
+/// Packages of hundreds of megabytes: where one of them cannot be installed, it is passed over, loudly.
+const LARGE: &[&str] = &["paddlepaddle", "tensorflow-cpu", "torch"];
+
 /// Versions whose metadata is text: numbers change their form, which the user of such a file allows.
 pub(super) const METADATA_AS_TEXT: &[(&str, &str)] = &[("safetensors", "-")];
 
@@ -652,6 +719,7 @@ pub(super) const WITHOUT_METADATA: &[(&str, &str)] = &[
     ("flax", "1"),
     ("mag", "snapshot-0.1.0"),
     ("mag", "snapshot-0.2.0"),
+    ("netcdf", "CDF-2"),
     ("netcdf", "CDF-5"),
     ("npy", "1.0"),
     ("npz", "zip"),
