@@ -148,7 +148,10 @@ impl Generator {
         match name {
             "formats" => Ok(tables::formats(&self.formats)),
             "crate-formats" => Ok(tables::crate_formats(&self.formats)),
-            "features" => tables::features(&fs::read_to_string(self.library.join("Cargo.toml"))?),
+            "features" => {
+                let manifest = fs::read_to_string(self.library.join("Cargo.toml"))?;
+                tables::features(&manifest, &self.formats)
+            }
             "example" => {
                 let page = fs::read_to_string(self.library.join("README.md"))?;
                 let example = page

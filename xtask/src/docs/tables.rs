@@ -26,7 +26,7 @@ pub(super) fn crate_formats(formats: &[Value]) -> String {
 }
 
 /// The features of a manifest with the comments above them; those of formats are in another table.
-pub(super) fn features(manifest: &str) -> crate::Result<String> {
+pub(super) fn features(manifest: &str, formats: &[Value]) -> crate::Result<String> {
     let (_, features) = (manifest.split_once("[features]\n")).ok_or("no features")?;
     let features = features.split("\n[").next().unwrap_or_default();
     let mut table = String::from("| feature | what it adds |\n|---|---|\n");
@@ -35,7 +35,9 @@ pub(super) fn features(manifest: &str) -> crate::Result<String> {
         if let Some(text) = line.strip_prefix("# ") {
             comment.push(text);
         } else if let Some((name, _)) = line.split_once(" = ") {
-            let is_hidden = name.starts_with("__") || comment.is_empty() || name == "default";
+            let is_format = formats.iter().any(|format| text(format, "id") == name);
+            let is_hidden =
+                is_format || name.starts_with("__") || comment.is_empty() || name == "default";
             if !is_hidden && !name.starts_with(' ') {
                 let _ = writeln!(table, "| `{name}` | {} |", cell(&comment.join(" ")));
             }
@@ -83,11 +85,13 @@ fn table_of_formats(formats: &[Value], more: &str, title: impl Fn(&str, &str) ->
     table
 }
 
-/// A format that counts no versions says `-`.
+/// A format that counts no versions says `-`, and files that have none where others do say `none`.
 fn versions(names: &[&str]) -> String {
-    let shown = names
-        .iter()
-        .map(|name| if *name == "-" { "the only one" } else { name });
+    let shown = names.iter().map(|name| match *name {
+        "-" => "the only one",
+        "none" => "unnumbered",
+        name => name,
+    });
     shown.collect::<Vec<_>>().join(", ")
 }
 
@@ -95,6 +99,10 @@ fn versions(names: &[&str]) -> String {
 pub(super) fn capabilities(format: &Value) -> String {
     let profiles: Vec<_> = profiles(format).collect();
     let mut table = String::new();
+    if profiles.is_empty() {
+        table.push_str("tenfold reads this format, and does not write it.\n");
+        return table;
+    }
     row(
         &mut table,
         "",
