@@ -1,5 +1,5 @@
-//! Every beginning of every golden file, and every change of a single byte: an answer or an error, never a panic, never
-//! more memory than a file of its size may cost.
+//! Every beginning of every golden file, and every change of a single byte, also in the files of a store: an answer or an
+//! error, never a panic, never more memory than a file of its size may cost.
 //!
 //! Exhaustive for files up to 4 KiB, a thousand sampled places in larger ones; in a debug build only a sample of both.
 
@@ -14,15 +14,17 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use support::memory::{Counting, on_this_thread};
 use support::random::Rng;
-use support::{Case, InMemory, Kind, cases};
-use tenfold::io::Limits;
+use support::{Beside, Case, InMemory, Kind, cases};
+use tenfold::io::{DirectorySiblings, Limits, Siblings, Source};
 use tenfold::model::{DType, Layout};
 use tenfold::{Bytes, OpenOptions, Tensor};
 
@@ -56,16 +58,21 @@ fn main() -> ExitCode {
 }
 
 fn check(case: &Case) -> Result<(), String> {
-    let Some(file) = case.file() else {
-        return Ok(());
-    };
-    attempt(&file, "as it is")?;
-    for len in places(case, &file) {
+    if let Some(file) = case.file() {
+        check_file(case, &file)?;
+    }
+    check_beside(case)
+}
+
+/// Damages a file.
+fn check_file(case: &Case, file: &InMemory) -> Result<(), String> {
+    attempt(file, "as it is")?;
+    for len in places(case, file) {
         let mut cut = file.clone();
         cut.bytes = file.bytes.slice(..len);
         attempt(&cut, &format!("its first {len} bytes"))?;
     }
-    for at in places(case, &file) {
+    for at in places(case, file) {
         let byte = file.bytes[at];
         for changed in [byte ^ 0xff, byte ^ 0x01, 0] {
             if changed == byte {
@@ -79,6 +86,70 @@ fn check(case: &Case) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Damages the files that a store consists of, or that a file is read with, one at a time.
+fn check_beside(case: &Case) -> Result<(), String> {
+    let Some((main, files, damaged)) = store(case) else {
+        return Ok(());
+    };
+    let mut rng = Rng::named(&format!("beside {}", case.title()));
+    for _ in 0..SAMPLES {
+        let name = rng.pick(&damaged);
+        let mut bytes = files[name].to_vec();
+        let at = rng.below(bytes.len());
+        match rng.below(4) {
+            0 => bytes.truncate(at),
+            1 => bytes[at] = 0,
+            2 => bytes[at] ^= 1,
+            _ => bytes[at] ^= 0xff,
+        }
+        let what = format!("{name} with another byte {at}, or cut there");
+        let mut files = files.clone();
+        files.insert(name.clone(), bytes.into());
+        let file = InMemory {
+            name: main.clone(),
+            bytes: files[&main].clone(),
+            beside: Arc::new(Beside::Files(files)),
+        };
+        attempt(&file, &what)?;
+    }
+    Ok(())
+}
+
+/// The file that a case is opened by, all that are read, and those of them that are to be damaged: `None` for a file that is
+/// read alone.
+fn store(case: &Case) -> Option<(String, BTreeMap<String, Bytes>, Vec<String>)> {
+    let mut files = BTreeMap::new();
+    let main = if let Some(file) = case.file() {
+        use_all(&file);
+        if let Beside::Directory { read, .. } = &*file.beside {
+            files.clone_from(&read.lock().unwrap());
+        }
+        let mut damaged: Vec<String> = files.keys().cloned().collect();
+        damaged.retain(|name| *name != file.name && !files[name].is_empty());
+        files.insert(file.name.clone(), file.bytes);
+        return (!damaged.is_empty()).then_some((file.name, files, damaged));
+    } else {
+        let tree = DirectorySiblings::of(case.path.join("any"))
+            .tree()
+            .unwrap()
+            .unwrap();
+        for key in tree.keys() {
+            let source = tree.open(key).ok()?;
+            files.insert(key.to_owned(), source.read(0..source.len()).unwrap());
+        }
+        let documents = ["zarr.json", ".zarray", ".zgroup", ".zmetadata"];
+        let is_document = |key: &&String| documents.iter().any(|name| key.ends_with(name));
+        // That of the root, if there is one: it has the shortest way.
+        let documents = files.keys().filter(is_document);
+        documents
+            .min_by_key(|key| key.matches('/').count())?
+            .clone()
+    };
+    let damaged = files.keys().filter(|name| !files[*name].is_empty());
+    let damaged = damaged.cloned().collect();
+    Some((main, files, damaged))
 }
 
 /// Where the file is cut and changed.
@@ -111,7 +182,11 @@ fn places(case: &Case, file: &InMemory) -> Vec<usize> {
 /// Opens, lists, verifies and reads, if need be what is whole; the answers do not matter.
 fn attempt(file: &InMemory, what: &str) -> Result<(), String> {
     TRIED.fetch_add(1, Relaxed);
-    let bound = (64 << 20) + 8 * file.bytes.len();
+    let beside = match &*file.beside {
+        Beside::Files(files) => files.values().map(Bytes::len).sum(),
+        Beside::Directory { .. } => 0,
+    };
+    let bound = (64 << 20) + 8 * (file.bytes.len() + beside);
     let (outcome, used) = on_this_thread(|| catch_unwind(AssertUnwindSafe(|| use_all(file))));
     if let Err(panic) = outcome {
         let message = (panic.downcast_ref::<String>().map(String::as_str))

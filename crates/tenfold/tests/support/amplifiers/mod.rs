@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_truncation)]
 
 pub mod cbor;
+pub mod dcp;
 pub mod flax;
 pub mod gguf;
 pub mod hdf5;
@@ -20,6 +21,7 @@ pub mod pytorch;
 pub mod tens;
 pub mod tf_checkpoint;
 pub mod tflite;
+pub mod zarr;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -120,6 +122,8 @@ pub fn all() -> Vec<Amplifier> {
     paddle::fill(&mut all);
     tflite::fill(&mut all);
     tf_checkpoint::fill(&mut all);
+    zarr::fill(&mut all);
+    dcp::fill(&mut all);
     all
 }
 

@@ -27,7 +27,7 @@ fn empty_array() -> Vec<u8> {
 }
 
 /// A zip archive of as many members as fit, all with the same content.
-fn zip(len: usize, content: &[u8], name: impl Fn(usize) -> String) -> Vec<u8> {
+pub(super) fn zip(len: usize, content: &[u8], name: impl Fn(usize) -> String) -> Vec<u8> {
     let each = 30 + 46 + 2 * name(0).len() + content.len();
     let count = len / each;
     let crc = crc32(content);
