@@ -15,6 +15,7 @@ mod race;
 pub(crate) mod remote;
 mod safetensors;
 mod scale;
+mod stores;
 
 use crate::Result;
 use crate::project::{self, Project};
@@ -96,6 +97,10 @@ const BENCHES: &[(&str, Measure)] = &[
     ("diff", Bench::diff),
     ("stats", Bench::stats),
     ("scale", Bench::scale),
+    ("dcp", Bench::dcp),
+    ("zarr", Bench::zarr),
+    ("mat", Bench::mat),
+    ("tf", Bench::tf),
 ];
 
 /// The greatest ratio of our time to theirs, and the greatest peak of memory.
@@ -366,7 +371,9 @@ impl Bench {
         if !file.exists() {
             // Some writers look at the extension.
             let unfinished = self.folder.join(format!("unfinished-{name}"));
-            if unfinished.exists() {
+            if unfinished.is_dir() {
+                fs::remove_dir_all(&unfinished)?;
+            } else if unfinished.exists() {
                 fs::remove_file(&unfinished)?;
             }
             make(&unfinished)?;

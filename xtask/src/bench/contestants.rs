@@ -72,6 +72,26 @@ impl Bench {
         self.package("torch 2.15.0", &installs, "pytorch_torch.py")
     }
 
+    pub(super) fn torch_distributed(&self) -> Result<Contestant> {
+        let installs = ["torch==2.15.0", "numpy", "zstandard"];
+        self.package("torch 2.15.0", &installs, "dcp_torch.py")
+    }
+
+    pub(super) fn zarr_python(&self) -> Result<Contestant> {
+        let installs = ["zarr==3.1.6", "numcodecs==0.16.6", "numpy==2.4.6"];
+        self.package("zarr-python 3.1.6", &installs, "zarr_python.py")
+    }
+
+    pub(super) fn scipy(&self) -> Result<Contestant> {
+        let installs = ["scipy==1.17.1", "numpy"];
+        self.package("scipy 1.17.1", &installs, "mat_scipy.py")
+    }
+
+    pub(super) fn tensorflow(&self) -> Result<Contestant> {
+        let installs = ["tensorflow-cpu==2.21.0"];
+        self.package("tensorflow 2.21.0", &installs, "tf_bundle.py")
+    }
+
     pub(super) fn gguf_package(&self) -> Result<Contestant> {
         self.package(
             "gguf-py 0.19.0",
