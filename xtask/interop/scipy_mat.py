@@ -33,7 +33,7 @@ def write(kind, path):
     elif kind == "sparse":
         dense = np.zeros((7, 5))
         dense[[0, 3, 6], [1, 1, 4]] = [1.5, -2, 0.25]
-        arrays = {"s": dense, "z": dense * (1 + 2j), "none": dense * 0}
+        arrays = {"s": dense, "z": dense * (1 + 2j), "none": np.zeros((7, 5))}
         savemat(path, {name: sparse.csc_matrix(values) for name, values in arrays.items()})
         return [describe(name, values) for name, values in arrays.items()], {}
     elif kind == "nested":
@@ -101,7 +101,8 @@ def cells_of(path):
 
 def describe(name, values):
     plain = values.astype(values.dtype.newbyteorder("<"))
-    if plain.dtype == np.uint8 and name.startswith("t_bool"):
+    # It forgets what was logical.
+    if plain.dtype == np.uint8 and name in ("mask", "t_bool"):
         plain = plain.astype(np.bool_)
     dtype = next(ours for ours, theirs in DTYPES.items() if np.dtype(theirs) == plain.dtype)
     return Sample(name, dtype, plain.shape, plain.tobytes(order="C"))

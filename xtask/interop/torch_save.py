@@ -85,4 +85,5 @@ def data_of(value):
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
-run(write, load)
+if __name__ == "__main__":
+    run(write, load)

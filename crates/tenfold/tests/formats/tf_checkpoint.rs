@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use tenfold::format::Registry;
-use tenfold::model::{Layout, Value};
+use tenfold::model::{DType, Layout, Value};
 use tenfold::ops::{Conversion, ConvertOptions};
-use tenfold::{Archive, Bytes, ErrorKind, OpenOptions, Result};
+use tenfold::{Archive, ArchiveBuilder, Bytes, ErrorKind, OpenOptions, Result};
 
 use crate::support::{self, InMemory, Kind};
 
@@ -310,4 +310,22 @@ fn blocks_may_be_compressed_with_snappy() {
     let expected = digests(&file.open().unwrap());
     file.bytes = packed.into();
     assert_eq!(digests(&file.open().unwrap()), expected);
+}
+
+#[test]
+fn an_index_of_many_variables_whose_names_share_their_beginnings_is_read() {
+    const COUNT: u32 = 60_000;
+    let mut builder = ArchiveBuilder::new();
+    for n in 0..COUNT {
+        let name = format!("layers/{}/weight.{n}", n / 10);
+        let data = Bytes::copy_from_slice(&n.to_le_bytes());
+        builder.push(name, DType::U32, &[1], data).unwrap();
+    }
+    let files = write(&builder.finish(), "m.index").unwrap();
+    let len = files["m.index"].len();
+    assert!(len < 40 * COUNT as usize, "{len}");
+    let archive = InMemory::written(files, "m.index").open().unwrap();
+    assert_eq!(archive.tensors().len(), COUNT as usize);
+    let last = archive.tensor("layers/5999/weight.59999").unwrap();
+    assert_eq!(last.canonical().unwrap(), 59_999u32.to_le_bytes());
 }
