@@ -67,7 +67,6 @@ impl Tree {
     }
 
     /// Whether there are links to directories, which were not followed.
-    #[cfg(all(feature = "std", feature = "zarr"))]
     pub(crate) fn has_links(&self) -> bool {
         !self.links.is_empty()
     }

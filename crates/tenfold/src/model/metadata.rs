@@ -521,7 +521,6 @@ impl Metadata {
     }
 
     /// Takes back what was added behind the first entries.
-    #[cfg(feature = "flax")]
     pub(crate) fn truncate(&mut self, len: usize) {
         if len < self.len() {
             self.0.list().truncate(len);

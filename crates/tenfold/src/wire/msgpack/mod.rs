@@ -121,7 +121,6 @@ impl<'a> Decoder<'a> {
     }
 
     /// Goes on from another place.
-    #[cfg(feature = "flax")]
     pub(crate) fn go_to(&mut self, at: u64) {
         self.r.go_to(at);
     }
