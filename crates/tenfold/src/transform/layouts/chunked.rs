@@ -464,19 +464,20 @@ impl<'a> Boxes<'a> {
                 .map(|(axis, range)| self.numbers(axis, range))
                 .collect();
             let counts = numbers.iter().map(|range| range.end - range.start);
-            let longest = counts.clone().enumerate().max_by_key(|(_, count)| *count);
-            if let Some((axis, _)) = longest
-                && counts.fold(1, u64::saturating_mul) > FEW
-            {
+            if counts.clone().fold(1, u64::saturating_mul) > FEW {
+                let halves = counts.enumerate().filter(|(axis, _)| self.is_even(*axis));
+                let longest = halves.max_by_key(|(_, count)| *count);
+                let cut = longest.filter(|(_, count)| *count > 1).map(|(axis, _)| {
+                    let whole = within[axis].clone();
+                    (axis, self.middle(axis, &whole, &numbers[axis]), whole)
+                });
                 if self.reversed {
                     numbers.reverse();
                 }
                 if !index.may_have(&numbers) {
                     return self.fill_within(place, within, out);
                 }
-                let whole = within[axis].clone();
-                let middle = whole.start + (whole.end - whole.start) / 2;
-                if middle > whole.start {
+                if let Some((axis, middle, whole)) = cut {
                     for half in [whole.start..middle, middle..whole.end] {
                         within[axis] = half;
                         self.read_within(place, within, out)?;
@@ -489,16 +490,45 @@ impl<'a> Boxes<'a> {
         self.read_chunks(place, within, out)
     }
 
+    /// Whether what is wanted along an axis is equally far apart. Of several steps nothing is known: they may go to and fro.
+    fn is_even(&self, axis: usize) -> bool {
+        self.axes[axis].steps.len() == 1
+    }
+
+    /// The first place in about the middle of a range that is in another chunk than the one before it, so that none is undone
+    /// for both halves. The places are in several chunks.
+    fn middle(&self, axis: usize, range: &Range<u64>, numbers: &Range<u64>) -> u64 {
+        let middle = numbers.start + (numbers.end - numbers.start) / 2;
+        let is_behind = |at| self.number(axis, at) >= middle;
+        let (mut before, mut behind) = (range.start, range.end - 1);
+        let rises = is_behind(behind);
+        while behind - before > 1 {
+            let at = before + (behind - before) / 2;
+            if is_behind(at) == rises {
+                behind = at;
+            } else {
+                before = at;
+            }
+        }
+        behind
+    }
+
+    /// The number of the chunk along an axis that a place of the result is in.
+    fn number(&self, axis: usize, at: u64) -> u64 {
+        let cuts = &self.chunks.grid[self.dimension(axis)];
+        cuts.around(self.axes[axis].at(at).0).0
+    }
+
     /// The least and the greatest number of chunks along an axis that places of the result are in.
     fn numbers(&self, axis: usize, range: &Range<u64>) -> Range<u64> {
-        let dimension = self.dimension(axis);
-        let cuts = &self.chunks.grid[dimension];
-        // Of what is wanted in several steps nothing is known: they may go to and fro.
-        if self.axes[axis].steps.len() > 1 || range.is_empty() {
-            return 0..cuts.count(self.chunks.shape[dimension]);
+        if !self.is_even(axis) || range.is_empty() {
+            let dimension = self.dimension(axis);
+            return 0..self.chunks.grid[dimension].count(self.chunks.shape[dimension]);
         }
-        let number = |at| cuts.around(self.axes[axis].at(at).0).0;
-        let (first, last) = (number(range.start), number(range.end - 1));
+        let (first, last) = (
+            self.number(axis, range.start),
+            self.number(axis, range.end - 1),
+        );
         first.min(last)..first.max(last) + 1
     }
 
