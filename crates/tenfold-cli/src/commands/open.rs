@@ -164,7 +164,7 @@ pub(crate) fn say_passed_over(path: &Path, archive: &Archive) {
     const SHOWN: usize = 3;
     let reasons = [
         (PassedOverFor::AnotherSet, "other weights"),
-        (PassedOverFor::Incomplete, "files of it are missing"),
+        (PassedOverFor::Incomplete, "some of its files are missing"),
         (PassedOverFor::TrainingState, "training state"),
         (PassedOverFor::Unreadable, "not readable"),
     ];
@@ -211,7 +211,7 @@ fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
         return Ok(());
     }
     let message = format!(
-        "there is no file {shown}; the shell expands a pattern only outside quotes, and where files match"
+        "there is no file {shown}; the shell expands a pattern only if it is not quoted and some file matches"
     );
     Err(Error::new(ErrorKind::NotFound, "io", message))
 }

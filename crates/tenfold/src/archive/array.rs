@@ -29,7 +29,7 @@ impl Sliced<'_> {
         let dims = self.shape().into_iter().map(as_size);
         let dims = dims.collect::<Result<Vec<_>>>()?;
         ArrayD::from_shape_vec(dims, self.to_vec()?)
-            .map_err(|cause| Error::argument(format!("there is no such array: {cause}")))
+            .map_err(|cause| Error::argument(format!("no array can have this shape: {cause}")))
     }
 }
 

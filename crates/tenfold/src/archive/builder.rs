@@ -82,7 +82,7 @@ impl ArchiveBuilder {
         let payload = self.payload(0..data.len());
         let tensor = TensorInfo::dense(name, dtype, shape.to_vec(), payload);
         if tensor.dense_len() != Some(data.len()) {
-            let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
+            let message = format!("{} bytes do not make {dtype} of shape {shape:?}", data.len());
             return Err(Error::argument(message).in_tensor(&tensor.name));
         }
         self.add(tensor, Some(Arc::new(data)))
@@ -158,7 +158,7 @@ impl ArchiveBuilder {
         let put = &mut |bytes: &[u8]| {
             made += bytes.len() as u64;
             if made > len {
-                let message = format!("the stream has {made} bytes or more, and should have {len}");
+                let message = format!("the stream has at least {made} bytes, expected {len}");
                 return Err(Error::argument(message));
             }
             spool.write(bytes)
@@ -166,7 +166,7 @@ impl ArchiveBuilder {
         let kept = produce(put).and_then(|()| spool.finish());
         let kept = kept.map_err(|error| error.in_tensor(&name))?;
         if kept.len() != len {
-            let message = format!("the stream has {made} bytes, and should have {len}");
+            let message = format!("the stream has {made} bytes, expected {len}");
             return Err(Error::argument(message).in_tensor(&name));
         }
         self.push(name, dtype, shape, kept)
@@ -194,7 +194,7 @@ impl ArchiveBuilder {
     fn add(&mut self, tensor: TensorInfo, data: Option<Arc<dyn Source>>) -> Result<Pushed<'_>> {
         if self.known.insert(tensor.name.clone(), ()).is_some() {
             return Err(Error::argument(format!(
-                "there are two tensors {:?}",
+                "two tensors are named {:?}",
                 tensor.name
             )));
         }

@@ -63,7 +63,7 @@ impl fmt::Display for MissingFiles {
         }
         write!(
             f,
-            " {verb} missing: the names of the others count {} files",
+            " {verb} missing: by the names of the others, there are {} files",
             self.count
         )
     }

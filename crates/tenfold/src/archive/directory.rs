@@ -88,7 +88,7 @@ pub(super) struct Directory<'d> {
 impl<'d> Directory<'d> {
     pub(super) fn new(files: &'d dyn Siblings) -> Result<Self> {
         let Some(mut names) = files.names()? else {
-            let message = "what lies in this directory cannot be listed";
+            let message = "this directory cannot be listed";
             return Err(Error::unsupported("file.directory", message).hinting(Hint::NameFile));
         };
         names.sort();

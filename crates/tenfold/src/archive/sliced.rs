@@ -218,7 +218,7 @@ impl<'a> Sliced<'a> {
         match self.dtype {
             DType::Number(scalar, lanes) => Ok((scalar, lanes.count() as usize)),
             dtype => {
-                let error = Error::unsupported("numbers", format!("{dtype} has no numbers"));
+                let error = Error::unsupported("numbers", format!("{dtype} does not consist of numbers"));
                 Err(self.tensor.blame(error))
             }
         }

@@ -245,7 +245,7 @@ impl<'a> Tensor<'a> {
     }
 
     pub(super) fn other_type<T: Element>(&self, found: DType) -> Error {
-        let message = format!("elements are {found}, {} were asked for", T::DTYPE);
+        let message = format!("elements are {found}, not {}", T::DTYPE);
         Error::argument(message).in_tensor(self.name())
     }
 

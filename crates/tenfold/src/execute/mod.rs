@@ -273,7 +273,7 @@ fn late_as_bytes(
         }
         let Some(&place) = places.next() else {
             return Err(Error::argument(
-                "a late segment behind a computed one cannot be written to a stream",
+                "a late segment after a computed one cannot be written to a stream",
             ));
         };
         let bytes = make_late(segment, &made.written, place)?;
@@ -290,7 +290,7 @@ fn make_late(segment: Segment, written: &[Written], place: u64) -> Result<Option
     };
     let bytes = make(written, place)?;
     if bytes.len() as u64 != len {
-        let message = format!("{} bytes in a room for {len}", bytes.len());
+        let message = format!("{} bytes do not fit into room for {len}", bytes.len());
         return Err(Error::argument(message));
     }
     Ok(Some(bytes))

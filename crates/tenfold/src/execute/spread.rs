@@ -141,7 +141,7 @@ pub(crate) fn finish(
         let len = known_len(segment, from, start)?.unwrap_or(0);
         let found = digest(number);
         if asked.is_some() != found.is_some() {
-            let message = format!("what segment {number} hashes to was not recorded");
+            let message = format!("the hash of segment {number} was not recorded");
             return Err(Error::mismatch("plan.receipt", message));
         }
         written.push(Written {

@@ -303,7 +303,7 @@ impl<'a> Context<'a> {
         self.siblings.ok_or_else(|| {
             Error::unsupported(
                 "sibling",
-                format!("{name:?} lies beside this file, which was opened without a directory"),
+                format!("{name:?} is beside this file, which was opened without its directory"),
             )
         })
     }

@@ -279,7 +279,7 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
 #[cold]
 fn outside(len: u64, range: &Range<u64>) -> Error {
     let Range { start, end } = range;
-    let message = format!("bytes {start}..{end} were asked for, there are {len}");
+    let message = format!("bytes {start}..{end} were asked for, but there are only {len}");
     Error::mismatch("range", message).at(range.clone())
 }
 
@@ -337,7 +337,7 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
 }
 
 fn too_long(len: u64) -> Error {
-    let message = format!("{len} bytes do not fit into the memory of this machine");
+    let message = format!("{len} bytes do not fit into this machine's memory");
     Error::limit("memory", message)
 }
 
@@ -356,7 +356,7 @@ pub trait Siblings: Send + Sync {
         match path {
             [name] => self.open(name),
             _ => {
-                let message = format!("{:?} lies in another directory", path.join("/"));
+                let message = format!("{:?} is in another directory", path.join("/"));
                 Err(Error::unsupported("sibling", message))
             }
         }

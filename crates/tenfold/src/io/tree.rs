@@ -81,7 +81,7 @@ impl Tree {
             return Err(Error::limit("file.directory", message));
         }
         if key.split('/').count() > DEEPEST {
-            let message = format!("{key:?} lies more than {DEEPEST} directories deep");
+            let message = format!("{key:?} is more than {DEEPEST} directories deep");
             return Err(Error::limit("file.directory", message));
         }
         let start = self.text.len() as u64;

@@ -43,7 +43,7 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     // Numbers are made from those that are stored: what the first cast loses would come back.
     if let Some(from) = before_cast(tensor).filter(|&from| !is_exact(from, tensor.dtype)) {
         let message = format!(
-            "it is cast from {from} to {} already; write that first",
+            "it is already being cast from {from} to {}; write that first",
             tensor.dtype
         );
         return Err(Error::unsupported("cast", message));

@@ -48,7 +48,7 @@ pub fn decoded(archive: &Archive) -> Result<Archive> {
             });
         };
         if matches!(decoder.dtype(), DType::Block(_)) {
-            let message = "it is about to be quantized; write that first";
+            let message = "it is already being quantized; write that first";
             return Err(Error::unsupported("dequantize", message).in_tensor(&tensor.name));
         }
         // Numbers already, and maybe cast to others.

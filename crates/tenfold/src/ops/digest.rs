@@ -174,8 +174,8 @@ pub(super) fn within_limit<'a>(
             }
             None => {
                 let message = format!(
-                    "it takes {len} bytes densely and those like it before it {taken}, the limit (dense_bytes) for \
-                     all of them is {limit}"
+                    "it takes {len} bytes when dense, and earlier ones like it {taken}; the limit (dense_bytes) \
+                    for all of them is {limit}"
                 );
                 Some(
                     Error::limit("dense", message).raised_by("dense_bytes", taken.checked_add(len)),

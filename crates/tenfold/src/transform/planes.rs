@@ -136,7 +136,7 @@ impl<'a> Thread<'a> {
             back.apply(&mut again, None)?;
             if again != stored {
                 let message = format!(
-                    "a number of {} is stored that is none of {}",
+                    "a stored number of {} is not one of {}",
                     self.stored.name(),
                     self.name
                 );
@@ -152,7 +152,7 @@ fn real(scalar: Scalar) -> DType {
 }
 
 fn not_whole(scalar: Scalar) -> Error {
-    let message = format!("planes of {}, which has less than a byte", scalar.name());
+    let message = format!("planes of {}, which is smaller than a byte", scalar.name());
     Error::unsupported("planes", message)
 }
 

@@ -202,7 +202,7 @@ impl<'a> Request<'a> {
         if left_out.len() == all && all > 0 {
             let (input, all) = (self.title(), count(all, "tensor"));
             let input = input.display();
-            let message = format!("{input}: none of {all} is intact: nothing can be salvaged");
+            let message = format!("{input}: nothing can be salvaged: none of {all} is intact");
             return Err(Failure::Message(message));
         }
         if !self.writing.quiet {

@@ -230,8 +230,8 @@ fn fits_023(tensor: &TensorInfo) -> Result<(), String> {
     };
     match scheme.arrangement(&tensor.shape, len) {
         Arrangement::OneRun => Err(format!(
-            "its values are packed in one run, as Burn {V020} and 0.21 have it, and later releases begin a word with \
-             each row"
+            "its values are packed in one run, as Burn {V020} and 0.21 write them; later releases begin a word \
+            with each row"
         )),
         Arrangement::Rows | Arrangement::Unknown => Ok(()),
     }
@@ -262,7 +262,7 @@ fn quantized(tensor: &TensorInfo) -> Result<Option<(Scheme, u64)>, String> {
         return Ok(None);
     }
     let scheme = tensor.metadata.get(BURN_SCHEME);
-    let scheme = scheme.ok_or("how it is quantized is not said in its metadata `burn_scheme`")?;
+    let scheme = scheme.ok_or("its metadata `burn_scheme` does not say how it is quantized")?;
     let scheme = Scheme::from_value(scheme)?;
     match &*tensor.parts {
         [part] => Ok(Some((scheme, part.payload.len()))),

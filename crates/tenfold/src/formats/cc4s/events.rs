@@ -75,7 +75,7 @@ impl Events {
             left.set(room.checked_sub(recorder.events.memory()));
         }
         match recorder.events.len() {
-            0 => Err(broken(0, "there is no YAML document")),
+            0 => Err(broken(0, "the text has no YAML document")),
             _ => Ok(recorder.events),
         }
     }
@@ -160,7 +160,7 @@ fn recorded(at: u64, tag: Tag, size: usize) -> Result<Recorded> {
             let what = (tag as u32) << SIZE_BITS | size;
             Ok(Recorded { at, what })
         }
-        _ => Err(Error::limit("cc4s.yaml", "more YAML than is read").at(at..at + 1)),
+        _ => Err(Error::limit("cc4s.yaml", "more YAML than tenfold reads").at(at..at + 1)),
     }
 }
 
@@ -232,7 +232,7 @@ impl<'t> Recorder<'t> {
                 Some(open) => self.end(&open),
                 None => Err(broken(at, "an end without a beginning")),
             },
-            Event::Alias(_) => Err(broken(at, "aliases are not read")),
+            Event::Alias(_) => Err(broken(at, "aliases are not supported")),
             Event::DocumentStart(_) if self.events.len() > 0 => {
                 Err(broken(at, "a second document; expected one"))
             }

@@ -61,12 +61,12 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "align",
             value: "bytes",
-            help: "tensors begin at multiples of this power of two, 8 at least (default: as before, else 32)",
+            help: "tensors begin at multiples of this power of two, at least 8 (default: as in the input, else 32)",
         },
         OptionSpec {
             key: "architecture",
             value: "name",
-            help: "general.architecture, which llama.cpp needs (default: as before, else \"unknown\")",
+            help: "general.architecture, which llama.cpp needs (default: as in the input, else \"unknown\")",
         },
         OptionSpec {
             key: "reserve",
@@ -122,7 +122,7 @@ fn tensor_fits(tensor: &TensorInfo) -> Result<(), String> {
     types::check_row(tensor.dtype, &tensor.shape)?;
     match types::data_len(tensor.dtype, &tensor.shape) {
         Some(_) => Ok(()),
-        None => Err("its size is not a number of 63 bits".into()),
+        None => Err("its size does not fit 63 bits".into()),
     }
 }
 

@@ -205,7 +205,7 @@ const POOLED: Capabilities = Capabilities {
     max_rank: 16,
     name: |name| {
         if name.len() > MAX_POOL_BYTES as usize {
-            Err("all names together have at most 128 MiB")
+            Err("all names together may have at most 128 MiB")
         } else {
             not_empty(name).and_then(|()| without_nul(name))
         }
@@ -215,7 +215,7 @@ const POOLED: Capabilities = Capabilities {
 
 fn key_fits(name: &str) -> Result<(), &'static str> {
     if name.len() > MAX_KEY {
-        Err("names have at most 65535 bytes")
+        Err("a name has at most 65535 bytes")
     } else {
         without_nul(name)
     }
@@ -223,7 +223,7 @@ fn key_fits(name: &str) -> Result<(), &'static str> {
 
 fn not_empty(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
-        Err("names have at least one byte")
+        Err("a name has at least one byte")
     } else {
         Ok(())
     }
@@ -232,7 +232,7 @@ fn not_empty(name: &str) -> Result<(), &'static str> {
 /// Magnetron keeps names as C strings, and the two layouts of version 1 are told apart by it.
 fn without_nul(name: &str) -> Result<(), &'static str> {
     if name.contains('\0') {
-        Err("names have no NUL character")
+        Err("a name has no NUL character")
     } else {
         Ok(())
     }
@@ -251,7 +251,7 @@ fn spec_shape_fits(tensor: &TensorInfo) -> Result<(), String> {
     if shape::reads_back(&tensor.shape) {
         Ok(())
     } else {
-        Err("the record has no rank, and this shape would not read back".into())
+        Err("the record stores no rank, so this shape would not read back".into())
     }
 }
 

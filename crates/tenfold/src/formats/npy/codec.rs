@@ -48,7 +48,7 @@ impl Format for Npy {
         let file = cx.source().len();
         if end < file {
             let message = format!(
-                "{} bytes follow the array and are not read, as by NumPy: {}",
+                "{} bytes follow the array and are ignored, as NumPy does: {}",
                 file - end,
                 appended(cx, end)
             );
@@ -130,7 +130,7 @@ fn appended(cx: &Context<'_>, mut at: u64) -> String {
         ""
     };
     match found.len() {
-        0 => "they are no array".into(),
+        0 => "they are not an array".into(),
         1 => format!("one more array, {}{more}", found.join("")),
         n => format!("{n} more arrays, {}{more}", found.join(", ")),
     }

@@ -241,7 +241,7 @@ pub(super) fn refuse_ambiguous(members: &[Member]) -> Result<()> {
     };
     let name = &member.name;
     let message = format!(
-        "there are members {name:?} and {:?}, both called {name:?} by NumPy: which one counts is not clear",
+        "there are members {name:?} and {:?}, both of which NumPy calls {name:?}: which one counts is unclear",
         format!("{name}{EXTENSION}")
     );
     Err(Error::malformed("npz.duplicate", message).at(member.header.clone()))
@@ -348,7 +348,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
             _ => "npz.truncated",
         };
         let message = format!(
-            "the member has {} bytes and ends within {field}: it is no whole array",
+            "the member has {} bytes and ends within {field}: the array is incomplete",
             member.size
         );
         Error::malformed(rule, message).at(member.data.clone())
@@ -445,7 +445,7 @@ fn shadowed(what: &Manifest) -> Vec<Loss> {
     };
     let loss = |tensor: &TensorInfo| {
         let why = format!(
-            "NumPy gives the tensor of this name without .npy instead, and this one as {:?}",
+            "NumPy loads the tensor of this name without .npy instead, and this one as {:?}",
             format!("{}{EXTENSION}", tensor.name)
         );
         Loss::new(Some(tensor.name.clone()), Lost::Name, why, Effect::Changed)

@@ -49,7 +49,8 @@ pub static SPEC: Spec = Spec {
     options: &[OptionSpec {
         key: "deflate",
         value: "0-9",
-        help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
+        help: "compress the arrays, from 1 (fast) to 9 (small), or 0 for not at all (default: what is deflated \
+        stays so, everything else is stored)",
     }],
 };
 

@@ -127,7 +127,7 @@ impl<'a> Described<'a> {
                 1 => String::new(),
                 n => format!(", and {} more tensors have one", n - 1),
             };
-            let message = format!("{first}{more}; the specification says always 1");
+            let message = format!("{first}{more}; the specification requires 1");
             cx.note("primitiv.batch", at, message);
         }
     }
@@ -248,7 +248,8 @@ impl<'a> Described<'a> {
             return Ok(());
         }
         let message = format!(
-            "{count} tensors in {at} bytes: to list so many that have less than 64 bytes each would take many times the file"
+            "{count} tensors in {at} bytes: listing so many of less than 64 bytes each would take many times \
+            the size of the file"
         );
         Err(Error::limit("primitiv.limit", message).at(at..at))
     }

@@ -100,7 +100,7 @@ impl Tensors {
         match crate::model::repeated(self.infos.iter().map(|info| info.name.as_str())) {
             Some((place, name)) => {
                 let at = self.rows.get(place).map_or(0, |row| row.at);
-                let error = raw::twice("there are two tensors of this name", at);
+                let error = raw::twice("two tensors have this name", at);
                 Err(error.in_tensor(name))
             }
             None => Ok(()),

@@ -126,7 +126,7 @@ const TYPES: &str = "tenfold.types";
 fn size_fits(tensor: &TensorInfo) -> Result<(), String> {
     match dtypes::bytes(tensor.dtype, &tensor.shape) {
         Ok(_) => Ok(()),
-        Err(dtypes::NoSize::Overflow) => Err("its size is not a number of 64 bits".into()),
+        Err(dtypes::NoSize::Overflow) => Err("its size does not fit 64 bits".into()),
         Err(dtypes::NoSize::Bits(bits)) => {
             Err(format!("its {bits} bits are not a whole number of bytes"))
         }

@@ -221,7 +221,7 @@ impl File {
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair.first() == pair.last()) {
             return refuse(
-                "two indices have the same name, so that no map of them has a meaning".into(),
+                "two indices have the same name, so a map of them has no meaning".into(),
             );
         }
         let claim = Claim {
@@ -245,7 +245,7 @@ impl File {
             let Ok(Some(symmetry)) = symmetry else {
                 let code = to_text(&claim.code);
                 return refuse(format!(
-                    "packed by the operation {code:?}, which is not known"
+                    "packed by the unknown operation {code:?}"
                 ));
             };
             if symmetry.is_identity() {

@@ -68,7 +68,7 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "pack",
             value: "auto|OPERATION:MAP",
-            help: "leave out what a symmetry gives back: one that is found, or the one named, such as -x:ba",
+            help: "leave out what a symmetry restores: one that is found, or the one named, such as -x:ba",
         },
     ],
 };

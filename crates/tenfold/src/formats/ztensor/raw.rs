@@ -280,7 +280,7 @@ impl<'b> RawPart<'b> {
         let at = from..cbor.pos();
         if schema.is_2 {
             if encoding.is_some() != decoded_length.is_some() {
-                let message = "encoding and decoded_length stand together or not at all";
+                let message = "encoding and decoded_length must both be there, or neither";
                 return Err(Error::malformed("ztensor.schema", message).at(at));
             }
             read::required(dtype.as_ref(), "dtype", &at)?;

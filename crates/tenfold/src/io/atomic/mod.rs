@@ -423,7 +423,7 @@ impl AtomicOutput {
     pub(crate) fn adopt(&mut self, name: &str, from: &Path) -> Result<()> {
         check_plain(name)?;
         if self.ended || self.places.contains_key(name) {
-            return Err(Error::argument(format!("{name:?} was begun already")));
+            return Err(Error::argument(format!("{name:?} has been begun already")));
         }
         let target = self.target(name);
         let fail = |cause| Error::io(format_args!("cannot open {}", from.display()), cause);
@@ -485,7 +485,7 @@ impl Output for AtomicOutput {
             return Err(Error::argument("the output was committed already"));
         }
         if self.places.contains_key(name) {
-            return Err(Error::argument(format!("{name:?} was begun already")));
+            return Err(Error::argument(format!("{name:?} has been begun already")));
         }
         let target = self.target(name);
         let pending = self.open(name, &target)?;

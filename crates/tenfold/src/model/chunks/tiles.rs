@@ -50,7 +50,7 @@ impl Tile {
         if sides.all(is_inside) {
             Ok(())
         } else {
-            Err(format!("the piece {self} is not inside of {shape:?}"))
+            Err(format!("the piece {self} is not inside {shape:?}"))
         }
     }
 }

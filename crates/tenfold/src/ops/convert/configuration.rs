@@ -71,7 +71,7 @@ pub(super) fn follow(
                 .map(|(_, range)| (range.clone(), String::new())),
         );
         if let Some((key, _)) = said.quantizations.first() {
-            notes.push(format!("{NAME} has no {key} any more"));
+            notes.push(format!("{NAME} no longer has {key}"));
         }
     }
     let name = if is_dequantized {
@@ -85,7 +85,7 @@ pub(super) fn follow(
             Some(name) => {
                 let ranges = said.types.iter().map(|said| said.range.clone());
                 changes.extend(ranges.map(|range| (range, format!("{name:?}"))));
-                notes.push(format!("{NAME} says {key} = {name:?} now, was {old:?}"));
+                notes.push(format!("{NAME} now says {key} = {name:?}, not {old:?}"));
             }
             None => notes.push(format!(
                 "{NAME} still says {key} = {old:?}: the weights now have other types"

@@ -197,7 +197,7 @@ impl ConvertOptions {
 }
 
 /// A conversion that is ready to be carried out: what it will write, and what would be lost.
-#[must_use = "nothing is written before one of its `write` methods is called"]
+#[must_use = "nothing is written until one of its `write` methods is called"]
 #[non_exhaustive]
 pub struct Conversion {
     /// The version that will be written.

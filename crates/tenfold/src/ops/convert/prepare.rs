@@ -364,7 +364,7 @@ fn remark(left: &[Loss]) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "metadata about the container is left out: {}",
+        "metadata that describes the container is left out: {}",
         keys.join(", ")
     );
     Some(Finding::new(Severity::Note, "file.container", message))

@@ -81,7 +81,8 @@ pub fn compare_digests(archive: &Archive, digests: &Digests, expected: &Expected
         }
     }
     if findings.is_empty() && expected.content.is_some() && expected.content != digests.content {
-        let message = "every tensor has the content that is listed, but a name, a type, a shape or what the parts are is another";
+        let message = "every tensor has the listed content, but a name, a type, a shape or the meaning of a \
+        part differs";
         findings.push(Finding::from(
             &Error::mismatch("digest", message).in_format(id),
         ));

@@ -534,14 +534,14 @@ impl Look {
             let verdict = check_symmetry(archive.data(), info, symmetry)?;
             if let Some(index) = verdict.violation {
                 let message = format!(
-                    "the element at {index:?} is not {} of the one that a symmetry of the file says",
+                    "the element at {index:?} is not {} of its counterpart under a symmetry that the file declares",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));
             }
             if let Some(index) = verdict.wrapped {
                 let message = format!(
-                    "the element at {index:?} should be {} of the least integer: {NO_NEGATIVE}",
+                    "the element at {index:?} should be {} of the lowest integer: {NO_NEGATIVE}",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));

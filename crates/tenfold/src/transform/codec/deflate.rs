@@ -64,7 +64,7 @@ impl<'a> Inflate<'a> {
                 Ok(_) => {}
                 // Nothing more to read, and the stream is not at its end.
                 Err(MZError::Buf) => return Err(broken("it ends in the middle")),
-                Err(_) => return Err(broken("it has a block that makes no sense")),
+                Err(_) => return Err(broken("it has an invalid block")),
             }
             if step.bytes_written > 0 {
                 return Ok(step.bytes_written);

@@ -61,7 +61,7 @@ pub(super) fn open(input: Input<'_>, codec: Codec, len: u64) -> Result<Body<'_>>
         return Err(damaged(
             codec,
             &input,
-            "there are no compressed bytes: nothing is a frame too",
+            "there are no compressed bytes, but even empty data takes a frame",
         ));
     }
     let most = match codec {
@@ -100,7 +100,7 @@ pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result
             return Ok(out);
         }
         if out.len() as u64 > most {
-            let message = format!("the compressed data gives more than {most} bytes");
+            let message = format!("the compressed data decodes to more than {most} bytes");
             return Err(Error::limit("zstd", message));
         }
     }
@@ -121,7 +121,7 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
         }
         if len > limit {
             let message =
-                format!("compressed data without a given length gives more than {limit} bytes");
+                format!("compressed data of unknown length decodes to more than {limit} bytes");
             return Err(Error::limit("zstd", message).raised_by("tensor_memory", None));
         }
     }

@@ -46,7 +46,7 @@ impl<'a> Sequential<'a> {
             let got = self.decode(|decoder| decoder.read(&mut out[filled..]))?;
             if got == 0 {
                 let message = format!(
-                    "decodes to {} bytes, {} are declared",
+                    "decodes to {} bytes, but declares {}",
                     self.len - self.left + filled as u64,
                     self.len
                 );
@@ -59,7 +59,7 @@ impl<'a> Sequential<'a> {
             self.ended = true;
             if !self.decode(Stream::ends)? {
                 let message = format!(
-                    "decodes to more than the {} bytes that are declared",
+                    "decodes to more than the {} bytes it declares",
                     self.len
                 );
                 return Err(damaged(self.codec, &self.input, message));

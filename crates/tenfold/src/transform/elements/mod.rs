@@ -68,7 +68,7 @@ impl ElementMap {
 
     fn cast(from: DType, from_endian: Endian, to: DType, to_endian: Endian) -> Result<Self> {
         let refused = |why: &str| {
-            Error::unsupported("cast", format!("{from} cannot be turned into {to}{why}"))
+            Error::unsupported("cast", format!("{from} does not convert to {to}{why}"))
         };
         let (DType::Number(a, from_lanes), DType::Number(b, to_lanes)) = (from, to) else {
             return Err(refused(""));
@@ -294,7 +294,7 @@ pub(crate) fn check_bools(dtype: DType, bytes: &[u8]) -> Option<String> {
     match dtype {
         DType::U32 => {
             let bad = bytes.chunks(4).filter_map(word).find(|&word| word > 1)?;
-            Some(format!("a bool is stored as {bad}, 0 and 1 are its values"))
+            Some(format!("a bool is stored as {bad}, expected 0 or 1"))
         }
         _ => None,
     }
@@ -313,7 +313,7 @@ pub(crate) fn check_content(
         DType::Number(Scalar::Bool, _) => {
             let bad = bytes.iter().find(|&&byte| byte > 1)?;
             Some(format!(
-                "a bool is stored as byte {bad}, 0 and 1 are its values"
+                "a bool is stored as byte {bad}, expected 0 or 1"
             ))
         }
         DType::Number(scalar, Lanes::Real) if scalar.bits() < 8 && last => {

@@ -30,7 +30,7 @@ impl Triangle {
         let wrong = |why: &str| Error::malformed("packed", why);
         let (p, q) = symmetry
             .transposition()
-            .ok_or_else(|| wrong("packed by something else than an exchange of two dimensions"))?;
+            .ok_or_else(|| wrong("packed by something other than an exchange of two dimensions"))?;
         let (Some(&n), Some(&other)) = (shape.get(p), shape.get(q)) else {
             return Err(wrong("packed by dimensions that do not exist"));
         };

@@ -242,7 +242,7 @@ impl<'a> View<'a> {
                 Ok(Self::plain(data, body, end - start))
             }
             _ => {
-                let message = format!("elements {elements:?}, which are not there");
+                let message = format!("there are no elements {elements:?}");
                 Err(Error::argument(message))
             }
         }
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
             Some(numbers) if all.is_some_and(|all| numbers.end <= all) => {
                 numbers.end.checked_sub(numbers.start)
             }
-            Some(_) => return Err(Error::argument("chunks behind the last one")),
+            Some(_) => return Err(Error::argument("chunks after the last one")),
             None => all,
         };
         let elements = sides.iter().copied().try_fold(1, u64::checked_mul);
@@ -420,7 +420,7 @@ impl<'a> Body<'a> {
 fn wanted_dtype(of: &Want) -> Result<DType> {
     match of {
         Want::Dense(Form { dtype, .. }) | Want::Part { dtype, .. } => Ok(*dtype),
-        _ => Err(Error::argument("some of what are no elements")),
+        _ => Err(Error::argument("a selection of what is not elements")),
     }
 }
 

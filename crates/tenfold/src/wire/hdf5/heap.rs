@@ -168,7 +168,7 @@ impl FractalHeap {
             let found = lookup3(&bytes);
             if found != stored {
                 let message =
-                    format!("the checksum of {WHAT} is {found:08x}, {stored:08x} is stored");
+                    format!("the checksum of {WHAT} is {found:08x}, but {stored:08x} is stored");
                 return Err(Error::mismatch("hdf5.checksum", message).at(block.range()));
             }
         }

@@ -87,7 +87,7 @@ fn read_all(
     with_references: bool,
 ) -> Result<Content> {
     let at = find(source, &range)?.ok_or_else(|| {
-        Error::malformed("hdf5.signature", "no HDF5 file: there is no signature")
+        Error::malformed("hdf5.signature", "not an HDF5 file: it has no signature")
             .at(range.start..range.end.min(range.start.saturating_add(8)))
     })?;
     let space = Space {
@@ -204,7 +204,7 @@ impl Walk<'_> {
             let first = known.and_then(|place| self.content.tensors.get(place));
             let why = match first {
                 Some(tensor) => format!("another name of {:?}", tensor.name),
-                None => "another name of an object that is there before".to_owned(),
+                None => "another name of an earlier object".to_owned(),
             };
             return self.remark(RemarkKind::Alias, path, why).map(|()| None);
         }

@@ -110,7 +110,7 @@ impl<'a> Json<'a> {
             rules,
         };
         if text.starts_with('\u{feff}') {
-            Err(json.wrong("begins with a byte order mark, which JSON does not have"))
+            Err(json.wrong("begins with a byte order mark, which JSON does not allow"))
         } else {
             Ok(json)
         }

@@ -144,7 +144,7 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Result<Decoded<'_>> {
         return Ok(Decoded::Short(1));
     };
     let Some((name, form)) = known(code) else {
-        let message = format!("{code:#04x} is no opcode of a pickle");
+        let message = format!("{code:#04x} is not an opcode of pickles");
         return Err(Error::malformed("pickle-opcode", message));
     };
     let start = at.saturating_add(1);

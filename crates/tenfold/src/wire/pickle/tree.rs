@@ -255,7 +255,7 @@ impl<'b> Tree<'b> {
                 let mut head = node.head();
                 let mut text = || match head.next().transpose()? {
                     Some(Value::Text(text)) => Ok(text),
-                    _ => Err(Error::malformed("pickle", "a name that is no text")),
+                    _ => Err(Error::malformed("pickle", "a name that is not text")),
                 };
                 Ok(Value::Global {
                     module: text()?,

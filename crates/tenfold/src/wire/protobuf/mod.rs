@@ -105,7 +105,7 @@ impl<'a> Walker<'a> {
                 Value::Group
             }
             4 => {
-                let message = format!("the end of group {number}, which was not begun");
+                let message = format!("the end of group {number}, which was never begun");
                 return Err(self.refuse(self.rules.tag, message, at));
             }
             wire => self.scalar(wire, end)?,
@@ -224,12 +224,12 @@ impl<'a> Walker<'a> {
             match self.tag(end)? {
                 (number, 3) if open.len() < GROUPS => open.push(number),
                 (_, 3) => {
-                    let message = format!("more than {GROUPS} groups inside of each other");
+                    let message = format!("more than {GROUPS} groups inside each other");
                     return Err(self.refuse(self.rules.tag, message, at));
                 }
                 (number, 4) if number == innermost => drop(open.pop()),
                 (number, 4) => {
-                    let message = format!("the end of group {number} inside of group {innermost}");
+                    let message = format!("the end of group {number} inside group {innermost}");
                     return Err(self.refuse(self.rules.tag, message, at));
                 }
                 (_, wire) => {
@@ -276,12 +276,12 @@ impl<'a> Walker<'a> {
         let remaining = self.r.remaining();
         let (rule, message) = if len > remaining {
             let message = format!(
-                "a field needs {len} bytes, the file has {remaining} more: it is truncated or damaged"
+                "a field needs {len} bytes, but the file has only {remaining} more: it is truncated or damaged"
             );
             (self.rules.truncated, message)
         } else {
             let message =
-                format!("a field needs {len} bytes, the message around it ends after {left}");
+                format!("a field needs {len} bytes, but the message around it ends after {left}");
             (self.rules.length, message)
         };
         Err(Error::malformed(rule, message).at(at..end.max(at)))

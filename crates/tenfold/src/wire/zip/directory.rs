@@ -86,7 +86,7 @@ impl Directory {
             let entry = Entry::parse(&mut r)?;
             if names.insert(entry.name.clone(), ()).is_some() {
                 let message = format!(
-                    "there are two members {:?}; readers disagree about which one counts",
+                    "two members are named {:?}; readers disagree about which one counts",
                     entry.name
                 );
                 return Err(Error::malformed("zip.duplicate", message).at(at..r.pos()));
@@ -95,7 +95,7 @@ impl Directory {
         }
         if r.remaining() > 0 {
             let message = format!(
-                "the end record announces {} members, and {} bytes of the directory are left behind them",
+                "the end record announces {} members, and {} bytes of the directory are left after them",
                 end.count,
                 r.remaining()
             );
@@ -141,7 +141,7 @@ impl Entry {
             match number {
             SATURATED => numbers.next().ok_or_else(|| {
                 let message = format!(
-                    "member {name:?}: its {what} is to be found in the field for 64 bits, which is missing"
+                    "member {name:?}: its {what} should be in the 64-bit field, which is missing"
                 );
                 about(Error::malformed("zip.zip64", message))
             }),
@@ -184,7 +184,7 @@ impl Entry {
         match self.method {
             STORED if self.compressed != self.size => {
                 let message = format!(
-                    "member {name:?} is stored as it is, in {} bytes, and has {}",
+                    "member {name:?} is stored uncompressed in {} bytes, but its size is {}",
                     self.compressed, self.size
                 );
                 Err(Error::malformed("zip.size", message))
@@ -261,7 +261,7 @@ impl End {
             if agree {
                 return Ok(end);
             }
-            let message = "the end record and the one with 64 bits in front of it say different things about the directory";
+            let message = "the end record and the 64-bit one before it disagree about the directory";
             return Err(Error::malformed("zip.zip64", message).at(at..at + END_LEN));
         }
         if disks != [0, 0] || on_disk != count {
@@ -293,7 +293,7 @@ impl End {
         }
         if at.checked_add(END64_LEN).is_none_or(|end| end > locator_at) {
             return Err(wrong(
-                "the end record with 64 bits would lie outside of the file",
+                "the 64-bit end record would lie outside the file",
             ));
         }
         let mut r = Reader::over(source, at..locator_at, "zip.zip64");
@@ -304,7 +304,7 @@ impl End {
         }
         if r.u64("size of the end record")?.checked_add(12) != Some(locator_at - at) {
             return Err(wrong(
-                "the end record with 64 bits does not end where its locator begins",
+                "the 64-bit end record does not end where its locator begins",
             ));
         }
         r.skip(4, "versions")?;
@@ -347,6 +347,6 @@ fn find_end(tail: &[u8]) -> Option<usize> {
 }
 
 fn several_disks() -> Error {
-    let message = "the archive is spread over several disks; put it together first";
+    let message = "the archive is split over several disks; join it first";
     Error::unsupported("zip.disks", message)
 }

@@ -47,7 +47,7 @@ impl Front {
                 return Err(error.raised_by("header_bytes", None));
             }
             if names.insert(member.name.clone(), ()).is_some() {
-                let message = format!("there are two members {:?}", member.name);
+                let message = format!("two members are named {:?}", member.name);
                 return Err(Error::malformed("zip.duplicate", message).at(member.header));
             }
             if member.data.end > source.len() {

@@ -246,18 +246,18 @@ impl Local {
         }
         if self.name != entry.raw_name {
             return refuse(format!(
-                "the name in front of the member is \"{}\", in the directory it is another",
+                "the name in front of the member is \"{}\", but the directory has another",
                 self.name.escape_ascii()
             ));
         }
         if self.method != entry.method {
             let (local, central) = (self.method, entry.method);
             return refuse(format!(
-                "the method is {local} in front of the member and {central} in the directory"
+                "the method is {local} in front of the member, but {central} in the directory"
             ));
         }
         if self.flags & ENCRYPTED != 0 {
-            return refuse("the member is encrypted, and the directory says that it is not".into());
+            return refuse("the member is encrypted, but the directory says that it is not".into());
         }
         Ok(())
     }
@@ -267,7 +267,7 @@ impl Local {
         let same = self.sizes == Some((entry.compressed, entry.size)) && self.crc32 == entry.crc32;
         (!same).then(|| {
             format!(
-                "member {:?}: the sizes or the CRC-32 in front of it are not those of the directory, which count",
+                "member {:?}: the sizes or the CRC-32 in front of it differ from those of the directory, which count",
                 entry.name
             )
         })

@@ -281,7 +281,7 @@ impl Load for Dialect {
 }
 
 fn not_bool(byte: u8, at: u64) -> Error {
-    let message = format!("a bool is stored as byte {byte}, 0 and 1 are its values");
+    let message = format!("a bool is stored as byte {byte}, expected 0 or 1");
     Error::malformed("gguf.bool", message).at(at..at + 1)
 }
 

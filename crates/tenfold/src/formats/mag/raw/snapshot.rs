@@ -117,7 +117,7 @@ impl Pool {
             };
             if !ascends {
                 let expected = last.map_or("0".to_owned(), |last| format!("more than {last}"));
-                let message = format!("a string's offset is {offset}, expected is {expected}");
+                let message = format!("a string's offset is {offset}, expected {expected}");
                 return Err(Error::malformed("mag.pool", message).at(at..at + 4));
             }
             if last.is_some() {
