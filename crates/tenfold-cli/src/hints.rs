@@ -62,7 +62,9 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
         Hint::AllowHttp => "--allow-http allows it".into(),
-        Hint::Anonymous => "--anonymous asks without credentials, which public files do not need".into(),
+        Hint::Anonymous => {
+            "--anonymous asks without credentials, which public files do not need".into()
+        }
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
         Hint::Assume(None) => "if they are numbers, name their type with --assume DTYPE".into(),
         Hint::Assume(Some(dtype)) => {

@@ -2,11 +2,11 @@
 //!
 //! # Open a file and read it
 //!
-//! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it is
-//! asked for: [`to`](crate::Tensor::to) gives numbers of a Rust type, whatever the file has them as;
-//! [`typed`](crate::Tensor::typed) the same where that is their own type, in the memory of a mapped file where that is
-//! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file has;
-//! [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
+//! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it
+//! is asked for: [`to`](crate::Tensor::to) gives numbers of a Rust type, whatever the file stores them as;
+//! [`typed`](crate::Tensor::typed) does the same for their own type, in the memory of a mapped file where that is
+//! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file
+//! stores; [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
 //!
 //! ```
 //! # let directory = tempfile::tempdir()?;
@@ -146,9 +146,9 @@
 //!
 //! # Write a file tensor by tensor
 //!
-//! What is written needs not be in memory. Anything that is a [`Source`](crate::io::Source) can be a tensor: a part of
-//! another file, the memory of a device, or numbers that are made when they are asked for. It is read once, in pieces of a
-//! few MiB, when its turn comes.
+//! What is written need not be in memory. Anything that implements [`Source`](crate::io::Source) can be a tensor: a
+//! part of another file, the memory of a device, or numbers that are made when they are asked for. It is read once, in
+//! pieces of a few MiB, when its turn comes.
 //!
 //! ```
 //! use std::ops::Range;

@@ -194,7 +194,9 @@ fn wrong(kind: ValueKind, shown: &str) -> Error {
     let name = kind.name();
     let row = VALUE_TYPES.iter().find(|(known, _)| *known == name);
     let expected = row.map_or("something else", |(_, expected)| expected);
-    Error::argument(format!("{shown} is not a valid {name}: expected {expected}"))
+    Error::argument(format!(
+        "{shown} is not a valid {name}: expected {expected}"
+    ))
 }
 
 fn unknown(kind: &str) -> Error {

@@ -96,7 +96,7 @@ impl Places {
     }
 }
 
-/// Writes what lies inside of a window to its place in a file. Gives what the tensors hash to that begin there, with the
+/// Writes what lies inside a window to its place in a file. Gives what the tensors hash to that begin there, with the
 /// places of their segments.
 pub(crate) fn write_window(
     file: &FilePlan,

@@ -18,7 +18,8 @@ const SHOWN: usize = 8;
 
 const PICKLE: &str = "a Python pickle, which could run arbitrary code and is never loaded; save its tensors as \
 safetensors or .npz";
-const OLD_GGML: &str = "a GGML file, the predecessor of GGUF; convert it with a llama.cpp of its time";
+const OLD_GGML: &str =
+    "a GGML file, the predecessor of GGUF; convert it with a llama.cpp of its time";
 
 /// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
 const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[

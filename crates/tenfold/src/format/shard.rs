@@ -1,4 +1,4 @@
-//! Names of files that count themselves.
+//! Names of numbered files.
 
 use core::fmt;
 

@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::io::{Source, Stamp, check_range};
 use crate::prelude::*;
 
-/// Bytes for a place in a file. Those behind its end make it longer.
+/// Bytes for a place in a file. Those past its end make it longer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Patch {
     /// Where they go.
     pub at: u64,
-    /// What is there then.
+    /// What will be there.
     pub bytes: Vec<u8>,
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Siblings, Source};
 use crate::prelude::*;
 
-/// Directories inside of each other that are looked into.
+/// Directories inside each other that are looked into.
 pub(crate) const DEEPEST: usize = 64;
 /// What listings do not know.
 const UNKNOWN: u64 = u64::MAX;
@@ -66,7 +66,7 @@ impl Tree {
         }
     }
 
-    /// Whether there is nothing but the keys that it has.
+    /// Whether its keys are all that there is.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }

@@ -111,7 +111,7 @@ impl fmt::Debug for List {
 }
 
 impl FromIterator<Value> for List {
-    /// A list that was not loaded has no place inside of another, and is empty there.
+    /// A list that was not loaded has no place inside another, and is empty there.
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
         let mut packer = Packer::list();
         for item in items {
@@ -151,7 +151,7 @@ impl Iterator for Items<'_> {
 
 impl ExactSizeIterator for Items<'_> {}
 
-/// Named values inside of a value, each made when it is asked for.
+/// Named values inside a value, each made when it is asked for.
 #[derive(Clone, Default)]
 pub struct Map(Bytes);
 

@@ -6,7 +6,7 @@ use crate::model::{DType, Layout, Scheme, TensorInfo};
 use crate::prelude::*;
 use crate::schemes::{self, ConfigFile, Recognized};
 
-/// The archive with every quantized tensor as the numbers that it stands for. Nothing is decoded before it is read.
+/// The archive with every quantized tensor as the numbers that it stands for. Nothing is decoded until it is read.
 ///
 /// Tensors that are quantized together, as GPTQ's `qweight`, `scales` and `qzeros`, become one of the plain name (`weight`):
 /// see [`quantized`], which says what is taken for what.
@@ -27,7 +27,7 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
     }
 }
 
-/// The same of tensors that are quantized by themselves: nothing is put together, and no configuration is looked for.
+/// The same for tensors that are quantized by themselves: nothing is put together, and no configuration is looked for.
 pub fn decoded(archive: &Archive) -> Result<Archive> {
     archive.try_change(|tensor| {
         if !is_quantized(tensor) {

@@ -58,7 +58,7 @@ impl<'a> Woven<'a> {
         Ok(bytes.into())
     }
 
-    /// Fills `out` with the bytes from `at` on, which may be inside of an element.
+    /// Fills `out` with the bytes from `at` on, which may be inside an element.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let element = (self.width * self.threads.len()).max(1);
         let size = element as u64;

@@ -93,7 +93,9 @@ impl<'a> Buffer<'a> {
             return Err(wrong(message));
         }
         if len < 4 {
-            return Err(wrong(format!("a table of {len} bytes, expected at least 4")));
+            return Err(wrong(format!(
+                "a table of {len} bytes, expected at least 4"
+            )));
         }
         self.inside(vtable, vtable_len, "a vtable")?;
         self.inside(at, len, "a table")?;

@@ -92,7 +92,9 @@ fn shown(slices: &[Slice], shape: &[u64]) -> Result<PictureOptions> {
             Some(Slice::Index(index)) => at.push(from_end(*index, dim)?),
             Some(Slice::Range { start, stop, step }) => {
                 if *step != 1 {
-                    return Err(refuse("--plot shows neighbouring elements, so a range takes no step"));
+                    return Err(refuse(
+                        "--plot shows neighbouring elements, so a range takes no step",
+                    ));
                 }
                 let start = start.map_or(Ok(0), |start| from_end(start, dim))?.min(dim);
                 let stop = stop.map_or(Ok(dim), |stop| from_end(stop, dim))?.min(dim);

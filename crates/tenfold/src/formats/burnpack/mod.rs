@@ -15,10 +15,10 @@
 //! data. Every release writes version 1, and yet there are two places where data begins, two spellings of bool and four
 //! of quantization. No release of Burn reads them all; here all are read, and the file's size tells where data begins.
 //!
-//! Written are the forms that Burn 0.23, 0.20 and 0.19 read. Refused are other versions, types that do not exist, names
-//! twice, data that overlaps or has another length than its shape says, and files that lost their end. The rules are
-//! listed in `docs/formats/burnpack.md`. Source: the documentation of burn-store, its sources and those of burn-pack
-//! from 0.19.0 to 0.23.0-pre.1, and files that they wrote.
+//! Written are the forms that Burn 0.23, 0.20 and 0.19 read. Refused are other versions, types that do not exist,
+//! duplicate names, data that overlaps or has another length than its shape says, and files that lost their end. The
+//! rules are listed in `docs/formats/burnpack.md`. Source: the documentation of burn-store, its sources and those of
+//! burn-pack from 0.19.0 to 0.23.0-pre.1, and files that they wrote.
 
 #[cfg(feature = "burnpack")]
 mod codec;
@@ -48,7 +48,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about Burnpack.
 pub static SPEC: Spec = Spec {
     id: "burnpack",
     name: "Burnpack",

@@ -50,7 +50,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about cc4s YAML.
 pub static SPEC: Spec = Spec {
     id: "cc4s",
     name: "cc4s YAML",

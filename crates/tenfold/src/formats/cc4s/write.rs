@@ -23,7 +23,8 @@ pub(super) fn arrange(what: &Manifest, _: &PlanOptions) -> Result<Arranged> {
             losses.push(Loss::new(Some(tensor.name.clone()), what, why, effect));
         };
         if Some(tensor.dtype) != first {
-            let why = "all tensors of a set must have the same type; cast them, or write them separately";
+            let why =
+                "all tensors of a set must have the same type; cast them, or write them separately";
             lose(Lost::DType(tensor.dtype), why, Effect::Impossible);
         }
         let kinds = tensor.metadata.get("dimensions");

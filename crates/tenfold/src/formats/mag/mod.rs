@@ -41,10 +41,10 @@
 //! | 12     | 16   | meta offset, meta span | a JSON manifest                                  |
 //! | 28     | 16   | blob offset, blob span | the data, in pages of 4096 bytes                 |
 //!
-//! All five are read and written. Refused are versions and types that do not exist, data that overlaps or lies
-//! outside of the file, names twice, wrong checksums, and forms that only development builds ever wrote. The rules
-//! are listed in `docs/formats/mag.md`, with the open points of the specification and how they are settled here.
-//! Source: the specification, the source distributions of magnetron 0.1.0 to 0.2.2, and files that they wrote.
+//! All five are read and written. Refused are versions and types that do not exist, data that overlaps or lies outside
+//! the file, duplicate names, wrong checksums, and forms that only development builds ever wrote. The rules are listed
+//! in `docs/formats/mag.md`, with the open points of the specification and how they are settled here. Source: the
+//! specification, the source distributions of magnetron 0.1.0 to 0.2.2, and files that they wrote.
 
 #[cfg(feature = "mag")]
 mod codec;
@@ -69,7 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about Magnetron.
 pub static SPEC: Spec = Spec {
     id: "mag",
     name: "Magnetron",

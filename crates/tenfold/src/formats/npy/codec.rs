@@ -115,7 +115,7 @@ fn read(cx: &Context<'_>, at: u64) -> Result<(Header, Range<u64>)> {
     Ok((header, data))
 }
 
-/// What follows the first array: `numpy.save` can be called on one file again and again.
+/// What follows the first array: `numpy.save` can be called on one file over and over.
 fn appended(cx: &Context<'_>, mut at: u64) -> String {
     let mut found = Vec::new();
     while found.len() < MOST_APPENDED

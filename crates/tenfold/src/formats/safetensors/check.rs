@@ -146,7 +146,7 @@ impl Tensors {
                     .map_err(|error| error.at(row.at..row.at + 1).in_tensor(&info.name))?;
             }
         }
-        // The header lies inside of the file.
+        // The header lies inside the file.
         let len = file - self.data;
         match len.checked_sub(end) {
             Some(0) => Ok(None),

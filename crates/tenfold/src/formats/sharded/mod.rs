@@ -300,8 +300,9 @@ fn check_left_over(cx: &mut Context<'_>, family: &Family, index: &Index) -> Resu
     if let Some((count, at)) = counted.max()
         && count != known
     {
-        let message =
-            format!("the names of the files say that there are {count}, but the index names {known}");
+        let message = format!(
+            "the names of the files say that there are {count}, but the index names {known}"
+        );
         cx.warn(family.rules.count, at..at + 1, message)?;
     }
     Ok(())

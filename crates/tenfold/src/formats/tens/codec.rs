@@ -244,9 +244,7 @@ impl File {
             let symmetry = claim.symmetry(&self.names, &self.shape);
             let Ok(Some(symmetry)) = symmetry else {
                 let code = to_text(&claim.code);
-                return refuse(format!(
-                    "packed by the unknown operation {code:?}"
-                ));
+                return refuse(format!("packed by the unknown operation {code:?}"));
             };
             if symmetry.is_identity() {
                 return refuse("packed by a permutation that moves nothing".into());

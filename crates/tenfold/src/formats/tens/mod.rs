@@ -51,7 +51,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about TENS.
 pub static SPEC: Spec = Spec {
     id: "tens",
     name: "TENS",

@@ -1,4 +1,4 @@
-//! zTensor `.zt`: tensors behind each other, described by a CBOR index at the end, in five generations.
+//! zTensor `.zt`: tensors one after the other, described by a CBOR index at the end, in five generations.
 //!
 //! | generation | first 8 bytes | at the end | index |
 //! |------------|---------------|------------|-------|

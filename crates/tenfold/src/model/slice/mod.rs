@@ -20,7 +20,7 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Slice {
-    /// `...`: everything along all dimensions that the others do not speak of. At most once.
+    /// `...`: everything along all dimensions that the other slices leave. At most once.
     All,
     /// `3`: one index, counted from the end where it is negative; the dimension is gone.
     Index(i64),

@@ -1,4 +1,4 @@
-//! What files and tensors say beside their numbers.
+//! The metadata of files and tensors, compared.
 
 use super::Pair;
 use crate::archive::Archive;

@@ -48,7 +48,7 @@ impl VerifyOptions {
     }
 }
 
-/// What verification came to.
+/// What verification found.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verified {
@@ -248,7 +248,7 @@ impl VerifySteps {
         Ok(Progress::of(&control, self.is_finished()))
     }
 
-    /// What verification came to. What is left is done first.
+    /// Does what is left, and gives what verification found.
     pub fn finish(mut self) -> Result<Verified> {
         let threads = self.archive.threads_for(self.work.threads);
         while !self.is_finished() {

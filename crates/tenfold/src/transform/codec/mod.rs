@@ -42,7 +42,7 @@ use crate::model::Codec;
 use crate::prelude::*;
 use crate::transform::{Body, Input};
 
-/// Asked again and again while a codec works: an error stops it.
+/// Asked over and over while a codec works: an error stops it.
 pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
 /// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a

@@ -58,10 +58,7 @@ impl<'a> Sequential<'a> {
         if self.left == 0 && !self.ended {
             self.ended = true;
             if !self.decode(Stream::ends)? {
-                let message = format!(
-                    "decodes to more than the {} bytes it declares",
-                    self.len
-                );
+                let message = format!("decodes to more than the {} bytes it declares", self.len);
                 return Err(damaged(self.codec, &self.input, message));
             }
         }

@@ -88,7 +88,8 @@ impl<'b> From<'b> {
         for (place, byte) in number.iter_mut().zip(self.take(count)?) {
             *place = *byte;
         }
-        usize::try_from(u32::from_le_bytes(number)).map_err(|_| damaged("a length that does not fit memory"))
+        usize::try_from(u32::from_le_bytes(number))
+            .map_err(|_| damaged("a length that does not fit memory"))
     }
 
     fn varint(&mut self) -> Result<u64> {

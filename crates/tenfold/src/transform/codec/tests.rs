@@ -74,7 +74,7 @@ fn a_stream_gives_exactly_the_declared_bytes() {
     assert_refused(read(&stored, ZSTD, 9_999), "more than the 9999 bytes");
     assert_refused(
         read(&stored, ZSTD, 10_001),
-        "decodes to 10000 bytes, 10001 are declared",
+        "decodes to 10000 bytes, but declares 10001",
     );
     assert_refused(read(&stored, ZSTD, 0), "more than the 0 bytes");
     assert_refused(read(&stored, ZSTD, 1 << 60), "cannot decode to");

@@ -60,10 +60,14 @@ pub(super) fn undo_blocks(stored: &Bytes, most: u64, check: Check<'_>) -> Result
 /// Memory for what comes out, if that is what may and can.
 fn room(len: u64, most: u64, stored: u64) -> Result<Vec<u8>> {
     if len > most {
-        return Err(broken(format_args!("it decodes to {len} bytes, not {most}")));
+        return Err(broken(format_args!(
+            "it decodes to {len} bytes, not {most}"
+        )));
     }
     if len > stored.saturating_mul(MAX_RATIO) {
-        return Err(broken(format_args!("{stored} bytes cannot decode to {len}")));
+        return Err(broken(format_args!(
+            "{stored} bytes cannot decode to {len}"
+        )));
     }
     crate::io::zeros(len)
 }

@@ -484,7 +484,7 @@ impl Scatter {
             .iter()
             .take_while(|entry| entry.place < end)
         {
-            // Inside of `out`, so it fits.
+            // Inside `out`, so it fits.
             let to = usize::try_from((entry.place - first) * width).unwrap_or(usize::MAX);
             let out = &mut out[to..to + self.width];
             out.copy_from_slice(self.stored_value(entry));

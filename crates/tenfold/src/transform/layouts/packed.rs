@@ -37,11 +37,9 @@ impl Arrangement for Packed {
             symmetry(tensor)?,
             Order::ColumnMajor,
         )?;
-        let violation = unpack.diagonal_violation()?.map(|n| {
-            format!(
-                "the diagonal at {n} contradicts the symmetry; it is read as stored"
-            )
-        });
+        let violation = unpack
+            .diagonal_violation()?
+            .map(|n| format!("the diagonal at {n} contradicts the symmetry; it is read as stored"));
         let wrapped = unpack.first_wrapped()?.map(|n| {
             format!(
                 "element {n} of those stored is the lowest integer, and the symmetry negates it: {NO_NEGATIVE}"

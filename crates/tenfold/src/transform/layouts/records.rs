@@ -40,7 +40,7 @@ impl Arrangement for Records {
     }
 }
 
-/// A tensor whose records are known to be inside of its part, and not inside of each other.
+/// A tensor whose records are known to be inside its part, and not inside each other.
 struct View<'o, 'a, 't> {
     tensor: &'o Opening<'a, 't>,
     values: &'t Part,

@@ -85,7 +85,7 @@ impl<'b> Decoder<'b> {
     }
 
     /// Reads as Burn's decoder does: a tagged item is the item itself, an item that nobody asks for only has to be
-    /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside of the innermost.
+    /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside the innermost.
     pub(crate) fn lenient(mut self) -> Self {
         self.lenient = true;
         self

@@ -52,7 +52,8 @@ impl Block {
         };
         let (stored, found) = (u32::from_le_bytes(*sum), lookup3(data));
         if stored != found {
-            let message = format!("the checksum of {what} is {found:08x}, but {stored:08x} is stored");
+            let message =
+                format!("the checksum of {what} is {found:08x}, but {stored:08x} is stored");
             return Err(Error::mismatch("hdf5.checksum", message).at(self.range()));
         }
         Ok(Self {

@@ -278,7 +278,8 @@ fn enumeration(r: &mut Reader<'_>, version: u8, count: u16, depth: usize) -> Res
 fn complex(r: &mut Reader<'_>, size: u32, depth: usize) -> Result<Class> {
     let base = Datatype::parse(r, depth + 1)?;
     let unknown = |what: &str| {
-        let message = format!("complex numbers of {what} in {size} bytes, for which tenfold has no type");
+        let message =
+            format!("complex numbers of {what} in {size} bytes, for which tenfold has no type");
         Class::Unknown(Error::unsupported("hdf5.datatype", message))
     };
     Ok(match base.class {

@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Call,
     /// What a class makes of arguments without its constructor.
     New,
-    /// Something that lies outside of the program, by what stands for it.
+    /// Something that lies outside the program, by what stands for it.
     Persistent,
     Set,
     Tuple,
@@ -344,7 +344,7 @@ impl Value<'_> {
     }
 }
 
-/// A container, an object or something outside of the program.
+/// A container, an object or something outside the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'t> {
     tree: &'t Tree<'t>,
@@ -415,7 +415,7 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// What stands for something outside of the program.
+    /// What stands for something outside the program.
     pub(crate) fn persistent(self) -> Result<Value<'t>> {
         let missing = || Error::malformed("pickle", "a persistent id without a value");
         self.head().next().unwrap_or_else(|| Err(missing()))

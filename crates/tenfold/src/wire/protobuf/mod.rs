@@ -29,7 +29,7 @@ const MAX_FIELD: u64 = (1 << 29) - 1;
 /// The rules of a format under which refusals are reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// The file ends inside of a field.
+    /// The file ends inside a field.
     pub(crate) truncated: &'static str,
     /// A field that ends behind the message that it is in.
     pub(crate) length: &'static str,

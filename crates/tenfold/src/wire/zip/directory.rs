@@ -137,8 +137,7 @@ impl Entry {
             .map_err(|error| error.at(place.clone()))?;
         let about = |error: Error| error.at(place.clone());
         let mut numbers = Numbers::of(&extra);
-        let mut resolve = |number: u32, what: &str| {
-            match number {
+        let mut resolve = |number: u32, what: &str| match number {
             SATURATED => numbers.next().ok_or_else(|| {
                 let message = format!(
                     "member {name:?}: its {what} should be in the 64-bit field, which is missing"
@@ -146,7 +145,6 @@ impl Entry {
                 about(Error::malformed("zip.zip64", message))
             }),
             number => Ok(u64::from(number)),
-        }
         };
         let size = resolve(said.size, "size")?;
         let compressed = resolve(said.compressed, "compressed size")?;
@@ -261,7 +259,8 @@ impl End {
             if agree {
                 return Ok(end);
             }
-            let message = "the end record and the 64-bit one before it disagree about the directory";
+            let message =
+                "the end record and the 64-bit one before it disagree about the directory";
             return Err(Error::malformed("zip.zip64", message).at(at..at + END_LEN));
         }
         if disks != [0, 0] || on_disk != count {
@@ -292,9 +291,7 @@ impl End {
             return Err(several_disks().at(locator_at..end));
         }
         if at.checked_add(END64_LEN).is_none_or(|end| end > locator_at) {
-            return Err(wrong(
-                "the 64-bit end record would lie outside the file",
-            ));
+            return Err(wrong("the 64-bit end record would lie outside the file"));
         }
         let mut r = Reader::over(source, at..locator_at, "zip.zip64");
         if r.array::<4>("end record")? != END64 {

@@ -87,9 +87,7 @@ pub(super) fn data_start(
     let packed_end = header_end + end;
     if file >= aligned_end {
         let message = if header_end == aligned {
-            format!(
-                "data begins at byte {aligned}, where the metadata ends, a multiple of {ALIGN}"
-            )
+            format!("data begins at byte {aligned}, where the metadata ends, a multiple of {ALIGN}")
         } else {
             format!(
                 "data begins at byte {aligned}, a multiple of {ALIGN}, as Burn 0.20 and later write it"

@@ -176,8 +176,9 @@ fn refuse_spec_only(record: &MetaRecord, at: u64) -> Error {
             "a metadata key is empty, which the archive layout does not allow",
         )
     } else {
-        let message =
-            format!("metadata {key:?} has the type tag 0, which the archive layout does not define");
+        let message = format!(
+            "metadata {key:?} has the type tag 0, which the archive layout does not define"
+        );
         Error::malformed("mag.tag", message)
     };
     error.at(at..at + 16)
@@ -210,7 +211,7 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Res
     )
 }
 
-/// Data may lie in any order behind the records, but inside of the file, or behind it where that is `cut` off, and no
+/// Data may lie in any order behind the records, but inside the file, or behind it where that is `cut` off, and no
 /// byte belongs to two tensors.
 fn check_extents(records: &Records, file: u64, cut: &mut Option<CutOff>) -> Result<()> {
     let Records {

@@ -195,7 +195,11 @@ impl Frame {
 /// Takes the bytes of a stream, which must be as many as there is room for.
 fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
     if bytes.len() != out.len() {
-        let message = format_args!("a stream decodes to {} bytes, not {}", bytes.len(), out.len());
+        let message = format_args!(
+            "a stream decodes to {} bytes, not {}",
+            bytes.len(),
+            out.len()
+        );
         return Err(broken(message));
     }
     out.copy_from_slice(bytes);

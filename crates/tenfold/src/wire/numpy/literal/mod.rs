@@ -327,10 +327,7 @@ impl Scan<'_> {
             b'x' => self.hexadecimal(2, start)?,
             b'u' => self.hexadecimal(4, start)?,
             other => {
-                let message = format!(
-                    "a string has the unknown escape \\{}",
-                    other.escape_ascii()
-                );
+                let message = format!("a string has the unknown escape \\{}", other.escape_ascii());
                 return Err(self.refuse("header", message, start));
             }
         };
