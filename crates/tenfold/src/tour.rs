@@ -54,8 +54,8 @@
 //!
 //! # Read a slice
 //!
-//! [`Tensor::slice`](crate::Tensor::slice) takes indices and ranges as NumPy has them and reads little more than what they
-//! select, also from column-major, packed, sparse, compressed and quantized data.
+//! [`Tensor::slice`](crate::Tensor::slice) takes indices and ranges as NumPy has them and reads little more than what
+//! they select, even from column-major, packed, sparse, compressed and quantized data.
 //!
 //! ```
 //! use tenfold::{ArchiveBuilder, Bytes};
@@ -228,7 +228,7 @@
 //!         let data = reader.skip(elements * 4, "data")?; // located, not read
 //!         if reader.remaining() > 0 {
 //!             let at = reader.pos()..cx.source().len();
-//!             return Err(Error::malformed("vec.trailing", "bytes behind the last element").at(at));
+//!             return Err(Error::malformed("vec.trailing", "bytes after the last element").at(at));
 //!         }
 //!         let mut manifest = Manifest::new("1");
 //!         let mut tensor = TensorInfo::dense(cx.tensor_name(), DType::F32, vec![elements], Payload::main(data));

@@ -38,7 +38,7 @@ fn shape(dims: &[usize]) -> Vec<u64> {
 }
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Values {
-    /// The memory of the array where it holds nothing but the array, row-major; else a copy.
+    /// Takes the array's memory if that holds just the array, row-major; else copies it.
     fn from(array: Array<T, D>) -> Self {
         let (dims, len) = (shape(array.shape()), array.len());
         if !array.is_standard_layout() {

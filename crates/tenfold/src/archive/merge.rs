@@ -213,7 +213,7 @@ fn owners(archives: &[Archive], prefer: Conflicts) -> (LookupMap<&str, usize>, V
     (owners, conflicts)
 }
 
-/// A tensor of an archive whose files come behind others.
+/// A tensor of an archive whose files come after others.
 fn moved(mut tensor: TensorInfo, sources: u32) -> TensorInfo {
     for part in &mut tensor.parts {
         part.payload.move_behind(sources);
@@ -272,7 +272,7 @@ impl Combined {
     }
 }
 
-/// Equal, also where numbers are not equal to themselves.
+/// Equal, even where numbers are not equal to themselves.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::List(a), Value::List(b)) => a == b || a.is_same(b),

@@ -160,7 +160,7 @@ impl OpenOptions {
         Ok(archive.opened_by(path))
     }
 
-    /// The file that a path stands for which is none itself.
+    /// The file that a path stands for if it is not a file itself.
     #[cfg(feature = "std")]
     fn by_prefix(&self, path: &Path) -> Option<std::path::PathBuf> {
         let name = path.file_name()?.to_str()?;
@@ -174,7 +174,7 @@ impl OpenOptions {
         files.find(|path| path.is_file())
     }
 
-    /// How files behind URLs are reached. Archives that are opened with a copy of these options share its connections.
+    /// How files at URLs are reached. Archives that are opened with a copy of these options share its connections.
     #[cfg(feature = "remote")]
     #[must_use]
     pub fn remote(mut self, remote: &crate::io::Remote) -> Self {

@@ -261,7 +261,7 @@ impl<'a> Sliced<'a> {
     }
 }
 
-/// The tensor as the numbers that it stands for, where its own elements are none.
+/// The tensor as the numbers that it stands for, if its own elements are not numbers.
 fn numbers_of(info: &TensorInfo) -> Cow<'_, TensorInfo> {
     let is_number = matches!(info.dtype, DType::Number(..));
     match &info.decoder {

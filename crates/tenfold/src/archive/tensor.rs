@@ -216,7 +216,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored
-    /// as this machine wants them.
+    /// as this machine needs them.
     pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
         if !self.info.dtype.is(T::DTYPE) {
             return Err(self.other_type::<T>(self.info.dtype));

@@ -84,7 +84,7 @@ pub enum Fit {
     Typed,
     /// It is held in another form.
     As(Value),
-    /// There is no place for it.
+    /// It cannot be held.
     No,
 }
 
@@ -116,7 +116,7 @@ pub struct Loss {
     pub tensor: Option<String>,
     /// What it is.
     pub what: Lost,
-    /// Why it cannot be carried, or what becomes of it.
+    /// Why it cannot be carried over, or what becomes of it.
     pub why: String,
     /// What would keep it; any one of them is enough.
     pub hints: Vec<Hint>,

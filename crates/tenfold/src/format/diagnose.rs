@@ -176,7 +176,7 @@ pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     }
 }
 
-/// A zip archive that is no `.npz`: PyTorch's, any other, or the beginning of one.
+/// A zip archive that is not an `.npz`: PyTorch's, any other, or the beginning of one.
 fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
     let len = source.len();
     let tail = match source.read(len.saturating_sub(TAIL)..len) {

@@ -63,7 +63,7 @@ pub(crate) fn decode(stem: &str) -> Cow<'_, str> {
 /// No name has it: a `%` in one is escaped.
 const EMPTY: &str = "%";
 
-/// The byte that two hexadecimal digits stand for, and what is behind them.
+/// The byte that two hexadecimal digits stand for, and what follows them.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, behind) = text.split_at_checked(2)?;
     Some((unhex_pair(digits)?, behind))

@@ -126,7 +126,7 @@ impl<S: Source> Cached<S> {
         stretches.push(stretch);
     }
 
-    /// What is known of a range: the bytes in front of a gap, the gap, and the bytes behind it.
+    /// What is known of a range: the bytes in front of a gap, the gap, and the bytes after it.
     fn known(&self, range: &Range<u64>) -> (Vec<Bytes>, Range<u64>, Vec<Bytes>) {
         let mut stretches = self.lock();
         let mut gap = range.clone();

@@ -336,8 +336,8 @@ pub(super) fn forget(path: &Path) {
 }
 
 impl Journal {
-    /// The magic, the length of the file, the number of patches; each with its place, what was there and what will be, behind
-    /// their lengths; a CRC-32C of all that.
+    /// The magic, the length of the file, the number of patches; each with its place, what was there and what will be,
+    /// after their lengths; a CRC-32C of all that.
     fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(self.len.to_le_bytes());

@@ -350,8 +350,8 @@ pub trait Siblings: Send + Sync {
     /// Opens a file beside it.
     fn open(&self, name: &str) -> Result<Arc<dyn Source>>;
 
-    /// Opens a file in a directory below, by the plain names on the way to it; one name is that of a file beside it. Links
-    /// do not lead out of the directory. Only files beside it, where nothing else is said.
+    /// Opens a file in a directory below, by the plain names on the way to it; one name is that of a file beside it.
+    /// Links do not lead out of the directory. By default, only files beside it.
     fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
         match path {
             [name] => self.open(name),

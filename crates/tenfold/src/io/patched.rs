@@ -82,7 +82,7 @@ impl Source for Patched {
                 patch.bytes.get(from..from + len),
             ) {
                 (Some(to), Some(from)) => to.copy_from_slice(from),
-                _ => return Err(Error::argument("a patch outside of what is read")),
+                _ => return Err(Error::argument("a patch outside what is read")),
             }
         }
         Ok(bytes.into())

@@ -140,7 +140,7 @@ impl Chunks {
 pub enum Cuts {
     /// After every so many elements.
     Every(u64),
-    /// Where each chunk but the first begins, rising.
+    /// Where each chunk but the first begins, in ascending order.
     At(Vec<u64>),
 }
 

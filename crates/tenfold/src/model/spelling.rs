@@ -103,9 +103,9 @@ impl DType {
     /// The type that a program calls by this name: by our names (`bf16`, `f8_e4m3`), those of safetensors (`BF16`,
     /// `F8_E4M3`), GGUF (`Q4_K`), NumPy with ml_dtypes (`float32`, `<f4`) and PyTorch (`torch.bfloat16`).
     ///
-    /// NumPy's codes need their mark of the byte order, which is no part of a type and is passed over: without one, `i8`
-    /// and `u4` are our names, and count bits where NumPy counts bytes. Where the two differ about a word and nothing like
-    /// `torch.` or `numpy.` stands before it, it is PyTorch's: `float` is `f32`.
+    /// NumPy's codes need their mark of the byte order, which is not part of a type and is ignored: without one, `i8`
+    /// and `u4` are our names, and count bits where NumPy counts bytes. Where the two disagree about a word and nothing
+    /// like `torch.` or `numpy.` stands before it, it is PyTorch's: `float` is `f32`.
     ///
     /// ```
     /// use tenfold::model::DType;

@@ -228,7 +228,7 @@ impl TensorInfo {
         &self.rare().symmetries
     }
 
-    /// Adds a symmetry that the elements are said to have; once, however often that is said.
+    /// Adds a symmetry that the elements are said to have, unless it is already there.
     pub fn add_symmetry(&mut self, symmetry: Symmetry) {
         if !self.symmetries().contains(&symmetry) {
             self.rare_mut().symmetries.push(symmetry);

@@ -79,7 +79,7 @@ fn is_quantized(tensor: &TensorInfo) -> bool {
 pub struct QuantizedGroups {
     /// Its quantized tensors have a layout that is named after the scheme, the tensors of the file as parts, and a decoder.
     pub archive: Archive,
-    /// What was taken for what.
+    /// Which tensors were recognized as what.
     pub groups: Vec<QuantizedGroup>,
     /// The file beside it that says how, if one does.
     pub config: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What is said of a model in a line.
+//! A model in one line.
 
 use core::cmp::Reverse;
 

@@ -14,10 +14,10 @@
 //! A string is its length (u64, version 1: u32) and its bytes; an array the type of its elements, their number and the
 //! elements; dims are u64 (version 1: u32), the fastest first, which is the reverse of how shapes are given here.
 //!
-//! Versions 1 to 3 and both byte orders are read, 3 in little endian is written. Files named
-//! `STEM-00001-of-00003.gguf` whose metadata counts them are one archive. Long arrays of metadata are found, checked
-//! and not loaded. What is refused is in `docs/formats/gguf.md`. Source: the format's description, and the behaviour of
-//! ggml 0.21.0 and gguf 0.19.0.
+//! Versions 1 to 3 and both byte orders are read, 3 in little endian is written. Files named `STEM-00001-of-00003.gguf`
+//! whose metadata counts them are one archive. Long arrays of metadata are located and checked, but not loaded. What is
+//! refused is in `docs/formats/gguf.md`. Source: the format's description, and the behaviour of ggml 0.21.0 and gguf
+//! 0.19.0.
 
 #[cfg(feature = "gguf")]
 mod check;

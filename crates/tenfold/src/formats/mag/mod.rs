@@ -1,4 +1,4 @@
-//! Magnetron `.mag`: five layouts behind one magic, each of them all headers first and then all data.
+//! Magnetron `.mag`: five layouts that share one magic, each with all headers first and then all data.
 //!
 //! Everything is little endian; data is dense and row-major.
 //!

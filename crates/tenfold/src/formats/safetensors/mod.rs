@@ -8,7 +8,7 @@
 //!
 //! The header has an entry `name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` for each tensor, with
 //! offsets from the beginning of the data, and may have `"__metadata__": {"key": "text"}`. There is no version; the
-//! format has grown by names of types only. Metadata that is not text is written as text, and its type under the key
+//! format has only gained names of types. Metadata that is not text is written as text, and its type under the key
 //! `tenfold.types`, so that it comes back as it was.
 //!
 //! A model in several files has an index beside them, `model.safetensors.index.json`, whose `weight_map` says which file

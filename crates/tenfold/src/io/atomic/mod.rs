@@ -1,8 +1,8 @@
 //! Output that appears whole or not at all.
 //!
-//! Every file is written under no name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and then
-//! given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a later
-//! run to the same target removes what nobody holds a lock on.
+//! Every file is written without a name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and
+//! then given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a
+//! later run to the same target removes what nobody holds a lock on.
 //!
 //! A new directory is made under a temporary name with all of its files, and then given its own. Of several files that
 //! replace others, the old ones are kept until the last of them has its name, and nobody else writes the same ones meanwhile.

@@ -170,8 +170,8 @@ fn said(bytes: &[u8]) -> Result<Sayings> {
     Ok(said)
 }
 
-/// An entry of an object with the comma before it, or the one behind it where it is the first of what stays. Everything up to
-/// `gone` goes already.
+/// An entry of an object with the comma before it, or the one after it where it is the first of what stays. Everything
+/// up to `gone` goes already.
 fn entry(bytes: &[u8], range: Range<usize>, gone: usize) -> Range<usize> {
     let is_space = |byte: &&u8| byte.is_ascii_whitespace();
     let before = bytes.get(gone..range.start).unwrap_or_default();
@@ -202,7 +202,7 @@ fn made_type(weights: &Manifest) -> Option<&'static str> {
     type_of(made.map(|tensor| tensor.dtype))
 }
 
-/// The type of all weights that are no integers, if it is one that a configuration can name.
+/// The type of all weights that are not integers, if it is one that a configuration can name.
 fn only_type(weights: &Manifest) -> Option<&'static str> {
     let is_whole = |dtype| matches!(dtype, DType::Number(number, _) if !number.is_float());
     let types = weights.tensors.iter().map(|tensor| tensor.dtype);

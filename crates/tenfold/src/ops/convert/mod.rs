@@ -206,7 +206,7 @@ pub struct Conversion {
     pub because: Option<String>,
     /// What will not be carried over as it is, the worst first.
     pub losses: Vec<Loss>,
-    /// What is worth knowing beforehand: metadata that stays behind with its container, programs that will not take the
+    /// What is worth knowing beforehand: metadata that stays behind with its container, programs that will not read the
     /// file.
     pub remarks: Vec<Finding>,
     /// What casts and quantization change about values. That was asked for and is not refused.

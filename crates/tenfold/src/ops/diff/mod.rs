@@ -1,4 +1,4 @@
-//! What is different between two archives, in any formats.
+//! How two archives differ, in any formats.
 
 mod bytes;
 mod exact;
