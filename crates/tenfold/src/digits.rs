@@ -210,7 +210,7 @@ impl Float {
         let bits = u16::from_le_bytes([low, high]) & 0x7fff;
         let (this, below) = (number(bits), number(bits.saturating_sub(1)));
         let above = match number(bits + 1) {
-            // What comes behind the largest, if there were one.
+            // What comes after the largest, if there were one.
             infinite if infinite.is_infinite() => this + (this - below),
             above => above,
         };

@@ -24,7 +24,7 @@ pub(crate) struct Session<'a> {
     /// How much a file may ask for, by `--limit`.
     pub(crate) limits: Limits,
     pub(crate) interrupts: &'a dyn Interrupts,
-    /// What is behind URLs.
+    /// What is at URLs.
     pub(crate) urls: Urls,
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
     }
 }
 
-/// Says of a pattern that it is none of ours, where no file is called so.
+/// Says of a pattern that it is not one of ours, where no file is called so.
 fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
     let shown = path.to_string_lossy();
     if !shown.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {

@@ -7,7 +7,7 @@ use tenfold::{Bytes, Error, Result};
 use super::read_json;
 use crate::json::short_value;
 
-/// The types that [`parse_value`] knows, and what their text looks like. Any of the first twelve with `[]` behind it is a
+/// The types that [`parse_value`] knows, and what their text looks like. Any of the first twelve with `[]` after it is a
 /// list of them, written as in JSON.
 pub(crate) const VALUE_TYPES: &[(&str, &str)] = &[
     ("bool", "true or false"),

@@ -198,7 +198,7 @@ impl<'a> Sliced<'a> {
         self.stream(&mut |piece| {
             let mut given = Ok(());
             crate::digits::numbers(self.dtype, piece, |number| {
-                // The last byte may be filled up with what are no numbers.
+                // The last byte may be filled up with what are not numbers.
                 if left == 0 || given.is_err() {
                     return;
                 }
@@ -237,7 +237,7 @@ impl<'a> Sliced<'a> {
         let step = as_size(numbers.len_of(block))?;
         self.stream(&mut |piece| {
             piece.chunks(step).try_for_each(|bytes| {
-                // The last byte may be filled up with what are no numbers.
+                // The last byte may be filled up with what are not numbers.
                 let most = bytes.len() as u64 * 8 / u64::from(scalar.bits());
                 let count = most.min(block).min(left);
                 left -= count;

@@ -22,7 +22,7 @@ pub(crate) struct Places {
 /// The part of a file that one process writes.
 pub(crate) struct Window {
     pub(crate) range: Range<u64>,
-    /// Nothing that is written by such parts is behind it.
+    /// Nothing that is written by such parts is after it.
     pub(crate) is_last: bool,
 }
 
@@ -44,7 +44,7 @@ impl Window {
 }
 
 /// The places of a file's segments, where all of them are known before anything is written but those of what is computed at
-/// its end; `None` where they are not: behind a codec, in text, or where data follows an index.
+/// its end; `None` where they are not: after a codec, in text, or where data follows an index.
 pub(crate) fn places(file: &FilePlan, from: &Archive) -> Result<Option<Places>> {
     let mut starts = Vec::new();
     let mut at = 0u64;

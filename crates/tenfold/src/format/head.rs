@@ -155,7 +155,7 @@ impl Source for Head<'_> {
     }
 }
 
-/// What lies behind the first bytes, while it is not to be fetched.
+/// What lies after the first bytes, while it is not to be fetched.
 struct Elsewhere<'s> {
     source: &'s dyn Source,
     wanted: AtomicBool,

@@ -36,7 +36,7 @@ pub(crate) fn encode(name: &str) -> String {
     stem
 }
 
-/// The name of the tensor in a file of this name, which is without its extension. What is no escape, or none of UTF-8,
+/// The name of the tensor in a file of this name, which is without its extension. What is not an escape, or none of UTF-8,
 /// is left as it is.
 pub(crate) fn decode(stem: &str) -> Cow<'_, str> {
     if stem == EMPTY {

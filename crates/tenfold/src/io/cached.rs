@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::io::{Source, Stamp, as_size, check_range, read_exactly};
 use crate::prelude::*;
 
-/// A read that begins this many times the source's gap behind a stretch still goes on from it. A gap is what a read costs
+/// A read that begins this many times the source's gap after a stretch still goes on from it. A gap is what a read costs
 /// that is under way with others; here one waits for the other.
 const WAITING: u64 = 32;
 

@@ -148,7 +148,7 @@ impl InPlace {
 
     /// Puts back what was there.
     fn undo(&self, journal: &Journal) -> Result<()> {
-        // What was added is no part of the file as it was.
+        // What was added is not part of the file as it was.
         let cut = fault::point("undo").and_then(|()| {
             if self.file.metadata()?.len() > journal.len {
                 self.file.set_len(journal.len)

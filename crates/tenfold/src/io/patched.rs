@@ -25,7 +25,7 @@ impl Patch {
         Self { at, bytes }
     }
 
-    /// The place behind the last byte.
+    /// The place after the last byte.
     #[cfg(feature = "std")]
     pub(crate) fn end(&self) -> u64 {
         self.at.saturating_add(self.bytes.len() as u64)

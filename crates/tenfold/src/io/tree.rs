@@ -26,7 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Tree {
-    /// All keys, one behind the other: there may be millions.
+    /// All keys, one after the other: there may be millions.
     text: String,
     /// In the order of the keys' bytes.
     entries: Vec<Entry>,

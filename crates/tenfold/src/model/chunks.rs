@@ -68,7 +68,7 @@ impl Chunks {
         }
     }
 
-    /// Elements in pieces of a file, one behind the other: bytes and how many elements each has.
+    /// Elements in pieces of a file, one after the other: bytes and how many elements each has.
     pub(crate) fn joined(pieces: Vec<(Payload, u64)>, width: usize) -> Option<Self> {
         let mut cuts = Vec::new();
         let mut count = 0u64;
@@ -154,7 +154,7 @@ impl Cuts {
         }
     }
 
-    /// The chunk that an index is in, and its first index and the one behind it, as if the dimension had no end.
+    /// The chunk that an index is in, and its first index and the one after it, as if the dimension had no end.
     pub(crate) fn around(&self, index: u64) -> (u64, Range<u64>) {
         match self {
             Cuts::Every(side) => {

@@ -45,7 +45,7 @@ impl Manifest {
         push_tight(&mut self.regions, region);
     }
 
-    /// Notes that everything of the main file, which has so many bytes, that is no tensor's data is one thing.
+    /// Notes that everything of the main file, which has so many bytes, that is not tensor data is one thing.
     pub(crate) fn region_of_rest(&mut self, len: u64, label: &'static str) {
         let parts = self.tensors.iter().flat_map(|tensor| &tensor.parts);
         let places = parts.flat_map(|part| part.payload.places());

@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(list.iter().collect::<Vec<_>>(), samples);
         assert_eq!((list.len(), list.kind()), (samples.len(), None));
         for value in &samples {
-            // Alone, with its like, and before and behind something else.
+            // Alone, with its like, and before and after something else.
             for (before, behind) in [(0, 0), (200, 0), (1, 1), (200, 3)] {
                 let mut items = vec![value.clone(); before + 1];
                 items.extend(vec![Value::Str("x".into()); behind]);

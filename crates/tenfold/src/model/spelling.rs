@@ -148,7 +148,7 @@ impl DType {
 
     /// What NumPy, or ml_dtypes for it, calls the type; `None` where neither has it.
     ///
-    /// Its short codes are no names to use: what is `f8_e5m2` here, and `i8`, are `f8` and 64 bits to NumPy.
+    /// Its short codes are not names to use: what is `f8_e5m2` here, and `i8`, are `f8` and 64 bits to NumPy.
     pub fn numpy_name(self) -> Option<&'static str> {
         let row = NUMPY.iter().find(|(_, known)| *known == self)?;
         Some(row.0)

@@ -552,7 +552,7 @@ pub enum Codec {
         level: i32,
         /// Decoded bytes in front of the data.
         skip: u64,
-        /// Whether the stream ends behind the data, or behind fewer than 8 bytes more; else it is read no further.
+        /// Whether the stream ends after the data, or after fewer than 8 bytes more; else it is read no further.
         ends: bool,
     },
     /// Zstandard frames one after the other. The level matters for writing only.

@@ -78,7 +78,7 @@ pub fn extents(archive: &Archive) -> Result<Vec<FileExtents>> {
     Ok(files)
 }
 
-/// Whether a gap is what writers pad with, one behind the other too.
+/// Whether a gap is what writers pad with, one after the other too.
 pub(super) fn is_padding(archive: &Archive, file: SourceId, gap: &Range<u64>) -> Result<bool> {
     if gap.end - gap.start > PADDING {
         return Ok(false);
@@ -96,7 +96,7 @@ pub(super) fn claimed(archive: &Archive, file: SourceId) -> Vec<Extent> {
     let len = archive.source(file).map_or(0, |source| source.len());
     let mut claims = claims(archive, file);
     for claim in &mut claims {
-        // Data of a file that was cut off can lie behind its end.
+        // Data of a file that was cut off can lie past its end.
         claim.range = claim.range.start.min(len)..claim.range.end.min(len);
     }
     claims.retain(|claim| claim.range.start < claim.range.end);

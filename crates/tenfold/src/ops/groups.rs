@@ -144,7 +144,7 @@ mod tests {
     fn numbers_in_names_become_stars() {
         assert_eq!(super::name_pattern("h.10.mlp.w2"), "h.*.mlp.w*");
         assert_eq!(super::name_pattern("größe"), "größe");
-        // A star of the name itself is none of ours.
+        // A star of the name itself is not one of ours.
         assert_eq!(super::name_pattern("*1"), "**");
     }
     #[test]

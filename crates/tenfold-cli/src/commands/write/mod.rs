@@ -63,7 +63,7 @@ pub(crate) struct Request<'a> {
     pub(crate) name: Option<String>,
     /// A directory gets one file with all tensors.
     pub(crate) whole: bool,
-    /// What is no tensor file comes along, from a directory into one.
+    /// What is not a tensor file comes along, from a directory into one.
     pub(crate) brings_along: bool,
     /// The output may be the input, which is then replaced.
     pub(crate) may_replace: bool,

@@ -327,7 +327,7 @@ fn decoder(
     Ok(decoder.map(|decoder| Arc::new(decoder) as _))
 }
 
-/// The description of a tensor whose data begins at the next place behind `offset`, and the form of its data.
+/// The description of a tensor whose data begins at the next place after `offset`, and the form of its data.
 fn to_descriptor(
     tensor: &TensorInfo,
     offset: u64,

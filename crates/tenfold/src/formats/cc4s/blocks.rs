@@ -25,7 +25,7 @@ struct Condition {
     nonzeros: Tuples,
 }
 
-/// The combinations of values that are stored, one behind the other.
+/// The combinations of values that are stored, one after the other.
 struct Tuples {
     values: Vec<i64>,
     count: usize,

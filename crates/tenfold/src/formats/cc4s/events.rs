@@ -47,14 +47,14 @@ struct Recorded {
 /// Everything that a document says.
 pub(super) struct Events {
     chunks: Vec<Vec<Recorded>>,
-    /// Scalars that are not in the text as they are, each behind its length.
+    /// Scalars that are not in the text as they are, each after its length.
     made: Vec<u8>,
 }
 
 impl Events {
     /// Reads a text that is one document. Parser and events together take `room` bytes of memory at most.
     pub(super) fn read(text: &str, depth: usize, room: u64) -> Result<Self> {
-        // Behind this, brackets are no key, and the parser does not look for the end of the text first.
+        // After this, brackets are not a key, and the parser does not look for the end of the text first.
         const MARK: &str = "--- ";
         let marked = text.trim_start().starts_with(['[', '{']);
         let marked = marked.then(|| [MARK, text].concat());
@@ -123,7 +123,7 @@ impl Events {
         core::str::from_utf8(bytes).ok()
     }
 
-    /// The event behind this one and everything in it.
+    /// The event after this one and everything in it.
     pub(super) fn next(&self, index: usize) -> usize {
         match self.get(index) {
             Some((Tag::List | Tag::Map, size, _)) => index + 1 + size,

@@ -172,7 +172,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// What stands behind a key or a dash.
+/// What stands after a key or a dash.
 fn after(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Map(entries) if !entries.is_empty() => {

@@ -101,7 +101,7 @@ const WRITES: &[Profile] = &[Profile {
     },
 }];
 
-/// Bytes of a tensor's name: ggml has room for 64 with the zero behind it.
+/// Bytes of a tensor's name: ggml has room for 64 with the zero after it.
 const MAX_WRITTEN_NAME: usize = 63;
 /// Bytes of a key.
 const MAX_KEY: usize = 65_535;

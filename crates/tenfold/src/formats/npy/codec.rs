@@ -11,7 +11,7 @@ use crate::prelude::*;
 use crate::wire::numpy::{self, Header, Place};
 
 const TRUNCATED: &str = "npy.truncated";
-/// Arrays behind the first that are told about.
+/// Arrays after the first that are told about.
 const MOST_APPENDED: usize = 8;
 
 /// Reads and writes `.npy`.

@@ -49,7 +49,7 @@ fn likeness(head: &[u8]) -> Confidence {
     }
     let cut = !head.is_empty() && MAGIC.starts_with(head);
     let other_numbers = [0, 5, 10].iter().all(|&at| head.get(at) == UINT_32);
-    // A whole file as one array: behind the head of a short one, and of longer ones.
+    // A whole file as one array: after the head of a short one, and of longer ones.
     let wrapped = |marker: u8, len: usize| {
         let first = head
             .first()
@@ -319,7 +319,7 @@ impl<'a> Described<'a> {
         Err(error.at(at..at + 1).in_tensor(name))
     }
 
-    /// A key is the way through models in models: what is a parameter is no model that has others.
+    /// A key is the way through models in models: what is a parameter is not a model that has others.
     fn warn_about_prefixes(&self, cx: &mut Context<'_>) -> Result<()> {
         let values = self.manifest.tensors.iter().zip(&self.starts);
         let mut keys: Vec<_> = values

@@ -116,7 +116,7 @@ const FILE: &str = "-";
 /// The version of an index of several files.
 const INDEX: &str = "sharded index";
 
-/// The entry of the header that is no tensor.
+/// The entry of the header that is not a tensor.
 const METADATA: &str = "__metadata__";
 /// The entry of the metadata that says what the others were before they were text.
 #[cfg(feature = "safetensors")]

@@ -166,7 +166,7 @@ impl Unknown {
     }
 }
 
-/// A type by its name; types are added over time, so that an unknown one is no damage of the header.
+/// A type by its name; types are added over time, so an unknown one does not make the header damaged.
 fn dtype(json: &mut Json<'_>) -> Result<Result<DType>> {
     let at = json.at();
     let name = json.string("dtype")?;
@@ -302,7 +302,7 @@ impl Encoder {
         Ok(bytes)
     }
 
-    /// The length and the header, with at least `reserve` spaces behind it, up to a multiple of `align` of the file.
+    /// The length and the header, with at least `reserve` spaces after it, up to a multiple of `align` of the file.
     pub(super) fn finish(mut self, reserve: u64, align: u64) -> Result<Vec<u8>> {
         self.text.push('}');
         let len = self.text.len() as u64;

@@ -144,7 +144,7 @@ fn describe_shard(
     match (family.describe)(cx, id, head) {
         Ok(file) => Ok(file),
         Err(error) => {
-            // Often a pointer of Git or a server's answer, of which the first bytes are no length.
+            // Often a pointer of Git or a server's answer, of which the first bytes are not a length.
             let what = diagnose::instead(head);
             let error = what.map_or(error, |what| {
                 Error::malformed("header", what.message()).at(0..index::HEAD)

@@ -160,7 +160,7 @@ impl Schema {
         }
     }
 
-    /// Refuses a name that the generation does not allow; `at` is behind it.
+    /// Refuses a name that the generation does not allow; `at` is after it.
     pub(super) fn check_name(&self, what: &str, name: &str, at: u64) -> Result<()> {
         if !self.is_2 {
             return Ok(());

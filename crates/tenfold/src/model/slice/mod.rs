@@ -28,7 +28,7 @@ pub enum Slice {
     Range {
         /// The first index; the first or the last one by default.
         start: Option<i64>,
-        /// The index that ends it and is not part of it; behind the last or before the first one by default.
+        /// The index that ends it and is not part of it; after the last or before the first one by default.
         stop: Option<i64>,
         /// How far to the next one, backwards where it is negative; never 0.
         step: i64,
@@ -60,7 +60,7 @@ impl Slice {
             .and_then(|inner| inner.strip_suffix(']'))
             .unwrap_or(inner);
         let mut items: Vec<&str> = inner.split(',').map(str::trim).collect();
-        // Nothing at all, or a comma behind the last one.
+        // Nothing at all, or a comma after the last one.
         if items.last() == Some(&"") {
             items.pop();
         }

@@ -58,7 +58,7 @@ pub(super) fn follow(
         return Ok(Followed::default());
     }
     let bytes = source.read(0..source.len())?;
-    // What is no configuration says nothing of types.
+    // What is not a configuration says nothing of types.
     let (Ok(said), Ok(text)) = (said(&bytes), core::str::from_utf8(&bytes)) else {
         return Ok(Followed::default());
     };

@@ -333,7 +333,7 @@ impl DiffSteps {
         Ok(diff)
     }
 
-    /// Places that can be given to others: the tensors of the first archive, and behind them those that only the second has.
+    /// Places that can be given to others: the tensors of the first archive, and after them those that only the second has.
     #[cfg(feature = "scale")]
     pub(super) fn places(&self) -> Vec<u64> {
         let [a, b] = &self.archives;

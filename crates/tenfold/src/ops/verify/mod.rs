@@ -184,7 +184,7 @@ pub struct VerifySteps {
     work: Work,
     /// Of the tensors that are done.
     looks: Vec<Look>,
-    /// Of the one behind them, if it was begun.
+    /// Of the one after them, if it was begun.
     begun: Option<Look>,
     /// Of the sealed ranges that are done, when all tensors are.
     seals: Vec<Option<Finding>>,
@@ -205,7 +205,7 @@ impl VerifySteps {
         Self::part(archive, options, 0..all)
     }
 
-    /// For some of the tensors. What describing the file noticed belongs to the first of them, what is behind all tensors to
+    /// For some of the tensors. What describing the file noticed belongs to the first of them, what is after all tensors to
     /// the last.
     pub(in crate::ops) fn part(
         archive: &Archive,
@@ -370,7 +370,7 @@ struct Look {
     checked: Checked,
     /// Parts that are done.
     parts: usize,
-    /// Of the part behind them, how far it is read: as it is stored, then decoded.
+    /// Of the part after them, how far it is read: as it is stored, then decoded.
     stored: Reading,
     decoded: Reading,
     /// What is wrong with its content.

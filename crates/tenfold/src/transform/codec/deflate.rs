@@ -149,7 +149,7 @@ fn compressor(level: i32) -> CompressorOxide {
     CompressorOxide::new(create_comp_flags_from_zip_params(level, -15, 0))
 }
 
-/// Compresses a piece step by step; behind it the stream is flushed so.
+/// Compresses a piece step by step; after it the stream is flushed so.
 pub(super) fn compress(
     compressor: &mut CompressorOxide,
     piece: &[u8],

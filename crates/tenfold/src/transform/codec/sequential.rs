@@ -74,7 +74,7 @@ impl<'a> Sequential<'a> {
 enum Stream<'a> {
     #[cfg(feature = "deflate")]
     Deflate(Inflate<'a>),
-    /// A stretch, and whether the stream ends behind it.
+    /// A stretch, and whether the stream ends after it.
     #[cfg(feature = "deflate")]
     Zlib(Inflate<'a>, bool),
     Zstd(Box<Decoder<'a>>),
@@ -112,7 +112,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Whether it ends behind the data, as far as it does.
+    /// Whether it ends after the data, as far as it does.
     fn ends(&mut self) -> Result<bool> {
         match self {
             #[cfg(feature = "deflate")]

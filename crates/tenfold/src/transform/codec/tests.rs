@@ -43,7 +43,7 @@ fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
 const ZSTD: Codec = Codec::Zstd { level: 0 };
 const SEEKABLE: Codec = Codec::ZstdSeekable { level: 0, frame: 0 };
 
-/// Frames of `frame` decoded bytes with their table behind them.
+/// Frames of `frame` decoded bytes with their table after them.
 fn seekable(content: &[u8], frame: usize) -> Vec<u8> {
     let mut stored = Vec::new();
     let mut sizes = Vec::new();

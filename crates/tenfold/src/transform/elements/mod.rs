@@ -299,7 +299,7 @@ pub(crate) fn check_bools(dtype: DType, bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// What is wrong with the content of decoded bytes of a type: bytes that are no value of it.
+/// What is wrong with the content of decoded bytes of a type: bytes that are not a value of it.
 ///
 /// `last` says that these bytes end the part, and `elements` how many elements the whole part has.
 pub(crate) fn check_content(

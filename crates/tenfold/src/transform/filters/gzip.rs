@@ -1,4 +1,4 @@
-//! Gzip: deflated members, one behind the other.
+//! Gzip: deflated members, one after the other.
 
 use bytes::Bytes;
 

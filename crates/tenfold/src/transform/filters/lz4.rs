@@ -32,7 +32,7 @@ pub(super) fn undo(stored: &[u8], most: u64) -> Result<Vec<u8>> {
 }
 
 /// As HDF5's filter 32004 has it, with the highest bytes first: the length of what comes out in 64 bits, that of a block in
-/// 32, then blocks behind the bytes that each takes. Those that take as many as they give are not compressed.
+/// 32, then blocks after the bytes that each takes. Those that take as many as they give are not compressed.
 pub(super) fn undo_blocks(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
     let mut r = Reader::new(stored, "lz4");
     let total = u64::from_be_bytes(r.array("bytes")?);

@@ -16,7 +16,7 @@ pub(crate) struct Triangle {
     p: usize,
     q: usize,
     pub(super) n: u64,
-    /// Elements along the dimensions before the first, between the two, and behind the second.
+    /// Elements along the dimensions before the first, between the two, and after the second.
     pub(super) inner: u64,
     pub(super) middle: u64,
     pub(super) outer: u64,
@@ -82,7 +82,7 @@ impl Triangle {
         self.block() * self.outer
     }
 
-    /// Elements that are stored for one choice of the indices behind the second dimension.
+    /// Elements that are stored for one choice of the indices after the second dimension.
     pub(super) fn block(&self) -> u64 {
         self.before(self.n) * self.inner * self.middle
     }

@@ -260,7 +260,7 @@ impl<'a> View<'a> {
         Ok(Self::plain(data, body, len))
     }
 
-    /// The whole tensor in chunks of these sides, one behind the other, the last dimension of the grid running fastest, as
+    /// The whole tensor in chunks of these sides, one after the other, the last dimension of the grid running fastest, as
     /// little-endian elements. Those at the edges are padded with zeros.
     pub(crate) fn tiled(
         data: Data<'a>,
@@ -347,7 +347,7 @@ impl<'a> View<'a> {
     /// One part, decoded, with numbers of another type or byte order. A number that does not fit is an error.
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
-        // Indices are no numbers that were asked to be cast.
+        // Indices are not numbers that were asked to be cast.
         let data = Data {
             tally: None,
             ..data

@@ -98,7 +98,7 @@ impl Block {
 pub(super) trait Fetch {
     fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block>;
 
-    /// A block with a checksum behind it, without that, and with a signature in front, if one is given.
+    /// A block with a checksum after it, without that, and with a signature in front, if one is given.
     fn checked(
         &mut self,
         address: u64,
@@ -109,7 +109,7 @@ pub(super) trait Fetch {
         self.block(address, len, what)?.checked(signature, what)
     }
 
-    /// A block with a signature in front and a checksum behind it, without the latter.
+    /// A block with a signature in front and a checksum after it, without the latter.
     fn sealed(
         &mut self,
         address: u64,
@@ -126,7 +126,7 @@ pub(super) trait Fetch {
 pub(super) struct Space {
     /// What address 0 is.
     pub(super) base: u64,
-    /// The address behind the last byte.
+    /// The address after the last byte.
     pub(super) end: u64,
 }
 

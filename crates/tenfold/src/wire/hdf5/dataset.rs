@@ -87,7 +87,7 @@ struct Parsed {
 }
 
 impl Parsed {
-    /// An error is about one dataset; why it is no tensor is a text.
+    /// An error is about one dataset; why it is not a tensor is a text.
     fn new(
         file: &mut File<'_>,
         header: &Header,

@@ -31,7 +31,7 @@ mod read {
     }
 
     impl Found {
-        /// Elements that are no numbers, whose bytes are left as they are.
+        /// Elements that are not numbers, whose bytes are left as they are.
         pub(crate) fn bytes(dtype: DType) -> Self {
             Self {
                 dtype,

@@ -13,7 +13,7 @@ use crate::prelude::*;
 
 /// Texts of more bytes are taken out too: protocol 2 has no bytes, and writes them as text.
 const LONG: u64 = 4096;
-/// A line of more bytes is no number and no name.
+/// A line of more bytes is neither a number nor a name.
 const LONGEST_LINE: u64 = 1 << 16;
 
 /// A program without the strings of bytes in it.

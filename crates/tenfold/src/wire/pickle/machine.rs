@@ -498,7 +498,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// How far a number may lie behind the last one: Python 2 begins with 1.
+    /// How far a number may lie after the last one: Python 2 begins with 1.
     const GAP: usize = 16;
 
     fn get(&self, index: u64) -> Result<Ref> {

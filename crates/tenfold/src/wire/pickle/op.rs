@@ -11,7 +11,7 @@ pub(super) struct Op<'b> {
     pub(super) end: usize,
 }
 
-/// What stands behind an opcode.
+/// What stands after an opcode.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand<'b> {
     Nothing,
@@ -185,7 +185,7 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Result<Decoded<'_>> {
     })
 }
 
-/// The bytes behind an opcode; `used` are those of the opcode so far, or what it takes at least.
+/// The bytes after an opcode; `used` are those of the opcode so far, or what it takes at least.
 struct Rest<'b> {
     bytes: &'b [u8],
     used: usize,

@@ -9,7 +9,7 @@ use crate::prelude::*;
 /// Digits of an integer of [`MAX_INTEGER`] bytes, with its sign.
 const MAX_DIGITS: usize = 310;
 
-/// Text in UTF-8. Python writes lone surrogates too, which are no text here.
+/// Text in UTF-8. Python writes lone surrogates too, which are not text here.
 pub(super) fn unicode(bytes: &[u8]) -> Result<Cow<'_, str>> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),

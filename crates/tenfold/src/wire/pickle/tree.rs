@@ -141,7 +141,7 @@ impl<'b> Tree<'b> {
         Ok(Ref(number | NODE))
     }
 
-    /// Adds values to a node, behind those that it has.
+    /// Adds values to a node, after those that it has.
     pub(super) fn extend(
         &mut self,
         node: usize,
@@ -450,7 +450,7 @@ fn atom(bytes: &[u8], at: usize) -> Result<Value<'_>> {
         (b'I' | b'L', Operand::Line(line)) => Value::Integer(text::integer(line)?.into()),
         (b'J', Operand::Signed(number)) => Value::Integer(number.to_le_bytes().to_vec().into()),
         (b'K' | b'M', Operand::Number(number)) => {
-            // One byte more, so that the highest bit is no sign.
+            // One byte more, so that the highest bit is not a sign.
             let [low, high, ..] = number.to_le_bytes();
             Value::Integer(vec![low, high, 0].into())
         }

@@ -31,7 +31,7 @@ const MAX_FIELD: u64 = (1 << 29) - 1;
 pub(crate) struct Rules {
     /// The file ends inside a field.
     pub(crate) truncated: &'static str,
-    /// A field that ends behind the message that it is in.
+    /// A field that ends past the message that it is in.
     pub(crate) length: &'static str,
     /// A number of more than 10 bytes.
     pub(crate) varint: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Field {
 pub(crate) enum Value {
     Varint(u64),
     Fixed64,
-    /// Bytes, text, a message, or numbers behind each other: where they are.
+    /// Bytes, text, a message, or numbers one after the other: where they are.
     Len(Range<u64>),
     /// A group, with everything that is in it.
     Group,
@@ -266,7 +266,7 @@ impl<'a> Walker<'a> {
         self.r.skip(len, "number").map(drop)
     }
 
-    /// Refuses a field that ends behind its message, or behind the file.
+    /// Refuses a field that ends past its message, or past the file.
     fn room(&self, len: u64, end: u64) -> Result<()> {
         let at = self.r.pos();
         let left = end.saturating_sub(at);

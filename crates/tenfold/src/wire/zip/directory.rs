@@ -19,7 +19,7 @@ const RECORD: [u8; 4] = *b"PK\x01\x02";
 const RECORD_LEN: u64 = 46;
 /// The latest version of the format, in tenths: what needs a later one may mean something else.
 const LATEST: u8 = 63;
-/// Bytes of the end record and the comment behind it, at most.
+/// Bytes of the end record and the comment after it, at most.
 const LONGEST_END: u64 = END_LEN + 0xffff;
 
 /// A directory of up to this length is read at once.
@@ -333,7 +333,7 @@ impl End {
     }
 }
 
-/// The last end record, if its comment ends with the bytes. No other is looked for behind or in front of it: which one
+/// The last end record, if its comment ends with the bytes. No other is looked for after or in front of it: which one
 /// readers would take is not the same for all.
 fn find_end(tail: &[u8]) -> Option<usize> {
     let at = tail.windows(END.len()).rposition(|bytes| bytes == END)?;

@@ -41,7 +41,7 @@ const UTF8: u16 = 1 << 11;
 /// A zip archive, with its members in the order of its directory.
 pub(crate) struct Zip {
     pub(crate) members: Vec<Member>,
-    /// The directory and everything behind it.
+    /// The directory and everything after it.
     pub(crate) tail: Range<u64>,
     /// What readers tolerate: rule, place, message.
     pub(crate) remarks: Vec<(&'static str, Range<u64>, String)>,
@@ -59,7 +59,7 @@ pub(crate) struct Member {
     pub(crate) header: Range<u64>,
     /// Its bytes as they are stored.
     pub(crate) data: Range<u64>,
-    /// What repeats its sizes behind it, where it was written to a stream.
+    /// What repeats its sizes after it, where it was written to a stream.
     pub(crate) descriptor: Option<Range<u64>>,
     /// What is known of its stored bytes: some at their beginning, where they were asked for.
     pub(crate) beginning: Bytes,
@@ -274,7 +274,7 @@ impl Local {
     }
 }
 
-/// What repeats the sizes behind a member, where all that lies up to the next one can be that.
+/// What repeats the sizes after a member, where all that lies up to the next one can be that.
 fn descriptor(r: &Reader<'_>, entry: &Entry, limit: u64) -> Result<Option<Range<u64>>> {
     let at = r.pos();
     let mut ahead = r.clone();

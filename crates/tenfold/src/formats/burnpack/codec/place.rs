@@ -155,7 +155,7 @@ impl Ends {
         Ok(match (by_place.iter().any(is_unaligned), is_blank) {
             (_, false) if file < header + self.data => cut(header, Some(NO_PADDING)),
             (false, true) => cut(aligned, Some(PADDING)),
-            // Zeros can be padding or data, and none of the releases puts such tensors behind padding.
+            // Zeros can be padding or data, and none of the releases puts such tensors after padding.
             _ => cut(aligned, None),
         })
     }

@@ -229,7 +229,7 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// A value that is no array.
+    /// A value that is not an array.
     fn value(&mut self, kind: (u32, ValueKind, u64)) -> Result<Value> {
         const VALUE: &str = "a value";
         Ok(match kind.1 {

@@ -144,7 +144,7 @@ fn cut_off(file: u64, expected: u64) -> CutOff {
     }
 }
 
-/// Puts the checksum of everything behind `field` into it.
+/// Puts the checksum of everything after `field` into it.
 fn seal(head: &mut [u8], field: Range<u64>) {
     let end = usize::try_from(field.end).unwrap_or(usize::MAX);
     let checksum = crc32c(head.get(end..).unwrap_or_default());

@@ -211,7 +211,7 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Res
     )
 }
 
-/// Data may lie in any order behind the records, but inside the file, or behind it where that is `cut` off, and no
+/// Data may lie in any order after the records, but inside the file, or past it where that is `cut` off, and no
 /// byte belongs to two tensors.
 fn check_extents(records: &Records, file: u64, cut: &mut Option<CutOff>) -> Result<()> {
     let Records {

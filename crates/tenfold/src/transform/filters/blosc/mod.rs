@@ -207,7 +207,7 @@ fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
 }
 
 /// Puts the bits of elements together again: plane by plane, eight elements in a byte, the first in its lowest bit. The
-/// bits of elements that are no multiple of eight are not taken apart.
+/// bits of elements that are not a multiple of eight are not taken apart.
 fn undo_bits(mixed: &[u8], out: &mut [u8], width: usize) {
     let count = mixed.len().checked_div(width).unwrap_or(0);
     if count == 0 || !count.is_multiple_of(8) {

@@ -125,7 +125,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         self.blank();
         self.text.get(self.at).copied()
@@ -145,7 +145,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The type's description. What is no text is a type of several fields or of arrays.
+    /// The type's description. What is not text is a type of several fields or of arrays.
     fn descr(&mut self) -> Result<Descr> {
         let next = self.peek();
         let at = self.at;

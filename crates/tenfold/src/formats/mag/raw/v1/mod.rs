@@ -14,7 +14,7 @@ use crate::prelude::*;
 /// The header, which both layouts share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Header {
-    /// Of everything behind it up to the end of the tensor records.
+    /// Of everything after it up to the end of the tensor records.
     pub(crate) checksum: u32,
     /// Tensor records.
     pub(crate) num_tensors: u32,
