@@ -55,7 +55,7 @@ Examples:
 
 pub(super) const SCAN_EXAMPLES: &str = "\
 Examples:
-  tenfold scan model.pt                            what its pickles would run if somebody loaded them
+  tenfold scan model.pt                            what its pickles would run if anyone loaded them
   tenfold scan -q *.bin                            for scripts: the exit code alone
   tenfold scan --json model.pt | jq '.pickles[].globals[]'
 ";
