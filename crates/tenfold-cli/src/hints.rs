@@ -61,8 +61,10 @@ pub(crate) fn words(hints: &[Hint]) -> String {
 /// What this command can do of it, if anything.
 fn word(hint: &Hint) -> Option<String> {
     Some(match hint {
-        Hint::AllowHttp => "--allow-http does it all the same".into(),
-        Hint::Anonymous => "--anonymous asks without credentials, as public files need none".into(),
+        Hint::AllowHttp => "--allow-http allows it".into(),
+        Hint::Anonymous => {
+            "--anonymous asks without credentials, which public files do not need".into()
+        }
         Hint::Allow(effect) => format!("pass --allow {effect} to accept"),
         Hint::Assume(None) => "if they are numbers, name their type with --assume DTYPE".into(),
         Hint::Assume(Some(dtype)) => {
@@ -84,7 +86,7 @@ fn word(hint: &Hint) -> Option<String> {
             None => format!("--limit {name}=N raises it"),
         },
         Hint::NameFile => "name one of the files instead of the directory".into(),
-        Hint::Opaque => "--opaque reads what is known of it; nothing is run".into(),
+        Hint::Opaque => "--opaque reads the parts that are known, and runs nothing".into(),
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
         Hint::Rename => "`tenfold rename` gives it another name".into(),
         Hint::Replace => "pass --force to replace it".into(),

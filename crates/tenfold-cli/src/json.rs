@@ -164,7 +164,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Begins what is no record.
+    /// Begins what is not a record.
     fn inline<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         match self.entry.take() {
             Some(false) => out.write_all(b", "),

@@ -271,7 +271,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
 /// A table with columns as wide as their cells. Columns without any content are left out.
 pub(crate) struct Table {
     columns: Vec<Column>,
-    /// All cells of all rows behind each other: one allocation instead of one for every cell.
+    /// All cells of all rows one after the other: one allocation instead of one for every cell.
     cells: String,
     /// Where each cell ends.
     ends: Vec<usize>,

@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Watches `control`; does nothing where standard error is no terminal.
+    /// Watches `control`; does nothing where standard error is not a terminal.
     pub(crate) fn watch(control: Arc<Control>, urls: &Urls) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (seen, urls) = (over.clone(), urls.clone());

@@ -143,7 +143,7 @@ impl Float {
         self.value
     }
 
-    /// Whether it is no number.
+    /// Whether it is NaN.
     pub fn is_nan(self) -> bool {
         self.value.is_nan()
     }
@@ -166,8 +166,8 @@ impl Float {
         }
     }
 
-    /// The fewest digits that only this number of its type has; those of its absolute value. `wide` gives those of types of
-    /// 16 bits that programs, which have wider types only, need to get exactly this number.
+    /// The fewest digits that tell this number from every other of its type, for its absolute value. For 16-bit types,
+    /// `wide` gives the digits that programs with only wider types need to get exactly this number.
     pub fn shortest(self, wide: bool) -> Decimal {
         let value = self.value.abs();
         if self.is_zero() {
@@ -191,7 +191,7 @@ impl Float {
         }
     }
 
-    /// As many digits as wanted, rounded; those of its absolute value.
+    /// Its absolute value, rounded to so many digits.
     pub fn rounded(self, digits: usize) -> Decimal {
         match self.scalar {
             Scalar::F128 => quad::rounded(self.bits, digits),
@@ -210,7 +210,7 @@ impl Float {
         let bits = u16::from_le_bytes([low, high]) & 0x7fff;
         let (this, below) = (number(bits), number(bits.saturating_sub(1)));
         let above = match number(bits + 1) {
-            // What comes behind the largest, if there were one.
+            // What comes after the largest, if there were one.
             infinite if infinite.is_infinite() => this + (this - below),
             above => above,
         };
@@ -218,7 +218,7 @@ impl Float {
         further(below) && further(above)
     }
 
-    /// `nan` and `inf`, where it is not finite.
+    /// `nan` or `inf` if it is not finite.
     pub fn word(self) -> Option<&'static str> {
         match (self.is_nan(), self.is_infinite()) {
             (true, _) => Some("nan"),
@@ -279,7 +279,7 @@ impl Decimal {
         }
     }
 
-    /// What stands before and behind the point, without zeros at the end.
+    /// The digits before and after the point, without zeros at the end.
     pub fn positional(&self) -> (String, String) {
         let Ok(whole) = usize::try_from(self.exponent + 1) else {
             let zeros = self.exponent.unsigned_abs() as usize - 1;

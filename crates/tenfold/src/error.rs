@@ -58,7 +58,7 @@ pub enum ErrorKind {
     Mismatch,
     /// Something that was named does not exist.
     NotFound,
-    /// The content is of no format known here.
+    /// The content is not of any known format.
     Unrecognized,
     /// The content is legal, but this library or this build cannot handle it.
     Unsupported,
@@ -206,7 +206,7 @@ impl Error {
         self
     }
 
-    /// Says of one of several files that the error is about it: its name goes in front of the message.
+    /// Adds which of several files the error is about: its name goes in front of the message.
     #[must_use]
     pub fn in_file(mut self, source: SourceId, name: &str) -> Self {
         let inner = self.inner();
@@ -253,14 +253,14 @@ impl Error {
         self
     }
 
-    /// Adds something that would help. Where there are several, any of them does.
+    /// Adds a hint: something that would help. Of several, any one is enough.
     #[must_use]
     pub fn hinting(mut self, hint: Hint) -> Self {
         self.inner().hints.push(hint);
         self
     }
 
-    /// Says what is whole of a damaged file, such as `; 2 of 3 tensors are complete`. It is added to the message where
+    /// Says what is intact in a damaged file, such as `; 2 of 3 tensors are complete`. It is added to the message where
     /// [`OpenOptions::salvage`](crate::OpenOptions::salvage) opens that file.
     #[must_use]
     pub fn leaving(mut self, whole: String) -> Self {
@@ -280,8 +280,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Whether it breaks no rule: the user's own mistakes and wishes, and failures of the system, say themselves what they
-    /// are about.
+    /// Whether it is not about a rule: mistakes and wishes of the user, and failures of the system, need none.
     pub fn is_plain(&self) -> bool {
         match self.kind() {
             ErrorKind::Canceled | ErrorKind::Io => true,

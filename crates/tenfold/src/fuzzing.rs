@@ -290,7 +290,7 @@ pub fn numpy(bytes: &[u8]) -> Result<(), Contradiction> {
     Ok(())
 }
 
-/// Zip archives: members lie one behind the other in the file, and an archive that is written of them has the same.
+/// Zip archives: members lie one after the other in the file, and an archive that is written of them has the same.
 #[cfg(feature = "npz")]
 pub fn zip(bytes: &[u8]) -> Result<(), Contradiction> {
     use crate::wire::zip::{Directory, Member, Zip};

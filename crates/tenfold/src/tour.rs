@@ -2,11 +2,11 @@
 //!
 //! # Open a file and read it
 //!
-//! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it is
-//! asked for: [`to`](crate::Tensor::to) gives numbers of a Rust type, whatever the file has them as;
-//! [`typed`](crate::Tensor::typed) the same where that is their own type, in the memory of a mapped file where that is
-//! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file has;
-//! [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
+//! [`Archive::open`](crate::Archive::open) finds out what a file is and reads its headers. Tensor data is read when it
+//! is asked for: [`to`](crate::Tensor::to) gives numbers of a Rust type, whatever the file stores them as;
+//! [`typed`](crate::Tensor::typed) does the same for their own type, in the memory of a mapped file where that is
+//! possible; [`canonical`](crate::Tensor::canonical) gives bytes, dense, row-major and little-endian, whatever the file
+//! stores; [`stream`](crate::Tensor::stream) gives them piece by piece for tensors that are larger than memory.
 //!
 //! ```
 //! # let directory = tempfile::tempdir()?;
@@ -54,8 +54,8 @@
 //!
 //! # Read a slice
 //!
-//! [`Tensor::slice`](crate::Tensor::slice) takes indices and ranges as NumPy has them and reads little more than what they
-//! select, also from column-major, packed, sparse, compressed and quantized data.
+//! [`Tensor::slice`](crate::Tensor::slice) takes indices and ranges as NumPy has them and reads little more than what
+//! they select, even from column-major, packed, sparse, compressed and quantized data.
 //!
 //! ```
 //! use tenfold::{ArchiveBuilder, Bytes};
@@ -146,9 +146,9 @@
 //!
 //! # Write a file tensor by tensor
 //!
-//! What is written needs not be in memory. Anything that is a [`Source`](crate::io::Source) can be a tensor: a part of
-//! another file, the memory of a device, or numbers that are made when they are asked for. It is read once, in pieces of a
-//! few MiB, when its turn comes.
+//! What is written need not be in memory. Anything that implements [`Source`](crate::io::Source) can be a tensor: a
+//! part of another file, the memory of a device, or numbers that are made when they are asked for. It is read once, in
+//! pieces of a few MiB, when its turn comes.
 //!
 //! ```
 //! use std::ops::Range;
@@ -228,7 +228,7 @@
 //!         let data = reader.skip(elements * 4, "data")?; // located, not read
 //!         if reader.remaining() > 0 {
 //!             let at = reader.pos()..cx.source().len();
-//!             return Err(Error::malformed("vec.trailing", "bytes behind the last element").at(at));
+//!             return Err(Error::malformed("vec.trailing", "bytes after the last element").at(at));
 //!         }
 //!         let mut manifest = Manifest::new("1");
 //!         let mut tensor = TensorInfo::dense(cx.tensor_name(), DType::F32, vec![elements], Payload::main(data));

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::model::DType;
 use crate::prelude::*;
 
-/// A Rust type that is the element of tensors. Halves are those of the crate `half`, which is [re-exported](crate::half).
-/// True and false have none: any byte but 0 is true, so they are read as bytes.
+/// A Rust type that is the element of tensors. Halves are those of the crate `half`, which is
+/// [re-exported](crate::half). Booleans have none: any byte but 0 is true, so they are read as bytes.
 pub trait Element: Pod + Send + Sync + sealed::Sealed {
     /// The tensor type it is the element of.
     const DTYPE: DType;

@@ -236,7 +236,7 @@ impl Cut<'_> {
 fn is_taken_for_packed(short: &InMemory) -> bool {
     short.open().is_ok_and(|archive| {
         let mut findings = archive.findings().iter();
-        findings.any(|finding| finding.message.contains("as Burn 0.19 has it"))
+        findings.any(|finding| finding.message.contains("as Burn 0.19 writes it"))
     })
 }
 

@@ -18,9 +18,9 @@ Examples:
 
 pub(super) const DIFF_NOTES: &str = "\
 Without --rtol, --atol or --ulp, every bit counts: 0 and -0 differ, and so do two different NaNs; the output says how many \
-differences are of that kind. With any of them, such numbers are equal. Errors are relative to A. Of tensors that differ in \
-the size of one dimension, the common part is compared. A tensor with the same content under another name is called renamed. \
-Metadata that only a container adds does not count.
+differences are of that kind. With any of them, such numbers are equal. Errors are relative to A. Where two tensors differ in \
+the size of one dimension, their common part is compared. A tensor with the same content under another name counts as \
+renamed. Metadata that only a container adds is ignored.
 
 Exit codes: 0 equal, 1 different, 2 an error or something unreadable.";
 

@@ -34,7 +34,7 @@ Examples:
 
 /// What `--output` is there.
 const SPLIT_OUTPUT: &str =
-    "The directory to write to, or a file name from which the names of the parts are made";
+    "The directory to write to, or a file name to make the names of the parts from";
 
 pub(super) const RENAME_EXAMPLES: &str = r"Examples:
   tenfold rename in.safetensors -o out.safetensors --strip-prefix model.
@@ -127,7 +127,7 @@ pub(crate) struct MergeArgs {
     pub(crate) files: Files,
     #[command(flatten)]
     pub(crate) filter: Filter,
-    /// Which file wins where two have the same name or key; without it, that is refused
+    /// Which file wins where two have the same name or key; without this, tenfold refuses
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) prefer: Option<PreferArg>,
     #[command(flatten)]

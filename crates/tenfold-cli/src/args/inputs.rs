@@ -44,7 +44,7 @@ pub(crate) struct Reading {
     /// Read objects of unknown classes in a pickle as records of what they hold; nothing is run
     #[arg(long)]
     pub(crate) opaque: bool,
-    /// An option of the format read or written, see `tenfold formats NAME`; repeatable
+    /// An option of the format that is read or written (`tenfold formats NAME` lists them); repeatable
     #[arg(short = 'O', value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) options: Vec<(String, String)>,
 }

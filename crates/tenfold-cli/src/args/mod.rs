@@ -47,7 +47,7 @@ Examples:
   tenfold verify model.gguf                        is it sound?
   tenfold convert model.safetensors model.zt       another format, by the name of the output
   tenfold convert llama/ half.safetensors --cast f16
-  tenfold diff old.safetensors new.safetensors     what is different, tensor by tensor
+  tenfold diff old.safetensors new.safetensors     what differs, tensor by tensor
   tenfold digest a.gguf b.zt                       equal content, equal digest, in any format
   tenfold view model.safetensors                   look at it in a browser
   tenfold stats model.safetensors                  minimum, maximum, mean, NaN and infinities
@@ -55,7 +55,8 @@ Examples:
 ";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success; 1 findings (verify, scan), differences (diff) or unreadable tensors (digest, stats); 2 an error or wrong usage; 130 interrupted; 143 terminated.";
+Exit codes: 0 success; 1 findings (verify, scan), differences (diff) or unreadable tensors (digest, stats); 2 \
+an error or wrong usage; 130 interrupted; 143 terminated.";
 
 /// Inspect, verify, compare, edit and convert tensor files: model weights and scientific data
 #[derive(Debug, Parser)]
@@ -79,16 +80,16 @@ pub(crate) struct Cli {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "URLs")]
 pub(crate) struct Network {
-    /// Ask for URLs without credentials, as public files need none
+    /// Request URLs without credentials, which public files do not need
     #[arg(long, global = true)]
     pub(crate) anonymous: bool,
-    /// Ask other machines over plain http://, where everybody on the way can read along
+    /// Allow plain http:// to other machines, where anybody on the way can read along
     #[arg(long, global = true)]
     pub(crate) allow_http: bool,
     /// Do not read hf:// files from the Hub's cache on this machine
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
-    /// Print the requests that were made, and how many bytes they brought
+    /// Print which requests were made and how many bytes they brought
     #[arg(long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -107,7 +108,7 @@ pub(crate) enum Command {
     /// Show the values of a tensor
     #[command(before_help = read::SHOW_EXAMPLES)]
     Show(ShowArgs),
-    /// Look at files in a browser: tensors as pictures, bytes, metadata, differences
+    /// View files in a browser: tensors as pictures, bytes, metadata, differences
     #[cfg(feature = "view")]
     #[command(before_help = view::VIEW_EXAMPLES, after_help = view::VIEW_NOTES)]
     View(ViewArgs),
@@ -140,13 +141,13 @@ pub(crate) enum Command {
     /// Read and edit metadata
     #[command(before_help = meta::META_EXAMPLES)]
     Meta(MetaArgs),
-    /// Cut work into items that many machines do: convert, digest, verify, stats, diff
+    /// Cut work into items for many machines: convert, digest, verify, stats, diff
     #[command(before_help = scale::PLAN_EXAMPLES)]
     Plan(PlanArgs),
     /// Do items of a plan, on any machine
     #[command(before_help = scale::RUN_EXAMPLES, after_help = scale::RUN_NOTES)]
     Run(RunArgs),
-    /// Put together what the items of a plan came to, and make it visible
+    /// Put the results of a plan's items together and make them visible
     #[command(before_help = scale::JOIN_EXAMPLES, after_help = scale::JOIN_NOTES)]
     Join(JoinArgs),
     /// List the formats, or show what one of them can hold

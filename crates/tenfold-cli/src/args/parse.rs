@@ -179,7 +179,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
 /// Numbers of items: `3,7-9`.
 pub(super) fn items(text: &str) -> Result<ItemList, String> {
     const MOST: usize = 10_000_000;
-    let wrong = || "expected numbers of items, such as 3 or 3,7-9".to_owned();
+    let wrong = || "expected item numbers, such as 3 or 3,7-9".to_owned();
     let mut items = Vec::new();
     for part in text.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));

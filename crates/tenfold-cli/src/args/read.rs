@@ -55,15 +55,15 @@ Examples:
 
 pub(super) const SCAN_EXAMPLES: &str = "\
 Examples:
-  tenfold scan model.pt                            what its pickles would run, if somebody loaded them
+  tenfold scan model.pt                            what its pickles would run if anyone loaded them
   tenfold scan -q *.bin                            for scripts: the exit code alone
   tenfold scan --json model.pt | jq '.pickles[].globals[]'
 ";
 
 pub(super) const SCAN_NOTES: &str = "\
-Pickles are looked for in zip and tar archives, PyTorch's streams, NumPy's arrays of objects, joblib's files and by \
-themselves. Nothing is imported or run. Exit code 0: every class and function is known to be harmless; 1: some are \
-dangerous or unknown, or something could not be followed.";
+Finds pickles in zip and tar archives, PyTorch's streams, NumPy's object arrays, joblib's files, and on their own. \
+Imports and runs nothing. Exit code 0: every class and function is known to be harmless; 1: some are dangerous or unknown, \
+or something could not be followed.";
 
 pub(super) const STATS_NOTES: &str = "\
 min, max, mean, std (of the population) and abs max cover the finite numbers. Complex numbers count as their components, \
@@ -142,7 +142,7 @@ pub(crate) struct ScanArgs {
     /// Also list what is harmless
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print nothing; the exit code says it
+    /// Print nothing; only set the exit code
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -214,10 +214,10 @@ pub(crate) struct ShowArgs {
     /// The name of the tensor; optional if there is only one
     #[arg(value_name = "TENSOR")]
     pub(crate) tensor: Option<String>,
-    /// Only some elements, by NumPy's indices and ranges: '0:4, ..., -1'
+    /// Only these elements, in NumPy's indices and ranges: '0:4, ..., -1'
     #[arg(long, short, value_name = "SLICE", value_parser = slices, allow_hyphen_values = true)]
     pub(crate) slice: Option<Slices>,
-    /// Draw a picture of it; with --slice of a part. Of a large tensor some rows are read, which is said
+    /// Draw a picture of the tensor, or with --slice of a part. Of a large tensor only some rows are read; the output says so
     #[arg(long, conflicts_with_all = ["full", "format", "json", "output"])]
     pub(crate) plot: bool,
     /// Print every element; otherwise text shows only the first and last of more than 1000

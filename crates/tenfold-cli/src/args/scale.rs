@@ -88,10 +88,10 @@ impl PlanVerb {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Cut {
-    /// Into how many items; fewer where there is less to do
+    /// How many items to cut it into; fewer where there is less to do
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Items")]
     pub(crate) items: Option<u32>,
-    /// About how many bytes an item has, such as 4GiB
+    /// About how many bytes to give an item, such as 4GiB
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Items")]
     pub(crate) item_size: Option<u64>,
 }
@@ -202,7 +202,7 @@ pub(crate) struct JoinArgs {
     /// Print the items that are not done, and nothing else
     #[arg(long, conflicts_with_all = ["check", "force", "abandon", "tidy"])]
     pub(crate) status: bool,
-    /// Read back what was written, and compare it with what every item says of it
+    /// Read the output back and compare it with what each item recorded
     #[arg(long)]
     pub(crate) check: bool,
     /// Replace an existing output
@@ -211,7 +211,7 @@ pub(crate) struct JoinArgs {
     /// Give the plan up: remove what its items left
     #[arg(long, conflicts_with_all = ["check", "force", "tidy"])]
     pub(crate) abandon: bool,
-    /// Leave nothing of the plan's state, so that items that run again are not known to be done
+    /// Remove the plan's state too: items that run again no longer know that they were done
     #[arg(long)]
     pub(crate) tidy: bool,
     #[command(flatten)]

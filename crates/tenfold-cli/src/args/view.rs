@@ -34,7 +34,7 @@ pub(crate) struct ViewArgs {
     /// Only print the address; open no browser
     #[arg(long)]
     pub(crate) no_open: bool,
-    /// Also answer to this name, as of a proxy of notebooks; repeatable
+    /// Also answer to this host name, such as that of a notebook proxy; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
     /// End when no page has asked anything for so many seconds; an open page asks every 30

@@ -18,19 +18,19 @@ pub(crate) struct Types {
     /// Write quantized tensors as the numbers they stand for
     #[arg(long)]
     pub(crate) dequantize: bool,
-    /// Convert numbers to this type, rounding to the nearest and counting overflows: all tensors, or those that match; repeatable, the last match wins
+    /// Convert numbers to this type, rounding to nearest and counting overflows: all tensors, or those that match; repeatable, the last match wins
     #[arg(long, value_name = "DTYPE[:GLOB]", value_parser = suggest(cast_rule, dtypes), hide_possible_values = true)]
     pub(crate) cast: Vec<(DType, Option<String>)>,
-    /// Quantize to a type or a mixture of llama.cpp's, such as Q4_K_M: all matrices of a model, or those that match; `keep` leaves some as they are; repeatable, the last match wins
+    /// Quantize to one of llama.cpp's types or mixtures, such as Q4_K_M: all matrices of a model, or those that match; `keep` leaves some as they are; repeatable, the last match wins
     #[arg(long, value_name = "TYPE[:GLOB]", value_parser = suggest(quantize_rule, block_types), hide_possible_values = true)]
     pub(crate) quantize: Vec<(QuantizeTo, Option<String>)>,
-    /// How much columns count, as llama-imatrix writes it; for --quantize
+    /// An importance matrix, as llama-imatrix writes it: how much each column counts; for --quantize
     #[arg(long, value_name = "FILE", requires = "quantize")]
     pub(crate) imatrix: Option<PathBuf>,
-    /// A mixture gives all tensors the type that most have in it; for --quantize
+    /// Give all tensors the type that most have in the mixture; for --quantize
     #[arg(long, requires = "quantize")]
     pub(crate) pure: bool,
-    /// Say how far the quantized numbers are from those before: relative error, cosine, the worst tensors
+    /// Report how far the quantized numbers are from the originals: relative error, cosine, the worst tensors
     #[arg(long, requires = "quantize")]
     pub(crate) report: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Writing {
     /// Checksums to write
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Checksum::Keep)]
     pub(crate) checksum: Checksum,
-    /// Accept metadata losses up to this; without it, they are refused
+    /// Accept metadata losses up to this; without it, tenfold refuses them
     #[arg(long, value_enum, value_name = "LOSS")]
     pub(crate) allow: Option<Allow>,
     /// Say what would be done, but write nothing
@@ -73,7 +73,7 @@ pub(crate) struct Writing {
     /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Writing {
 /// What comes along with the tensors of a directory.
 #[derive(Args, Debug)]
 pub(crate) struct Along {
-    /// Write the tensors alone; otherwise, from directory to directory, config.json, the tokenizer and all else that holds no weights are copied too
+    /// Write only the tensors. Otherwise, from directory to directory, config.json, the tokenizer and everything else without weights are copied too
     #[arg(long)]
     pub(crate) weights_only: bool,
 }

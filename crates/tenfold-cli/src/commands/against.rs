@@ -173,7 +173,7 @@ fn sum_of(map: &Map, key: &str) -> std::result::Result<Option<[u8; 32]>, String>
         Some(Value::Null) => Ok(None),
         Some(Value::Str(text)) => match sha256(&text) {
             Some(sum) => Ok(Some(sum)),
-            None => Err(format!("{text:?} is no SHA-256")),
+            None => Err(format!("{text:?} is not a SHA-256")),
         },
         _ => Err(format!("there is no {key}")),
     }

@@ -53,7 +53,7 @@ pub(crate) fn exit(path: &Path, digests: &Digests, mismatch: Option<&Error>) -> 
     if let Some(error) = mismatch {
         let what = explain(path, error);
         say(format_args!(
-            "{what}; the digests are of the data as it is now"
+            "{what}; the digests are those of the data as it is now"
         ));
     }
     let sums = digests.tensors.iter();

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
     let options = request.options(target)?;
     let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
-    // Tensors were asked for: what the file says of itself is no part of them.
+    // Tensors were asked for: what the file says of itself is not part of them.
     // And so is a file that is missing, where all that was asked for is there.
     let is_named = !args.tensors.is_empty() && !has_patterns(&args.filter);
     let (about_file, losses) = (conversion.losses.into_iter()).partition::<Vec<_>, _>(|loss| {

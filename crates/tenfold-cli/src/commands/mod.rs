@@ -328,7 +328,7 @@ pub(crate) fn globs(patterns: &[String]) -> Result<Option<GlobSet>> {
     }
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        // The same on every system: names of tensors are no paths.
+        // The same on every system: names of tensors are not paths.
         let glob = GlobBuilder::new(pattern)
             .literal_separator(false)
             .backslash_escape(true)

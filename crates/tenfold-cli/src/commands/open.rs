@@ -24,7 +24,7 @@ pub(crate) struct Session<'a> {
     /// How much a file may ask for, by `--limit`.
     pub(crate) limits: Limits,
     pub(crate) interrupts: &'a dyn Interrupts,
-    /// What is behind URLs.
+    /// What is at URLs.
     pub(crate) urls: Urls,
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn say_passed_over(path: &Path, archive: &Archive) {
     const SHOWN: usize = 3;
     let reasons = [
         (PassedOverFor::AnotherSet, "other weights"),
-        (PassedOverFor::Incomplete, "files of it are missing"),
+        (PassedOverFor::Incomplete, "some of its files are missing"),
         (PassedOverFor::TrainingState, "training state"),
         (PassedOverFor::Unreadable, "not readable"),
     ];
@@ -204,14 +204,14 @@ pub(crate) fn say_warnings(path: &Path, archive: &Archive) {
     }
 }
 
-/// Says of a pattern that it is none of ours, where no file is called so.
+/// Says of a pattern that it is not one of ours, where no file is called so.
 fn refuse_pattern(path: &Path) -> tenfold::Result<()> {
     let shown = path.to_string_lossy();
     if !shown.contains(['*', '?', '[']) || path.symlink_metadata().is_ok() {
         return Ok(());
     }
     let message = format!(
-        "there is no file {shown}; the shell expands a pattern only outside quotes, and where files match"
+        "there is no file {shown}; the shell expands a pattern only if it is not quoted and some file matches"
     );
     Err(Error::new(ErrorKind::NotFound, "io", message))
 }

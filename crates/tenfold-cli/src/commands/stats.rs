@@ -83,7 +83,7 @@ fn of_numbers(path: &Path, archive: Archive) -> Archive {
     archive.select(TensorInfo::is_numbers)
 }
 
-/// Says which tensors are left out because they are no numbers.
+/// Says which tensors are left out because they are not numbers.
 pub(crate) fn say_others(path: &Path, others: &[String]) {
     let names: Vec<_> = others.iter().map(String::as_str).collect();
     if !names.is_empty() {

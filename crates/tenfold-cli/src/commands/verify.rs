@@ -337,7 +337,7 @@ impl Checked {
                 };
                 write!(
                     out,
-                    "; no checksums of tensors in this {within}: content was not compared (`digest`, `--against`)"
+                    "; this {within} has no checksums of tensors: content was not compared (`digest`, `--against`)"
                 )?;
             }
             let tensors = count(opened.tensors, "tensor");

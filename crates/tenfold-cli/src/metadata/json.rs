@@ -54,7 +54,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T> {
 fn plain(raw: &RawValue, depth: usize) -> Result<Value> {
     let text = raw.get();
     if depth > DEPTH {
-        let message = format!("JSON that is nested deeper than {DEPTH} levels");
+        let message = format!("the JSON is nested deeper than {DEPTH} levels");
         return Err(Error::argument(message));
     }
     match text.as_bytes() {
@@ -159,7 +159,8 @@ fn said(key: &str, inner: &Value) -> Result<Value> {
         ("map", Value::Map(entries)) => map(entries),
         _ => {
             let message = format!(
-                "{{{key:?}: …}} is not known; a number of a type is {{\"$u32\": 7}}, bytes are {{\"$bytes\": \"00ff\"}}"
+                "{{{key:?}: …}} is not known; a number with a type is {{\"$u32\": 7}}, bytes are {{\"$bytes\": \
+                \"00ff\"}}"
             );
             Err(Error::argument(message))
         }

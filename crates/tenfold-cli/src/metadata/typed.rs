@@ -7,7 +7,7 @@ use tenfold::{Bytes, Error, Result};
 use super::read_json;
 use crate::json::short_value;
 
-/// The types that [`parse_value`] knows, and what their text looks like. Any of the first twelve with `[]` behind it is a
+/// The types that [`parse_value`] knows, and what their text looks like. Any of the first twelve with `[]` after it is a
 /// list of them, written as in JSON.
 pub(crate) const VALUE_TYPES: &[(&str, &str)] = &[
     ("bool", "true or false"),
@@ -194,13 +194,15 @@ fn wrong(kind: ValueKind, shown: &str) -> Error {
     let name = kind.name();
     let row = VALUE_TYPES.iter().find(|(known, _)| *known == name);
     let expected = row.map_or("something else", |(_, expected)| expected);
-    Error::argument(format!("{shown} is no {name}: expected {expected}"))
+    Error::argument(format!(
+        "{shown} is not a valid {name}: expected {expected}"
+    ))
 }
 
 fn unknown(kind: &str) -> Error {
     let known: Vec<_> = VALUE_TYPES.iter().map(|(name, _)| *name).collect();
     let message = format!(
-        "no type of metadata is called {kind:?}; there are {}, and lists such as u32[]",
+        "there is no metadata type {kind:?}; the types are {}, and lists such as u32[]",
         known.join(", ")
     );
     Error::argument(message)

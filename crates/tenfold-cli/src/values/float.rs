@@ -37,7 +37,7 @@ fn exponent(exponent: i32, digits: usize) -> String {
     format!("e{sign}{:0digits$}", exponent.unsigned_abs())
 }
 
-/// Digits behind the point that are shown of arrays, at most.
+/// Digits after the point that are shown of arrays, at most.
 const PRECISION: usize = 8;
 
 /// How the floating-point numbers of an array are shown.
@@ -48,7 +48,7 @@ pub(super) struct FloatFormat {
     large: f64,
     smallest: f64,
     largest: f64,
-    /// Characters before the point, and behind it: without and with an exponent.
+    /// Characters before the point, and after it: without and with an exponent.
     plain: (usize, usize),
     scientific: (usize, usize),
     exponent: usize,
@@ -145,7 +145,7 @@ impl FloatFormat {
     }
 }
 
-/// What stands before and behind the point, not more than is shown of arrays.
+/// What stands before and after the point, not more than is shown of arrays.
 fn plain(value: Float, shortest: &Decimal) -> (String, String) {
     let (whole, behind) = shortest.positional();
     if behind.len() <= PRECISION {

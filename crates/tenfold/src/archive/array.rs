@@ -29,7 +29,7 @@ impl Sliced<'_> {
         let dims = self.shape().into_iter().map(as_size);
         let dims = dims.collect::<Result<Vec<_>>>()?;
         ArrayD::from_shape_vec(dims, self.to_vec()?)
-            .map_err(|cause| Error::argument(format!("there is no such array: {cause}")))
+            .map_err(|cause| Error::argument(format!("no array can have this shape: {cause}")))
     }
 }
 
@@ -38,7 +38,7 @@ fn shape(dims: &[usize]) -> Vec<u64> {
 }
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Values {
-    /// The memory of the array where it holds nothing but the array, row-major; else a copy.
+    /// Takes the array's memory if that holds just the array, row-major; else copies it.
     fn from(array: Array<T, D>) -> Self {
         let (dims, len) = (shape(array.shape()), array.len());
         if !array.is_standard_layout() {

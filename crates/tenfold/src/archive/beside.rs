@@ -39,7 +39,7 @@ pub(super) const WEIGHTS: [&str; 11] = [
     "tflite",
 ];
 
-/// A file that is no tensor file and that belongs to the model all the same, as a configuration does.
+/// A file without tensors that belongs to a model, such as its configuration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Companion {
@@ -54,7 +54,7 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// Its bytes.
+    /// Opens it, to read its bytes.
     pub fn open(&self) -> Result<Arc<dyn Source>> {
         match &self.source {
             Some(source) => Ok(source.clone()),
@@ -64,8 +64,8 @@ impl Companion {
 }
 
 impl OpenOptions {
-    /// The files of a directory that hold no tensors and belong to the model that they lie beside: configurations, a
-    /// tokenizer, a licence. In the order of their names, without hidden files, directories and indexes.
+    /// The files of a directory that hold no tensors but belong to the model beside them: configurations, a tokenizer,
+    /// a licence. Sorted by name, without hidden files, directories and indexes.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -96,7 +96,7 @@ impl OpenOptions {
         Ok(companions)
     }
 
-    /// The same of the files under the prefix of a URL. They are opened, all at once.
+    /// The same for the files under the prefix of a URL. All of them are opened at once.
     ///
     /// ```no_run
     /// use tenfold::{OpenOptions, io::RemoteUrl};
@@ -134,8 +134,8 @@ impl OpenOptions {
         Ok(names.cloned().collect())
     }
 
-    /// The directories at or below this one in which there are files whose names are those of tensor files, in the order
-    /// of their paths. Links are not followed, and nothing is opened.
+    /// The directories at or below this one that hold files named like tensor files, sorted by path. Follows no links
+    /// and opens nothing.
     ///
     /// ```no_run
     /// for checkpoint in tenfold::OpenOptions::new().models_below("runs") {

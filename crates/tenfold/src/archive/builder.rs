@@ -1,4 +1,4 @@
-//! Archives of tensors that are in no file yet.
+//! Archives of tensors that are not in a file yet.
 
 use super::{Archive, Values};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::prelude::*;
 use crate::transform::{Data, check_layout, dense_order};
 use crate::typed::{Element, Typed};
 
-/// Collects tensors that are in no file yet.
+/// Collects tensors that are not in a file yet.
 ///
 /// ```
 /// use tenfold::{Archive, Bytes, model::DType};
@@ -40,7 +40,7 @@ impl ArchiveBuilder {
         Self::default()
     }
 
-    /// Adds a tensor of Rust numbers, row-major. A `Vec` is taken as it is, without a copy; what is borrowed is copied.
+    /// Adds a tensor of Rust numbers, row-major. A `Vec` is taken as it is, without a copy; borrowed data is copied.
     pub fn tensor<T: Element>(
         &mut self,
         name: impl Into<String>,
@@ -50,7 +50,7 @@ impl ArchiveBuilder {
         self.values(name, Values::new(shape, elements))
     }
 
-    /// Adds a tensor that is in memory with its shape.
+    /// Adds a tensor in memory, with its shape.
     pub fn values(
         &mut self,
         name: impl Into<String>,
@@ -82,7 +82,10 @@ impl ArchiveBuilder {
         let payload = self.payload(0..data.len());
         let tensor = TensorInfo::dense(name, dtype, shape.to_vec(), payload);
         if tensor.dense_len() != Some(data.len()) {
-            let message = format!("{} bytes for {dtype} of shape {shape:?}", data.len());
+            let message = format!(
+                "{} bytes do not make {dtype} of shape {shape:?}",
+                data.len()
+            );
             return Err(Error::argument(message).in_tensor(&tensor.name));
         }
         self.add(tensor, Some(Arc::new(data)))
@@ -90,8 +93,8 @@ impl ArchiveBuilder {
 
     /// Adds a tensor whose elements are anywhere in `data`, at equal distances along every dimension: a transposed or
     /// column-major one, every second row of another, one that is broadcast (a stride of 0). Strides count elements;
-    /// with [`Strides::new`] the first one need not be at the beginning. Nothing is copied, and that all elements are
-    /// inside of the data is checked.
+    /// with [`Strides::new`] the first one need not be at the beginning. Nothing is copied; an element outside the data
+    /// is an error.
     pub fn strided(
         &mut self,
         name: impl Into<String>,
@@ -122,11 +125,11 @@ impl ArchiveBuilder {
     /// Adds a dense row-major little-endian tensor that `produce` makes: it gives bytes to `put` from the first to the last,
     /// as many or few at a time as it likes.
     ///
-    /// It is called when the tensor is read, on another thread, and waits whenever it is more than a few MiB ahead: memory
-    /// does not grow with the tensor. Files in which something about the data stands before it, such as checksums, call it
-    /// twice, and so does comparing what was written; it should give the same each time. An error that it returns, or
-    /// another number of bytes than the tensor has, ends the work with an error that names the tensor. What needs the
-    /// elements in another order than they are made holds them in memory.
+    /// It is called when the tensor is read, on another thread, and waits whenever it is more than a few MiB ahead:
+    /// memory does not grow with the tensor. Formats that store something about the data in front of it, such as a
+    /// checksum, call it twice, and so does comparing the output; it should give the same bytes each time. If it
+    /// returns an error, or a number of bytes that is not the tensor's, the work ends with an error that names the
+    /// tensor. Work that needs the elements in another order holds them in memory.
     ///
     /// Without the feature `std` there are no threads, and it is called once for every piece that is read.
     pub fn stream(
@@ -142,8 +145,8 @@ impl ArchiveBuilder {
         self.push(name, dtype, shape, data)
     }
 
-    /// Adds a dense row-major little-endian tensor that can be made only once. `produce` is called now, and what it gives
-    /// is kept: up to 16 MiB in memory, and longer ones in a temporary file, where there are files.
+    /// Adds a dense row-major little-endian tensor that can be made only once. `produce` is called right away, and its
+    /// bytes are kept: up to 16 MiB in memory, more in a temporary file, where there are files.
     pub fn stream_once(
         &mut self,
         name: impl Into<String>,
@@ -158,7 +161,7 @@ impl ArchiveBuilder {
         let put = &mut |bytes: &[u8]| {
             made += bytes.len() as u64;
             if made > len {
-                let message = format!("the stream has {made} bytes or more, and should have {len}");
+                let message = format!("the stream has at least {made} bytes, expected {len}");
                 return Err(Error::argument(message));
             }
             spool.write(bytes)
@@ -166,7 +169,7 @@ impl ArchiveBuilder {
         let kept = produce(put).and_then(|()| spool.finish());
         let kept = kept.map_err(|error| error.in_tensor(&name))?;
         if kept.len() != len {
-            let message = format!("the stream has {made} bytes, and should have {len}");
+            let message = format!("the stream has {made} bytes, expected {len}");
             return Err(Error::argument(message).in_tensor(&name));
         }
         self.push(name, dtype, shape, kept)
@@ -194,7 +197,7 @@ impl ArchiveBuilder {
     fn add(&mut self, tensor: TensorInfo, data: Option<Arc<dyn Source>>) -> Result<Pushed<'_>> {
         if self.known.insert(tensor.name.clone(), ()).is_some() {
             return Err(Error::argument(format!(
-                "there are two tensors {:?}",
+                "two tensors are named {:?}",
                 tensor.name
             )));
         }
@@ -207,18 +210,18 @@ impl ArchiveBuilder {
         })
     }
 
-    /// Says something about the file: numbers, text, lists. A key that was there gets the new value.
+    /// Adds metadata of the file: numbers, text, lists. Replaces the value of a key that is already there.
     pub fn meta(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
         self.manifest.metadata.set(key, value.into());
         self
     }
 
-    /// What the file will say about itself.
+    /// The metadata of the file, to be changed.
     pub fn metadata(&mut self) -> &mut Metadata {
         &mut self.manifest.metadata
     }
 
-    /// The archive.
+    /// Finishes the archive.
     pub fn finish(self) -> Archive {
         let names = self.sources.iter().map(|_| None).collect();
         Archive::assemble(
@@ -241,7 +244,7 @@ fn dense_len(name: &str, dtype: DType, shape: &[u64]) -> Result<u64> {
     })
 }
 
-/// A tensor that was just added, of which more can be said.
+/// A tensor that was just added, to add details to.
 #[derive(Debug)]
 pub struct Pushed<'b> {
     manifest: &'b mut Manifest,
@@ -249,7 +252,7 @@ pub struct Pushed<'b> {
 }
 
 impl Pushed<'_> {
-    /// The bytes that were given are big-endian.
+    /// Says that its bytes are big-endian.
     pub fn big_endian(self) -> Self {
         self.change(|tensor| {
             for part in &mut tensor.parts {
@@ -258,7 +261,7 @@ impl Pushed<'_> {
         })
     }
 
-    /// Says something about the tensor. A key that was there gets the new value.
+    /// Adds metadata of the tensor. Replaces the value of a key that is already there.
     pub fn meta(self, key: &str, value: impl Into<Value>) -> Self {
         self.change(|tensor| tensor.metadata.set(key, value.into()))
     }

@@ -1,4 +1,4 @@
-//! Whether all files are there that count themselves in their names, as `model-00002-of-00003.safetensors` does.
+//! Whether a set of files that are numbered by their names, such as `model-00002-of-00003.safetensors`, is complete.
 
 use core::fmt;
 
@@ -13,11 +13,11 @@ pub(crate) const MISSING: &str = "file.shard-missing";
 /// Names that are listed; more are counted.
 const SHOWN: usize = 3;
 
-/// Several files that count themselves in their names, and of which some are missing.
+/// A set of files that are numbered by their names, some of which are missing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MissingFiles {
-    /// What the names begin with, in front of the numbers.
+    /// What the names begin with, before the numbers.
     pub stem: String,
     /// What the names end in, with the dot.
     pub extension: String,
@@ -63,14 +63,14 @@ impl fmt::Display for MissingFiles {
         }
         write!(
             f,
-            " {verb} missing: the names of the others count {} files",
+            " {verb} missing: by the names of the others, there are {} files",
             self.count
         )
     }
 }
 
-/// What is missing among files whose names count them, `STEM-00001-of-00003.EXTENSION`, from 1 or from 0 on. Other names
-/// say nothing.
+/// Which files are missing from sets that are numbered by their names, `STEM-00001-of-00003.EXTENSION`, from 0 or 1.
+/// Ignores other names.
 ///
 /// ```
 /// let found = tenfold::ops::missing_files(["m-00001-of-00003.zt", "m-00003-of-00003.zt", "other.zt"]);
@@ -173,14 +173,14 @@ mod tests {
         assert!(shown(&["m-00001-of-00001", "m-00000-of-00000.zt"]).is_empty());
         assert_eq!(
             shown(&["m-00001-of-00002.zt"]),
-            ["m-00002-of-00002.zt is missing: the names of the others count 2 files"]
+            ["m-00002-of-00002.zt is missing: by the names of the others, there are 2 files"]
         );
         // One of each of two.
         assert_eq!(
             shown(&["m-00001-of-00002.zt", "m-00002-of-00003.zt"]),
             [
-                "m-00002-of-00002.zt is missing: the names of the others count 2 files",
-                "m-00001-of-00003.zt, m-00003-of-00003.zt are missing: the names of the others count 3 files"
+                "m-00002-of-00002.zt is missing: by the names of the others, there are 2 files",
+                "m-00001-of-00003.zt, m-00003-of-00003.zt are missing: by the names of the others, there are 3 files"
             ]
         );
         // A number beyond the count is of no use.

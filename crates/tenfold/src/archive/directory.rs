@@ -8,8 +8,8 @@
 //! 2. of one format, files with an index before files without one; then variants, which are the same weights in another
 //!    type (`model.fp16.safetensors`); and last `consolidated.*`, which is how some publish them under other names.
 //!
-//! A set whose index names files that are not there makes way for one that is complete. Everything else that holds
-//! tensors is passed over, and listed in [`Archive::passed_over`].
+//! A set whose index names missing files makes way for one that is complete. Everything else that holds tensors is
+//! passed over, and listed in [`Archive::passed_over`].
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ const VARIANTS: [&str; 8] = [
     "bf16", "ema", "fp16", "fp32", "fp8", "int8", "non_ema", "non-ema",
 ];
 
-/// A file of a directory that was not opened although it holds tensors, or could.
+/// A file of a directory that was not opened, although it holds tensors or might.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PassedOver {
@@ -64,7 +64,7 @@ pub enum PassedOverFor {
     Incomplete,
     /// It is the state of an optimizer or the like.
     TrainingState,
-    /// It is not of the format that its name says, or that format is not read.
+    /// It is not of the format that its name suggests, or that format is not read.
     Unreadable,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Directory<'d> {
 impl<'d> Directory<'d> {
     pub(super) fn new(files: &'d dyn Siblings) -> Result<Self> {
         let Some(mut names) = files.names()? else {
-            let message = "what lies in this directory cannot be listed";
+            let message = "this directory cannot be listed";
             return Err(Error::unsupported("file.directory", message).hinting(Hint::NameFile));
         };
         names.sort();

@@ -1,4 +1,4 @@
-//! Several tensors into memory of the caller.
+//! Reads several tensors into the caller's memory.
 
 use super::{Archive, Sliced, Tensor};
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ impl Reading<'_> {
 }
 
 impl Archive {
-    /// Reads tensors and slices, of one archive or of several, each into memory of the caller that is exactly as long:
+    /// Reads tensors and slices, of one archive or of several, each into memory of the caller of exactly its length:
     /// dense, row-major, little-endian. Large ones are shared by the threads, and the work can be watched and stopped.
     ///
     /// ```

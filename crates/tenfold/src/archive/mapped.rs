@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::io::{Access, Unchanged};
 
 impl OpenOptions {
-    /// Opens a file, or all files of a directory as one archive, and maps them: tensors that are stored as they are wanted
-    /// are read without a copy. A file that is longer than memory can be, 2 GiB on machines of 32 bits, is read as by
+    /// Opens a file, or all files of a directory as one archive, and maps them: tensors that are stored in the wanted
+    /// form are read without a copy. A file that is too long for memory, 2 GiB on 32-bit machines, is read as by
     /// [`open`](Self::open).
     ///
     /// # Safety

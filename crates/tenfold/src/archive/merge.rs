@@ -21,13 +21,13 @@ pub enum Conflicts {
     FirstMetadata,
 }
 
-/// Archives that became one.
+/// Several archives, merged into one.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Merged {
     /// All of them.
     pub archive: Archive,
-    /// What two of them have, and which one counts.
+    /// What two of them both have, and which one counts.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -45,8 +45,8 @@ pub struct Conflict {
     pub left_out: usize,
 }
 
-/// The tensors and the metadata of several archives, in the order given. What two of them have under one name and was not
-/// refused is listed in the result.
+/// Merges the tensors and the metadata of several archives, in the order given. The result lists what two of them have
+/// under one name, unless that was refused.
 ///
 /// ```
 /// use tenfold::{Archive, ops};
@@ -213,7 +213,7 @@ fn owners(archives: &[Archive], prefer: Conflicts) -> (LookupMap<&str, usize>, V
     (owners, conflicts)
 }
 
-/// A tensor of an archive whose files come behind others.
+/// A tensor of an archive whose files come after others.
 fn moved(mut tensor: TensorInfo, sources: u32) -> TensorInfo {
     for part in &mut tensor.parts {
         part.payload.move_behind(sources);
@@ -272,7 +272,7 @@ impl Combined {
     }
 }
 
-/// Equal, also where numbers are not equal to themselves.
+/// Equal, even where numbers are not equal to themselves.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::List(a), Value::List(b)) => a == b || a.is_same(b),

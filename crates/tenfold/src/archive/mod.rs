@@ -48,7 +48,8 @@ use crate::transform::{Data, Parked};
 
 use names::NameIndex;
 
-/// A described file with its bytes. Cheap to clone, usable from many threads, without a lifetime.
+/// An open tensor file: what it holds, and access to its data. Cheap to clone, usable from many threads, without a
+/// lifetime.
 ///
 /// ```no_run
 /// let archive = tenfold::Archive::open("model.mag")?;
@@ -115,18 +116,18 @@ impl Archive {
         OpenOptions::new().open(path)
     }
 
-    /// Opens what is behind a URL with the default [`OpenOptions`]; see [`OpenOptions::open_url`].
+    /// Opens the file at a URL with the default [`OpenOptions`]; see [`OpenOptions::open_url`].
     #[cfg(feature = "remote")]
     pub fn open_url(url: &str) -> Result<Self> {
         OpenOptions::new().open_url(url)
     }
 
-    /// Describes a file that is in memory.
+    /// Opens a file that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
         OpenOptions::new().read(Arc::new(bytes.into()), None)
     }
 
-    /// Tensors that are in no file yet, to be written to one.
+    /// Collects tensors that are not in a file yet, to be written to one.
     ///
     /// ```
     /// let mut b = tenfold::Archive::builder();
@@ -177,17 +178,17 @@ impl Archive {
         }
     }
 
-    /// The format, unless the tensors are in no file yet.
+    /// The format; `None` if the tensors are not in a file yet.
     pub fn format(&self) -> Option<&'static Spec> {
         self.inner.spec
     }
 
-    /// Which of the format's versions.
+    /// The version of the format.
     pub fn version(&self) -> &str {
         &self.inner.manifest.version
     }
 
-    /// Bytes of the file that was opened; 0 if the tensors are in no file yet.
+    /// The length of the file that was opened, in bytes; 0 if the tensors are not in a file yet.
     pub fn len_bytes(&self) -> u64 {
         let main = self
             .inner
@@ -209,12 +210,12 @@ impl Archive {
         &before.manifest
     }
 
-    /// What the file says about itself.
+    /// The file's metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.inner.manifest.metadata
     }
 
-    /// What the file says about itself, with the long lists that were not loaded when it was opened.
+    /// The file's metadata, with the long lists that were not loaded when it was opened.
     pub fn load_metadata(&self) -> Result<Cow<'_, Metadata>> {
         let is_elsewhere = |(_, value): (&str, &Value)| matches!(value, Value::Elsewhere(_));
         if !self.metadata().iter().any(is_elsewhere) {
@@ -241,7 +242,7 @@ impl Archive {
             })
     }
 
-    /// The first entries of a long list, as far as a few KiB of it reach.
+    /// The first entries of a long list, as many as a few KiB of it hold.
     pub fn load_first(&self, list: &Elsewhere, entries: usize) -> Result<List> {
         const ENOUGH: u64 = 4096;
         let payload = Payload::Raw {
@@ -303,7 +304,7 @@ impl Archive {
         })
     }
 
-    /// What was noticed while the file was described.
+    /// What was noticed when the file was opened.
     pub fn findings(&self) -> &[Finding] {
         &self.inner.findings
     }
@@ -324,7 +325,7 @@ impl Archive {
         names.zip(&self.inner.sources)
     }
 
-    /// The path that it was opened by, if it was opened by one.
+    /// The path that it was opened from, if there is one.
     #[cfg(feature = "std")]
     pub fn path(&self) -> Option<&Path> {
         self.inner.path.as_deref()
@@ -356,8 +357,8 @@ impl Archive {
         }
     }
 
-    /// The same for work that can be stopped while it reads: its tensors give an error of kind
-    /// [`Canceled`](crate::ErrorKind::Canceled) once the control is canceled.
+    /// The same archive, for work that can be stopped: once the control is canceled, reading its tensors fails with an
+    /// error of kind [`Canceled`](crate::ErrorKind::Canceled).
     #[must_use]
     pub fn watched(&self, control: &Arc<Control>) -> Self {
         Self {
@@ -503,7 +504,7 @@ impl Archive {
         Ok(files)
     }
 
-    /// Of a directory: the files in it that hold tensors, or could, and that were not opened.
+    /// The files of the opened directory that hold tensors, or might, but were not opened.
     #[cfg(feature = "std")]
     pub fn passed_over(&self) -> &[PassedOver] {
         &self.inner.passed_over
@@ -552,7 +553,7 @@ impl Archive {
         self.inner.names.len() > 1 && name.is_some() && names.any(|known| known.as_deref() == name)
     }
 
-    /// Bytes of all files that it consists of. Those of a directory that were only listed are looked at now.
+    /// The length of all its files together, in bytes. Those of a directory that were only listed are looked at now.
     pub fn stored_bytes(&self) -> u64 {
         let trees = self.inner.trees.iter().map(|tree| tree.bytes());
         let opened = self.unlisted().map(|source| source.len());
@@ -577,7 +578,7 @@ impl Archive {
             .map(|(_, source)| source)
     }
 
-    /// How many files it consists of.
+    /// How many files it has open.
     pub(crate) fn source_count(&self) -> u32 {
         u32::try_from(self.inner.sources.len()).unwrap_or(u32::MAX)
     }

@@ -76,11 +76,11 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a file that was cut off or damaged shows the tensors that are whole, with a warning, instead of an error.
-    /// Those that are known and not whole have a [`defect`](crate::model::TensorInfo::defect).
+    /// Whether a truncated or damaged file opens with the tensors that are intact, and a warning, instead of an error.
+    /// Those that are known but not intact have a [`defect`](crate::model::TensorInfo::defect).
     ///
-    /// safetensors, GGUF, mag, Burnpack and npz files that were cut off behind their header can be opened so, and damaged
-    /// primitiv files. Where data can only be found by what is at the end of a file, this changes nothing.
+    /// This opens safetensors, GGUF, mag, Burnpack and npz files that were cut off after their header, and damaged
+    /// primitiv files. Where data can only be found through the end of a file, it changes nothing.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.how.salvage = salvage;
@@ -88,15 +88,15 @@ impl OpenOptions {
     }
 
     /// Whether objects of unknown classes, in files that hold any (PyTorch's pickles), are read as records of what they
-    /// hold: the tensors of a whole module that was saved, for one. Nothing is imported or run, with it or without it;
-    /// without it such a file is refused, with the name of the class.
+    /// hold, such as the tensors of a whole saved module. Nothing is imported or run either way; without this, such a
+    /// file is refused, with the name of the class.
     #[must_use]
     pub fn opaque(mut self, opaque: bool) -> Self {
         self.how.opaque = opaque;
         self
     }
 
-    /// What elements are taken to be where a file has bytes without a type, as NumPy's have of types that it does not know.
+    /// The type to assume where a file has bytes without one, as NumPy's files do for types that NumPy does not know.
     #[must_use]
     pub fn assume_dtype(mut self, dtype: Option<DType>) -> Self {
         self.how.assumed_dtype = dtype;
@@ -121,8 +121,8 @@ impl OpenOptions {
         self
     }
 
-    /// How many threads make one large tensor in memory, as [`canonical`](crate::Tensor::canonical) does; 0, as by default,
-    /// is one for every core. Operations go by their [`Work`](crate::Work) instead.
+    /// How many threads share the work on one large tensor, as in [`canonical`](crate::Tensor::canonical); 0, the
+    /// default, means one per core. Operations go by their [`Work`](crate::Work) instead.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -135,10 +135,11 @@ impl OpenOptions {
         self.format.as_deref()
     }
 
-    /// Opens a file, or the files of a directory that belong together as one archive. Of several sets of them, one is chosen:
-    /// safetensors before GGUF, other formats in the order of the table, PyTorch, Keras, HDF5 and ONNX last; files with an
-    /// index before those without; `consolidated.*` last. The others are [passed over](Archive::passed_over). Reads headers and indexes, and no tensor data; that is
-    /// read from the file when it is asked for. See [`map`](Self::map) for reading without a copy.
+    /// Opens a file, or the files of a directory that belong together as one archive. Of several sets of them, one is
+    /// chosen: safetensors before GGUF, other formats in the order of the table, PyTorch, Keras, HDF5 and ONNX last;
+    /// files with an index before those without; `consolidated.*` last. The others are [passed
+    /// over](Archive::passed_over). Reads headers and indexes; tensor data is read when it is asked for. See
+    /// [`map`](Self::map) for reading without a copy.
     #[cfg(feature = "std")]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
@@ -159,7 +160,7 @@ impl OpenOptions {
         Ok(archive.opened_by(path))
     }
 
-    /// The file that a path stands for which is none itself.
+    /// The file that a path stands for if it is not a file itself.
     #[cfg(feature = "std")]
     fn by_prefix(&self, path: &Path) -> Option<std::path::PathBuf> {
         let name = path.file_name()?.to_str()?;
@@ -173,7 +174,7 @@ impl OpenOptions {
         files.find(|path| path.is_file())
     }
 
-    /// How files behind URLs are reached. Archives that are opened with a copy of these options share its connections.
+    /// How files at URLs are reached. Archives that are opened with a copy of these options share its connections.
     #[cfg(feature = "remote")]
     #[must_use]
     pub fn remote(mut self, remote: &crate::io::Remote) -> Self {
@@ -181,8 +182,8 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the file behind a URL, or the files under a prefix that belong together, as [`open`](Self::open) opens a file or
-    /// a directory: `s3://`, `gs://`, `az://`, `abfss://`, `https://`, `http://`, `hf://org/model[@revision]/path`.
+    /// Opens the file at a URL, or the files under a prefix that belong together, as [`open`](Self::open) opens a file
+    /// or a directory: `s3://`, `gs://`, `az://`, `abfss://`, `https://`, `http://`, `hf://org/model[@revision]/path`.
     ///
     /// Nothing is downloaded: headers come by a few requests, tensors by requests for their bytes when they are read. If the
     /// file changes meanwhile, that is an error with the rule `changed`.
@@ -196,7 +197,7 @@ impl OpenOptions {
         self.open_remote(&crate::io::RemoteUrl::parse(url)?)
     }
 
-    /// The same for a URL that is known to be one.
+    /// The same for a URL that is already parsed.
     #[cfg(feature = "remote")]
     pub fn open_remote(&self, url: &crate::io::RemoteUrl) -> Result<Archive> {
         match self.remote.open(url)? {
@@ -207,8 +208,8 @@ impl OpenOptions {
         }
     }
 
-    /// Opens the files of a directory that belong together, as [`open`](Self::open) does: of one that is on no file system
-    /// of this machine, as what lies under one prefix of an object store does. It must be one that can be
+    /// Opens the files of a directory that belong together, as [`open`](Self::open) does, where the directory is not on
+    /// a local file system: what lies under one prefix of an object store, for example. It must be one that can be
     /// [listed](Siblings::names).
     ///
     /// ```
@@ -274,8 +275,8 @@ impl OpenOptions {
         Ok(Some(directory.opened_whole(archive)))
     }
 
-    /// Describes what a stream gives. All of it is kept first, up to [`Limits::spool_bytes`]: in memory where that is little,
-    /// else in a temporary file, which is gone with the archive.
+    /// Opens what a stream delivers. All of it is kept first, up to [`Limits::spool_bytes`]: in memory if it is little,
+    /// else in a temporary file, which goes away with the archive.
     ///
     /// ```no_run
     /// let archive = tenfold::OpenOptions::new().read_stream(&mut std::io::stdin())?;
@@ -287,12 +288,12 @@ impl OpenOptions {
         self.describe(source, None, None)
     }
 
-    /// Describes a source. `name` is the file's name, where there is one.
+    /// Opens a source. `name` is the file's name, if it has one.
     pub fn read(&self, source: Arc<dyn Source>, name: Option<&str>) -> Result<Archive> {
         self.describe(source, name, None)
     }
 
-    /// Describes a source that has other files beside it.
+    /// Opens a source that has other files beside it.
     pub fn read_beside(
         &self,
         source: Arc<dyn Source>,

@@ -13,9 +13,9 @@ use crate::typed::{self, Element, Typed};
 
 /// Some elements of a tensor, see [`Tensor::slice`].
 ///
-/// Of a file, little more is read than these elements take: what lies between two of them where that is little, whole
-/// frames of compressed data, whole blocks of quantized data. Compressed data without a table of its frames is decoded from
-/// the beginning. Of a sparse tensor the indices are looked at, and the values only where they are wanted.
+/// Little more of the file is read than these elements take: small gaps between them, whole frames of compressed data,
+/// whole blocks of quantized data. Compressed data without a table of its frames is decoded from the beginning. Of a
+/// sparse tensor, the indices are read, but only the values that are wanted.
 #[derive(Clone, Debug)]
 pub struct Sliced<'a> {
     tensor: Tensor<'a>,
@@ -66,27 +66,27 @@ impl<'a> Sliced<'a> {
         self
     }
 
-    /// Gives the elements piece by piece, row-major, little-endian, in bounded memory. Every piece holds whole elements,
-    /// and those below a byte are packed with the first in the lowest bits.
+    /// Streams the elements piece by piece, row-major, little-endian, in bounded memory. Every piece holds whole
+    /// elements, and those below a byte are packed with the first in the lowest bits.
     pub fn stream(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.tensor
             .pieces(&self.view(self.tensor.archive().data())?, put)
     }
 
-    /// The header of a `.npy` file, behind which [`stream`](Self::stream) gives the rest of it; `None` where NumPy does not
-    /// have the type.
+    /// The header of a `.npy` file, which [`stream`](Self::stream) continues; `None` where NumPy does not have the
+    /// type.
     #[cfg(feature = "npy")]
     pub fn npy_header(&self) -> Option<Vec<u8>> {
         crate::wire::numpy::encode(self.dtype, &self.shape())
     }
 
-    /// All of it in memory, within [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
+    /// All elements in memory, within [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
     pub fn to_bytes(&self) -> Result<Bytes> {
         self.tensor
             .collect(&self.view(self.tensor.archive().data())?)
     }
 
-    /// The same into memory of the caller, which is exactly as long.
+    /// The same, into memory of the caller of exactly that length.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let read = self.view(self.tensor.archive().data())?.read_all(out);
         read.map_err(|error| self.tensor.blame(error))
@@ -100,7 +100,7 @@ impl<'a> Sliced<'a> {
         self.to()
     }
 
-    /// The elements as numbers of a Rust type, cast where they are of another, as by [`ops::cast`](crate::ops::cast).
+    /// The elements as numbers of a Rust type, cast if they are of another, as by [`ops::cast`](crate::ops::cast).
     pub fn to<T: Element>(&self) -> Result<Typed<T>> {
         self.to_vec().map(Typed::from)
     }
@@ -134,13 +134,13 @@ impl<'a> Sliced<'a> {
         Ok(elements)
     }
 
-    /// Gives the elements as numbers to compute with, some thousand at a time: those of every type, quantized ones decoded,
-    /// each as the nearest f64. Of complex numbers and the like come all components of one element after the other.
+    /// Gives the elements as numbers to compute with, some thousand at a time: elements of every type, quantized ones
+    /// decoded, each as the nearest f64. A complex number or the like comes as its components, one after the other.
     pub fn numbers(&self, put: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
         self.each_number(put)
     }
 
-    /// Gives a number for each element: one of its components, or what they make together.
+    /// Gives one number for each element: one of its components, or one made of all of them.
     ///
     /// ```
     /// use tenfold::{Archive, Bytes, Component, model::DType};
@@ -198,7 +198,7 @@ impl<'a> Sliced<'a> {
         self.stream(&mut |piece| {
             let mut given = Ok(());
             crate::digits::numbers(self.dtype, piece, |number| {
-                // The last byte may be filled up with what are no numbers.
+                // The last byte may be filled up with what are not numbers.
                 if left == 0 || given.is_err() {
                     return;
                 }
@@ -218,7 +218,8 @@ impl<'a> Sliced<'a> {
         match self.dtype {
             DType::Number(scalar, lanes) => Ok((scalar, lanes.count() as usize)),
             dtype => {
-                let error = Error::unsupported("numbers", format!("{dtype} has no numbers"));
+                let error =
+                    Error::unsupported("numbers", format!("{dtype} does not consist of numbers"));
                 Err(self.tensor.blame(error))
             }
         }
@@ -236,7 +237,7 @@ impl<'a> Sliced<'a> {
         let step = as_size(numbers.len_of(block))?;
         self.stream(&mut |piece| {
             piece.chunks(step).try_for_each(|bytes| {
-                // The last byte may be filled up with what are no numbers.
+                // The last byte may be filled up with what are not numbers.
                 let most = bytes.len() as u64 * 8 / u64::from(scalar.bits());
                 let count = most.min(block).min(left);
                 left -= count;
@@ -260,7 +261,7 @@ impl<'a> Sliced<'a> {
     }
 }
 
-/// The tensor as the numbers that it stands for, where its own elements are none.
+/// The tensor as the numbers that it stands for, if its own elements are not numbers.
 fn numbers_of(info: &TensorInfo) -> Cow<'_, TensorInfo> {
     let is_number = matches!(info.dtype, DType::Number(..));
     match &info.decoder {

@@ -42,7 +42,7 @@ impl<'a> Tensor<'a> {
         &self.info.name
     }
 
-    /// What it is and where it is.
+    /// What it is, and where its bytes are.
     pub fn info(&self) -> &'a TensorInfo {
         self.info
     }
@@ -54,9 +54,9 @@ impl<'a> Tensor<'a> {
             .map_err(|error| self.blame(error))
     }
 
-    /// All of its elements, dense and of its own type, where they are in memory already: those of a mapped file, of bytes
-    /// that were opened, or of an archive that was built. `None` where reading it makes or copies anything, as for truth values,
-    /// of which files may have any byte but 0.
+    /// All of its elements, dense and of its own type, if they are already in memory: those of a mapped file, of bytes
+    /// that were opened, or of an archive that was built. `None` where reading it would make or copy anything, as for
+    /// booleans, for which files may use any byte but 0.
     ///
     /// Sharing costs no allocation, and what is shared outlives the archive.
     ///
@@ -96,7 +96,7 @@ impl<'a> Tensor<'a> {
             .map_err(|error| self.blame(error))
     }
 
-    /// The bytes of one part after decompression, as they are otherwise. Shares memory where nothing is compressed.
+    /// The bytes of one part, decompressed but otherwise as stored. Shares memory where nothing is compressed.
     pub fn part(&self, part: usize) -> Result<Bytes> {
         self.collect(&self.part_view(part)?)
     }
@@ -119,7 +119,7 @@ impl<'a> Tensor<'a> {
         View::decoded(self.archive.data(), &part.payload).map_err(|error| self.blame(error))
     }
 
-    /// Dense, row-major, little-endian: what digests and comparisons are made of.
+    /// Its bytes, dense, row-major and little-endian: what digests and comparisons are made of.
     ///
     /// Shares memory where the tensor is stored like that; otherwise it is made in memory, within
     /// [`Limits::tensor_memory`](crate::io::Limits::tensor_memory).
@@ -130,7 +130,7 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The same into memory of the caller, which is exactly as long: [`dense_len`](TensorInfo::dense_len) bytes.
+    /// The same, into memory of the caller of exactly that length: [`dense_len`](TensorInfo::dense_len) bytes.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let read = self.canonical_view(self.archive.data())?.read_all(out);
         read.map_err(|error| self.blame(error))
@@ -140,7 +140,7 @@ impl<'a> Tensor<'a> {
         self.view(data, &Form::canonical(self.info.dtype))
     }
 
-    /// Gives the tensor piece by piece in a form, in bounded memory.
+    /// Streams the tensor in a form, piece by piece, in bounded memory.
     pub fn stream(&self, form: &Form, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.pieces(&self.view(self.archive.data(), form)?, put)
     }
@@ -216,7 +216,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The elements as numbers of a Rust type, which must be the tensor's own. Shares memory where the bytes are stored
-    /// as this machine wants them.
+    /// as this machine needs them.
     pub fn typed<T: Element>(&self) -> Result<Typed<T>> {
         if !self.info.dtype.is(T::DTYPE) {
             return Err(self.other_type::<T>(self.info.dtype));
@@ -228,7 +228,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The elements as numbers of a Rust type, whatever they are stored as: sparse ones are made dense, quantized ones
-    /// decoded, and others cast as by [`ops::cast`](crate::ops::cast). Shares memory where nothing has to be made.
+    /// decoded, and others cast as by [`ops::cast`](crate::ops::cast). Shares memory where nothing needs converting.
     ///
     /// ```
     /// let mut b = tenfold::Archive::builder();
@@ -245,7 +245,7 @@ impl<'a> Tensor<'a> {
     }
 
     pub(super) fn other_type<T: Element>(&self, found: DType) -> Error {
-        let message = format!("elements are {found}, {} were asked for", T::DTYPE);
+        let message = format!("elements are {found}, not {}", T::DTYPE);
         Error::argument(message).in_tensor(self.name())
     }
 

@@ -23,8 +23,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// Elements and their shape, outermost dimension first. Whether they are as many as the shape says is looked at when the
-    /// tensor is put into an archive, where it has a name.
+    /// Elements and their shape, outermost dimension first. Whether their number fits the shape is checked when the
+    /// tensor is added to an archive, where it has a name.
     pub fn new<T: Element>(shape: impl AsRef<[u64]>, elements: impl Into<Typed<T>>) -> Self {
         Self {
             dtype: T::DTYPE,

@@ -35,7 +35,7 @@ impl Crc32 {
         self.0
     }
 
-    /// What it adds to the sum of these bytes with `len` others behind them: that is this and the sum of the others, by
+    /// What it adds to the sum of these bytes with `len` others after them: that is this and the sum of the others, by
     /// exclusive or.
     pub(crate) fn in_front_of(self, len: u64) -> u32 {
         // Times x to as many bits.

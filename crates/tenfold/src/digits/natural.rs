@@ -66,7 +66,7 @@ impl Natural {
         *self = core::mem::take(self).trimmed();
     }
 
-    /// Its words, and zeros behind them.
+    /// Its words, and zeros after them.
     fn words(&self) -> impl Iterator<Item = u32> {
         self.0.iter().copied().chain(core::iter::repeat(0))
     }

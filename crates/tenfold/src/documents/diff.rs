@@ -1,4 +1,4 @@
-//! What is different between two files.
+//! How two files differ.
 
 use serde::{Serialize, Serializer};
 

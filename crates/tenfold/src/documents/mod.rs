@@ -1,8 +1,9 @@
 //! Results as documents: what `tenfold --json` prints, and what other shells give to their programs.
 //!
-//! Each document says by its `schema` what it is; `docs/cli.md` describes them. They borrow what they are made of, and lists
-//! are made as they are written. Numbers that are not finite are texts. Integers of more than 128 bits keep their digits
-//! with `serde_json` and its feature `raw_value`; for other serializers they are what its `RawValue` is to them.
+//! Each document says by its `schema` what it is; `docs/cli.md` describes them. They borrow what they are made of, and
+//! lists are made as they are written. Numbers that are not finite are strings. Integers of more than 128 bits keep
+//! their digits with `serde_json` and its feature `raw_value`; for other serializers they are what its `RawValue` is to
+//! them.
 
 mod diff;
 mod failure;
@@ -37,7 +38,7 @@ pub use verify::DigestDocument;
 pub use verify::{FindingDocument, Verification};
 pub use written::{ConflictDocument, RemarkDocument, Written};
 
-/// How a shell says what would help: text behind a message, such as `; --limit rank=9 raises it`, or nothing.
+/// How a shell says what would help: text after a message, such as `; --limit rank=9 raises it`, or nothing.
 pub type Words = fn(&[Hint]) -> String;
 
 /// What is text in the words that people read.

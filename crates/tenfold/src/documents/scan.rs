@@ -46,7 +46,7 @@ struct Unread<'a> {
 }
 
 impl<'a> ScanDocument<'a> {
-    /// What was found in a file.
+    /// The document of what was found in a file.
     pub fn new(file: &'a str, scan: &'a Scan, words: Words) -> Self {
         let unread = scan.unread.iter().map(|(member, error)| Unread {
             member: named(member),

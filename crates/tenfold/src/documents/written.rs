@@ -61,7 +61,7 @@ pub struct Written<'a> {
     pub seconds: f64,
 }
 
-/// What is worth knowing of what is written.
+/// Something worth knowing about the output.
 #[derive(Debug, Serialize)]
 pub struct RemarkDocument {
     #[serde(serialize_with = "text")]

@@ -1,7 +1,7 @@
 //! Carries a plan out, in the cheapest way that the source and the target allow.
 //!
 //! Where the target is a file and every place in it is known beforehand, workers write at those places in parallel, and
-//! bytes that do not change are moved by the kernel ([`positioned`]). Otherwise, behind a codec or into a stream, workers
+//! bytes that do not change are moved by the kernel ([`positioned`]). Otherwise, after a codec or into a stream, workers
 //! prepare pieces and one thread writes them in order ([`in_order`]). Both hold pieces, never tensors.
 
 mod in_order;
@@ -54,7 +54,7 @@ pub(crate) fn execute(
     for segment in plan.files.iter().flat_map(|file| &file.segments) {
         options.control.expect(work(segment, from)?);
     }
-    // What says what others hold comes behind them, and last the file that names all.
+    // What says what others hold comes after them, and last the file that names all.
     let mut order: Vec<(usize, FilePlan)> = plan.files.into_iter().enumerate().collect();
     order.sort_by_key(|(place, file)| (*place == 0, file.is_index));
     let mut lengths: Vec<u64> = order.iter().map(|_| 0).collect();
@@ -273,7 +273,7 @@ fn late_as_bytes(
         }
         let Some(&place) = places.next() else {
             return Err(Error::argument(
-                "a late segment behind a computed one cannot be written to a stream",
+                "a late segment after a computed one cannot be written to a stream",
             ));
         };
         let bytes = make_late(segment, &made.written, place)?;
@@ -290,7 +290,7 @@ fn make_late(segment: Segment, written: &[Written], place: u64) -> Result<Option
     };
     let bytes = make(written, place)?;
     if bytes.len() as u64 != len {
-        let message = format!("{} bytes in a room for {len}", bytes.len());
+        let message = format!("{} bytes do not fit into room for {len}", bytes.len());
         return Err(Error::argument(message));
     }
     Ok(Some(bytes))

@@ -22,7 +22,7 @@ pub(crate) struct Places {
 /// The part of a file that one process writes.
 pub(crate) struct Window {
     pub(crate) range: Range<u64>,
-    /// Nothing that is written by such parts is behind it.
+    /// Nothing that is written by such parts is after it.
     pub(crate) is_last: bool,
 }
 
@@ -44,7 +44,7 @@ impl Window {
 }
 
 /// The places of a file's segments, where all of them are known before anything is written but those of what is computed at
-/// its end; `None` where they are not: behind a codec, in text, or where data follows an index.
+/// its end; `None` where they are not: after a codec, in text, or where data follows an index.
 pub(crate) fn places(file: &FilePlan, from: &Archive) -> Result<Option<Places>> {
     let mut starts = Vec::new();
     let mut at = 0u64;
@@ -96,7 +96,7 @@ impl Places {
     }
 }
 
-/// Writes what lies inside of a window to its place in a file. Gives what the tensors hash to that begin there, with the
+/// Writes what lies inside a window to its place in a file. Gives what the tensors hash to that begin there, with the
 /// places of their segments.
 pub(crate) fn write_window(
     file: &FilePlan,
@@ -141,7 +141,7 @@ pub(crate) fn finish(
         let len = known_len(segment, from, start)?.unwrap_or(0);
         let found = digest(number);
         if asked.is_some() != found.is_some() {
-            let message = format!("what segment {number} hashes to was not recorded");
+            let message = format!("the hash of segment {number} was not recorded");
             return Err(Error::mismatch("plan.receipt", message));
         }
         written.push(Written {

@@ -22,7 +22,7 @@ pub struct Capabilities {
     pub max_rank: usize,
     /// Whether a dimension can be 0.
     pub zero_sizes: bool,
-    /// Why a name cannot be held.
+    /// Whether a name can be held, or why not.
     pub name: fn(&str) -> Result<(), &'static str>,
     /// Whether elements of a type can be held.
     pub dtype: fn(DType) -> bool,
@@ -35,9 +35,9 @@ pub struct Capabilities {
     pub file_value: fn(&str, &Value) -> Fit,
     /// What becomes of a value of a tensor's metadata.
     pub tensor_value: fn(&str, &Value) -> Fit,
-    /// Whether parts of a file of the same format that are not understood here can be held.
+    /// Whether it can hold parts of a file of the same format that tenfold does not understand.
     pub kept: bool,
-    /// Whether numbers are big-endian in it. Little-endian ones turn without a word, as everywhere.
+    /// Whether numbers are big-endian in it. Swapping little-endian ones is not worth a word, as everywhere.
     pub big_endian: bool,
     /// Whether tensors can be compressed with zstd.
     pub zstd: bool,
@@ -46,8 +46,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Any number of row-major tensors with any name and shape, but elements of no type and nothing else: for a format to
-    /// change what is different.
+    /// Any number of row-major tensors with any name and shape, but elements of no type and nothing else: a format
+    /// starts from this and changes what differs.
     pub const fn new() -> Self {
         Self {
             max_tensors: u64::MAX,
@@ -84,7 +84,7 @@ pub enum Fit {
     Typed,
     /// It is held in another form.
     As(Value),
-    /// There is no place for it.
+    /// It cannot be held.
     No,
 }
 
@@ -116,7 +116,7 @@ pub struct Loss {
     pub tensor: Option<String>,
     /// What it is.
     pub what: Lost,
-    /// Why it cannot be carried, or what becomes of it.
+    /// Why it cannot be carried over, or what becomes of it.
     pub why: String,
     /// What would keep it; any one of them is enough.
     pub hints: Vec<Hint>,

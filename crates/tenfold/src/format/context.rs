@@ -15,8 +15,8 @@ use crate::prelude::*;
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What kind of thing it is, as of an error: a broken rule, facts that contradict each other, a file that is not
-    /// there. Of a note it says nothing.
+    /// What kind of thing it is, as for an error: a broken rule, facts that contradict each other, a missing file.
+    /// Means nothing for a note.
     pub kind: ErrorKind,
     /// The rule it is about, `format.topic`.
     pub rule: String,
@@ -103,7 +103,7 @@ pub struct DescribeOptions {
     pub salvage: bool,
     /// Whether objects of unknown classes are read as records of what they hold.
     pub opaque: bool,
-    /// What elements are taken to be where the file has bytes without a type.
+    /// The type to assume where the file has bytes without one.
     pub assumed_dtype: Option<DType>,
     /// The format's own options, checked against its [table](crate::format::Format::reading_options).
     pub options: Vec<(String, String)>,
@@ -186,7 +186,7 @@ impl<'a> Context<'a> {
         options::flag(&self.how.options, key)
     }
 
-    /// What elements are taken to be where the file has bytes without a type.
+    /// The type to assume where the file has bytes without one.
     pub fn assumed_dtype(&self) -> Option<DType> {
         self.how.assumed_dtype
     }
@@ -308,7 +308,7 @@ impl<'a> Context<'a> {
         self.siblings.ok_or_else(|| {
             Error::unsupported(
                 "sibling",
-                format!("{name:?} lies beside this file, which was opened without a directory"),
+                format!("{name:?} is beside this file, which was opened without its directory"),
             )
         })
     }
@@ -318,7 +318,7 @@ impl<'a> Context<'a> {
         source_id(self.sources.len() - 1)
     }
 
-    /// Adds a file that is inside of another one and was unpacked into memory.
+    /// Adds a file that is inside another one and was unpacked into memory.
     pub fn add(&mut self, name: &str, source: Arc<dyn Source>) -> SourceId {
         self.sources.push((Some(name.to_owned()), source));
         source_id(self.sources.len() - 1)

@@ -16,8 +16,10 @@ const TORCH_MEMBER: &[u8] = b"/data.pkl";
 /// Bytes that are shown; a file of any format has more.
 const SHOWN: usize = 8;
 
-const PICKLE: &str = "a Python pickle, which could run any code and is never loaded; save its tensors as safetensors or .npz";
-const OLD_GGML: &str = "a GGML file, from before GGUF; convert it with the llama.cpp of its time";
+const PICKLE: &str = "a Python pickle, which could run arbitrary code and is never loaded; save its tensors as \
+safetensors or .npz";
+const OLD_GGML: &str =
+    "a GGML file, the predecessor of GGUF; convert it with a llama.cpp of its time";
 
 /// Wrappers and look-alikes: rule, place, magic, what it is and what to do.
 const LOOK_ALIKES: &[(&str, u64, &[u8], &str)] = &[
@@ -88,13 +90,13 @@ const OTHER_NAMES: &[(&str, &str, &str)] = &[
     (
         ".pdiparams",
         "file.paddle-inference",
-        "the weights of a Paddle model for inference, whose names are in another file, and which is not read; \
+        "the weights of a Paddle inference model, which are not read (their names are in another file); \
          paddle.save writes .pdparams",
     ),
     (
         ".pdmodel",
         "file.paddle-inference",
-        "a Paddle program for inference, which is not read; paddle.save writes .pdparams",
+        "a Paddle inference program, which is not read; paddle.save writes .pdparams",
     ),
     (
         "manifest.ocdbt",
@@ -116,7 +118,8 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
         return error;
     }
     if name.is_some_and(|name| name.ends_with(".pb")) {
-        let message = "this is a protobuf file, as ONNX has for single tensors and TensorFlow for graphs, and neither is read; \
+        let message = "this is a protobuf file, such as a single ONNX tensor or a TensorFlow graph, neither of \
+        which is read; \
                        ONNX models end in .onnx";
         return refuse("file.protobuf", message, 0..head.len() as u64);
     }
@@ -150,11 +153,10 @@ pub(crate) fn unrecognized(source: &dyn Source, name: Option<&str>, registry: &R
             expected.unwrap_or("any known format")
         ),
         (false, Some(expected)) => format!(
-            "begins with {shown}, like no known format; by its name it should be {expected}, which begins \
-             differently"
+            "begins with {shown}, as no known format does; its name says {expected}, which begins differently"
         ),
         (false, None) => {
-            format!("begins with {shown}, like no known format")
+            format!("begins with {shown}, as no known format does")
         }
     };
     refuse(
@@ -174,7 +176,7 @@ pub(crate) fn instead(source: &dyn Source) -> Option<Error> {
     }
 }
 
-/// A zip archive that is no `.npz`: PyTorch's, any other, or the beginning of one.
+/// A zip archive that is not an `.npz`: PyTorch's, any other, or the beginning of one.
 fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
     let len = source.len();
     let tail = match source.read(len.saturating_sub(TAIL)..len) {
@@ -195,8 +197,8 @@ fn zip_archive(source: &dyn Source, head: &[u8], registry: &Registry) -> Error {
             "the beginning of a PyTorch checkpoint, whose end is missing: an unfinished download or copy?"
         }
         (false, false) => {
-            "the beginning of a zip archive, as .npz files and PyTorch checkpoints are, and its end is missing: a download or \
-             a copy that did not finish?"
+            "the beginning of a zip archive, as .npz files and PyTorch checkpoints are, whose end is missing: \
+            an unfinished download or copy?"
         }
     };
     refuse("file.zip", format!("this is {what}"), 0..ZIP.len() as u64)
@@ -237,8 +239,8 @@ const JSON_FILES: &[(&str, &str)] = &[
     ("\"peft_type\"", "an adapter's configuration"),
     ("\"tokenizer_class\"", "a tokenizer's configuration"),
     ("\"added_tokens\"", "a tokenizer"),
-    ("\"bos_token", "a configuration of text generation"),
-    ("\"eos_token", "a configuration of text generation"),
+    ("\"bos_token", "a text generation configuration"),
+    ("\"eos_token", "a text generation configuration"),
     ("\"image_mean\"", "a preprocessor's configuration"),
 ];
 
@@ -253,7 +255,7 @@ fn json_message(text: &str, first_line: &str) -> String {
         }
         None if text.contains("error") || text.contains("message") => {
             format!(
-                "this is JSON, and looks like the error of a server; download the file again: {first_line}"
+                "this is JSON, probably an error from a server; download the file again: {first_line}"
             )
         }
         None => format!("this is JSON, not a tensor file: {first_line}"),

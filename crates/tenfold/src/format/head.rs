@@ -21,12 +21,12 @@ const GAPS: u64 = 4;
 #[cfg(feature = "std")]
 const STRETCHES: usize = 8;
 
-/// A file while it is found out what it is and what it holds: its name, its length and its first bytes, which are read
-/// once for all formats.
+/// A file while it is being detected and described: its name, its length and its first bytes, which are read once for
+/// all formats.
 ///
 /// It is a [`Source`] too: what lies in the first bytes comes from memory, anything else is read, and costs a request
-/// where the file is far away. So formats look at the beginning first, and at the end only if that tells nothing. What
-/// is read elsewhere is remembered for a while, and what goes on is fetched in ever longer stretches.
+/// where the file is far away. So formats look at the beginning first, and at the end only if that tells nothing. Other
+/// reads are remembered for a while, and consecutive ones are fetched in ever longer stretches.
 #[derive(Debug)]
 pub struct Head<'a> {
     source: Remembered<'a>,
@@ -155,7 +155,7 @@ impl Source for Head<'_> {
     }
 }
 
-/// What lies behind the first bytes, while it is not to be fetched.
+/// What lies after the first bytes, while it is not to be fetched.
 struct Elsewhere<'s> {
     source: &'s dyn Source,
     wanted: AtomicBool,

@@ -25,7 +25,7 @@ pub(crate) fn place(tensor: Option<&TensorInfo>, part: usize) -> Result<Range<u6
 /// That a new header is too long for the place of the old one.
 pub(crate) fn no_room(needed: u64, room: u64) -> Error {
     let message = format!(
-        "the new header needs {needed} bytes, there is room for {room}: the data behind it would have to move"
+        "the new header needs {needed} bytes, and there is room for {room}: the data after it would have to move"
     );
     let hint = Hint::FormatOption {
         key: "reserve",

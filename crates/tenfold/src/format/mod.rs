@@ -49,9 +49,9 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// The file through which a directory is opened that is, as a whole, of this format, by the names of its files, the
-    /// hidden ones too. It may be a key in the directories below (`variables/variables.index`). By default `None`: a
-    /// directory is as many archives as it has files.
+    /// The file through which a directory is opened if the directory as a whole is of this format, judged by the names
+    /// of its files, hidden ones included. It may be a key in the directories below (`variables/variables.index`). By
+    /// default `None`: a directory is as many archives as it has files.
     fn directory_file(&self, _names: &[String]) -> Option<&'static str> {
         None
     }
@@ -68,8 +68,8 @@ pub trait Format: Sync + 'static {
         false
     }
 
-    /// The file that a name stands for which is no file itself, as `model.ckpt.index` does for `model.ckpt`. By default
-    /// `None`.
+    /// The file that a name stands for if it is not a file itself, as `model.ckpt` stands for `model.ckpt.index`. By
+    /// default `None`.
     fn file_of_prefix(&self, _prefix: &str) -> Option<String> {
         None
     }
@@ -84,7 +84,7 @@ pub trait Format: Sync + 'static {
         &[]
     }
 
-    /// Whether [`plan`](Self::plan) stores data once that several tensors have.
+    /// Whether [`plan`](Self::plan) stores data that several tensors share only once.
     fn keeps_shared(&self) -> bool {
         false
     }
@@ -101,7 +101,8 @@ pub trait Format: Sync + 'static {
         Ok(None)
     }
 
-    /// What whoever writes `what` should know beforehand, such as which programs will not take it. Nothing by default.
+    /// What anybody who writes `what` should know beforehand, such as which programs will not read it. Nothing by
+    /// default.
     fn remarks(&self, what: &Manifest, options: &PlanOptions) -> Vec<Finding> {
         let _ = (what, options);
         Vec::new()
@@ -144,7 +145,7 @@ pub trait Format: Sync + 'static {
     }
 }
 
-/// Whose an entry of metadata is.
+/// What an entry of metadata belongs to.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Belongs {

@@ -38,8 +38,8 @@ pub struct FilePlan {
     pub name: String,
     /// Its bytes in order.
     pub segments: Vec<Segment>,
-    /// Whether it says what others hold: it is written behind those that do not, and what is [computed](Segment::Computed)
-    /// for it knows what is in these.
+    /// Whether it says what the other files hold: it is written after them, and what is [computed](Segment::Computed)
+    /// for it knows what is in them.
     pub is_index: bool,
 }
 
@@ -115,7 +115,7 @@ pub enum Segment {
     /// Bytes that depend on what was written before them: indexes, footers. For an [index](FilePlan::is_index) of other files,
     /// what these have comes first.
     Computed(Compute),
-    /// Bytes of a known length that depend on what is written behind them, up to the first computed ones: sizes and
+    /// Bytes of a known length that depend on what is written after them, up to the first computed ones: sizes and
     /// checksums in front of data. A file gets them at the end; for a stream, everything is made twice.
     Late {
         /// How many there are.
@@ -125,10 +125,10 @@ pub enum Segment {
     },
 }
 
-/// Appends the text of some whole elements, which do not depend on those before and behind them.
+/// Appends the text of some whole elements, which do not depend on those before and after them.
 pub type Spell = fn(elements: &[u8], out: &mut Vec<u8>) -> Result<()>;
 
-/// Makes bytes from what was written before them in the same file, or is written behind them, and from where they begin.
+/// Makes bytes from what was written before them in the same file, or is written after them, and from where they begin.
 pub type Compute = Box<dyn FnOnce(&[Written], u64) -> Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Segment {
@@ -219,7 +219,7 @@ pub struct Survey {
     /// This checksum over the decoded, little-endian bytes of every part is computed, and takes the place of the one
     /// that the part has.
     pub digest: Option<DigestKind>,
-    /// Sparse matrices by rows whose columns do not rise are refused.
+    /// Sparse matrices by rows whose columns are not in ascending order are refused.
     pub rising_columns: bool,
     /// Records of [`Layout::Pairs`](crate::model::Layout::Pairs) are sorted by their index, without those that are 0, with values in the byte order
     /// that their type has in the target.
@@ -329,7 +329,7 @@ impl PlanOptions {
         options::flag(&self.options, key)
     }
 
-    /// The error for one of the format's own options that has a value which cannot be heeded.
+    /// The error for an option of the format whose value is not valid.
     pub fn wrong(&self, key: &str, why: impl fmt::Display) -> Error {
         options::wrong(&self.options, key, why)
     }

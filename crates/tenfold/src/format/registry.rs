@@ -114,7 +114,7 @@ impl Registry {
         &self.entries
     }
 
-    /// Whose an entry of metadata is, and of which format, if one of these takes it for its own.
+    /// What an entry of metadata belongs to, and to which format, if one of these takes it for its own.
     pub fn owner(&self, key: &str, value: &Value) -> (Belongs, Option<&'static str>) {
         let codecs = self.entries.iter().filter_map(|entry| entry.codec);
         let owners = codecs.map(|codec| (codec.owner(key, value), codec.spec().id));

@@ -1,4 +1,4 @@
-//! Names of files that count themselves.
+//! Names of numbered files.
 
 use core::fmt;
 
@@ -12,13 +12,13 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ShardName<'n> {
-    /// What is in front of the numbers.
+    /// What comes before the numbers.
     pub stem: &'n str,
     /// Which of the files it is; most programs count from 1.
     pub number: u64,
     /// How many files there are.
     pub count: u64,
-    /// With its dot; nothing where there is none.
+    /// The extension with its dot; empty if there is none.
     pub extension: &'n str,
 }
 

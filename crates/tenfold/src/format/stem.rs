@@ -36,7 +36,7 @@ pub(crate) fn encode(name: &str) -> String {
     stem
 }
 
-/// The name of the tensor in a file of this name, which is without its extension. What is no escape, or none of UTF-8,
+/// The name of the tensor in a file of this name, which is without its extension. What is not an escape, or none of UTF-8,
 /// is left as it is.
 pub(crate) fn decode(stem: &str) -> Cow<'_, str> {
     if stem == EMPTY {
@@ -63,7 +63,7 @@ pub(crate) fn decode(stem: &str) -> Cow<'_, str> {
 /// No name has it: a `%` in one is escaped.
 const EMPTY: &str = "%";
 
-/// The byte that two hexadecimal digits stand for, and what is behind them.
+/// The byte that two hexadecimal digits stand for, and what follows them.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, behind) = text.split_at_checked(2)?;
     Some((unhex_pair(digits)?, behind))

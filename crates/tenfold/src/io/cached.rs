@@ -8,20 +8,20 @@ use crate::error::Result;
 use crate::io::{Source, Stamp, as_size, check_range, read_exactly};
 use crate::prelude::*;
 
-/// A read that begins this many times the source's gap behind a stretch still goes on from it. A gap is what a read costs
+/// A read that begins this many times the source's gap after a stretch still goes on from it. A gap is what a read costs
 /// that is under way with others; here one waits for the other.
 const WAITING: u64 = 32;
 
-/// A source with a few stretches of it in memory, for sources where each read costs much: on a network, or behind the
-/// file of a browser.
+/// A source with a few stretches of it in memory, for sources where each read costs much: on a network, or a file of a
+/// browser.
 ///
-/// A small read that is not remembered fetches [`first`](Self::first) bytes; one that goes on behind a stretch fetches
-/// twice as many as that one did, up to [`longest`](Self::longest). Reads of more than [`small`](Self::small) bytes, and
-/// [several ranges](Source::read_ranges) that are not remembered, go to the source as they are. The stretch that was used
-/// least lately makes way for a new one, so that no more than `stretches × longest` bytes are held. At the end of the
+/// A small read that is not remembered fetches [`first`](Self::first) bytes; one that continues a stretch fetches twice
+/// as many as that one did, up to [`longest`](Self::longest). Reads of more than [`small`](Self::small) bytes, and
+/// [several ranges](Source::read_ranges) that are not remembered, go to the source as they are. The least recently used
+/// stretch makes way for a new one, so that no more than `stretches × longest` bytes are held. At the end of the
 /// source, where indexes are, twice its [`window`](Source::window) is fetched.
 ///
-/// Nothing is fetched in vain where the source's [`gap`](Source::gap) is 0, and `first` is 1.
+/// Nothing more than was asked for is fetched where the source's [`gap`](Source::gap) is 0, and `first` is 1.
 ///
 /// Threads do not wait for each other: two that miss the same bytes at the same time both fetch them.
 ///
@@ -75,14 +75,14 @@ impl<S: Source> Cached<S> {
         self
     }
 
-    /// How many bytes are fetched at most, however long a file is read on.
+    /// How many bytes are fetched at most, however long a file is read in sequence.
     #[must_use]
     pub fn longest(mut self, bytes: u64) -> Self {
         self.longest = bytes;
         self
     }
 
-    /// How many bytes a read may have to be remembered.
+    /// How many bytes a read may have at most to be remembered.
     #[must_use]
     pub fn small(mut self, bytes: u64) -> Self {
         self.small = bytes;
@@ -96,7 +96,7 @@ impl<S: Source> Cached<S> {
         self
     }
 
-    /// Holds bytes that are known already, as those are that came with the answer to the first request.
+    /// Adds bytes that are already known, such as those that came with the answer to the first request.
     pub fn remember(&self, at: u64, bytes: Bytes) {
         let wanted = self.first.max(bytes.len() as u64);
         self.keep(Stretch { at, bytes, wanted });
@@ -126,7 +126,7 @@ impl<S: Source> Cached<S> {
         stretches.push(stretch);
     }
 
-    /// What is known of a range: the bytes in front of a gap, the gap, and the bytes behind it.
+    /// What is known of a range: the bytes in front of a gap, the gap, and the bytes after it.
     fn known(&self, range: &Range<u64>) -> (Vec<Bytes>, Range<u64>, Vec<Bytes>) {
         let mut stretches = self.lock();
         let mut gap = range.clone();

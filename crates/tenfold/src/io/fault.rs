@@ -1,4 +1,4 @@
-//! Places where a test makes the system fail. Outside of the library's own tests they are nothing.
+//! Places where a test makes the system fail. Outside the library's own tests they do nothing.
 
 #[cfg(not(test))]
 #[inline]

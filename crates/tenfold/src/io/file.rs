@@ -341,7 +341,7 @@ impl Siblings for DirectorySiblings {
 
     fn directory_name(&self) -> Option<String> {
         let named = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
-        // The last of `.` and `..` is no name.
+        // The last of `.` and `..` is not a name.
         named(&self.directory).or_else(|| named(&fs::canonicalize(&self.directory).ok()?))
     }
 

@@ -148,7 +148,7 @@ impl InPlace {
 
     /// Puts back what was there.
     fn undo(&self, journal: &Journal) -> Result<()> {
-        // What was added is no part of the file as it was.
+        // What was added is not part of the file as it was.
         let cut = fault::point("undo").and_then(|()| {
             if self.file.metadata()?.len() > journal.len {
                 self.file.set_len(journal.len)
@@ -336,8 +336,8 @@ pub(super) fn forget(path: &Path) {
 }
 
 impl Journal {
-    /// The magic, the length of the file, the number of patches; each with its place, what was there and what will be, behind
-    /// their lengths; a CRC-32C of all that.
+    /// The magic, the length of the file, the number of patches; each with its place, what was there and what will be,
+    /// after their lengths; a CRC-32C of all that.
     fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(self.len.to_le_bytes());

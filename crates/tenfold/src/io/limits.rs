@@ -11,17 +11,17 @@
 pub struct Limits {
     /// Bytes of headers and indexes that are read into memory.
     pub header_bytes: u64,
-    /// Dimensions of a tensor. Many formats have fewer at most, 64 or less, whatever this is.
+    /// Dimensions of a tensor. Many formats allow fewer, 64 or less, whatever this is.
     pub rank: usize,
     /// Depth of nested metadata.
     pub depth: usize,
-    /// Bytes of a sparse or compressed tensor that must be in memory at once to be decoded: 4 GiB, or 512 MiB on a machine
-    /// of 32 bits.
+    /// Bytes of a sparse or compressed tensor that must be in memory at once to be decoded: 4 GiB, or 512 MiB on a
+    /// 32-bit machine.
     pub tensor_memory: u64,
     /// Bytes that a sparse tensor may take when it is written out densely, and that all sparse tensors of a file may take
     /// when they are digested. Unless it is set, fill values and strides of 0 may make 1 GiB or 64 times their file.
     pub dense_bytes: u64,
-    /// Bytes of a stream that are kept, in a temporary file where they are many, because formats are read at any place.
+    /// Bytes of a stream that are kept, in a temporary file if they are many, because formats are not read in order.
     pub spool_bytes: u64,
 }
 

@@ -50,7 +50,7 @@ impl Merged {
         Self { ranges, places }
     }
 
-    /// What is to be read, in rising order.
+    /// What is to be read, in ascending order.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }

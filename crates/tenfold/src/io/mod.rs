@@ -92,17 +92,17 @@ use crate::prelude::*;
 /// - A tensor that is written, hashed or read whole is asked for in pieces of a few MiB at most, each once in a pass, which
 ///   hold whole elements (whole blocks of quantized types). Several threads work on a tensor, each going forward through
 ///   stretches of it that may be tens of MiB apart. A conversion makes a second pass only where it hashes or compares.
-/// - Small neighbours are fetched together with what lies between them: what is asked for may begin before a tensor and end
-///   behind it, but never outside of the source.
-/// - Slices, and tensors whose rows and columns are exchanged, ask for many short stretches, in rising order for a batch of
-///   elements at a time; those with less than a [`gap`](Self::gap) between them are asked for together.
+/// - Small neighbours are fetched together with what lies between them: what is asked for may begin before a tensor and
+///   end after it, but never lies outside the source.
+/// - Slices, and tensors whose rows and columns are exchanged, ask for many short stretches, in ascending order for a
+///   batch of elements at a time; those with less than a [`gap`](Self::gap) between them are asked for together.
 ///
 /// A source that answers late, because each read waits for a network, says by [`concurrency`](Self::concurrency) how many
 /// reads it answers at once. Where nobody asks for another number, as many threads read it then, in pieces of 1 MiB, and
 /// stretches that are known beforehand are asked for by [`read_ranges`](Self::read_ranges).
 ///
-/// Places are aligned to nothing but that: where a device wants more, the source rounds. A source that
-/// [is in order](Self::is_in_order) is read from its first byte on, each piece behind the one before.
+/// Positions are aligned no further than that: if a device wants more, the source rounds. A source that [is in
+/// order](Self::is_in_order) is read from its first byte on, each piece after the one before.
 pub trait Source: Send + Sync {
     /// The number of bytes.
     fn len(&self) -> u64;
@@ -114,7 +114,7 @@ pub trait Source: Send + Sync {
 
     /// Exactly the bytes of a range. Shares memory where the bytes already are in memory, copies elsewhere.
     ///
-    /// The range must lie inside of the source.
+    /// The range must lie inside the source.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
 
     /// Fills `buffer` with the bytes from `at` on.
@@ -149,8 +149,8 @@ pub trait Source: Send + Sync {
         1 << 10
     }
 
-    /// How many reads at once it answers sooner than one after the other; `None` where a processor has to work for each,
-    /// so that there are as many as processors. Waiting for a network is no work.
+    /// How many reads it answers sooner at once than one after the other; `None` where each takes a processor, so that
+    /// one per processor is best. Waiting for a network takes none.
     fn concurrency(&self) -> Option<usize> {
         None
     }
@@ -165,13 +165,13 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Whether its bytes come at little cost only one after the other, from the first on, as those of a stream do. Where it
-    /// can be, it is then read so; what needs other places holds all of it in memory.
+    /// Whether its bytes are cheap only in order, from the first on, as those of a stream are. It is then read in order
+    /// where possible; work that needs other places holds all of it in memory.
     fn is_in_order(&self) -> bool {
         false
     }
 
-    /// What it is known to be unchanged by, where its system or its server says that: asked again, it is what it is now.
+    /// What shows that it is unchanged, if its system or its server says so; asked again, it gives the state of now.
     fn stamp(&self) -> Option<Stamp> {
         None
     }
@@ -190,7 +190,7 @@ impl Source for Bytes {
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(Source::len(self), &range)?;
-        // Inside of a slice in memory: both ends fit usize.
+        // Inside a slice in memory: both ends fit usize.
         #[allow(clippy::cast_possible_truncation)]
         Ok(self.slice(range.start as usize..range.end as usize))
     }
@@ -267,7 +267,7 @@ impl fmt::Debug for dyn Siblings + '_ {
     }
 }
 
-/// Refuses a range that is not inside of a source of `len` bytes.
+/// Refuses a range that is not inside a source of `len` bytes.
 #[inline]
 fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
     if range.start > range.end || range.end > len {
@@ -279,7 +279,7 @@ fn check_range(len: u64, range: &Range<u64>) -> Result<()> {
 #[cold]
 fn outside(len: u64, range: &Range<u64>) -> Error {
     let Range { start, end } = range;
-    let message = format!("bytes {start}..{end} were asked for, there are {len}");
+    let message = format!("bytes {start}..{end} were asked for, but there are only {len}");
     Error::mismatch("range", message).at(range.clone())
 }
 
@@ -337,7 +337,7 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>> {
 }
 
 fn too_long(len: u64) -> Error {
-    let message = format!("{len} bytes do not fit into the memory of this machine");
+    let message = format!("{len} bytes do not fit into this machine's memory");
     Error::limit("memory", message)
 }
 
@@ -350,13 +350,13 @@ pub trait Siblings: Send + Sync {
     /// Opens a file beside it.
     fn open(&self, name: &str) -> Result<Arc<dyn Source>>;
 
-    /// Opens a file in a directory below, by the plain names on the way to it; one name is that of a file beside it. Links
-    /// do not lead out of the directory. Only files beside it, where nothing else is said.
+    /// Opens a file in a directory below, by the plain names on the way to it; one name is that of a file beside it.
+    /// Links do not lead out of the directory. By default, only files beside it.
     fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
         match path {
             [name] => self.open(name),
             _ => {
-                let message = format!("{:?} lies in another directory", path.join("/"));
+                let message = format!("{:?} is in another directory", path.join("/"));
                 Err(Error::unsupported("sibling", message))
             }
         }
@@ -403,15 +403,15 @@ pub trait Sink: Send {
     /// Writes all of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Called once, behind the last byte: what is buffered is sent on, and what goes wrong then is not lost as it would be
-    /// when the sink is dropped.
+    /// Called once, after the last byte: sends on what is buffered, and reports errors that would be lost when the sink
+    /// is dropped.
     fn finish(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 
     /// The file behind it, if there is one: lets several threads and the kernel write at any place.
     ///
-    /// Who writes to the file directly does not use [`write`](Self::write).
+    /// Whoever writes to the file directly does not use [`write`](Self::write).
     #[cfg(feature = "std")]
     fn as_file(&self) -> Option<&File> {
         None
@@ -420,14 +420,14 @@ pub trait Sink: Send {
 
 /// Where a conversion puts its files. Nothing is visible before [`commit`](Self::commit), and nothing is left without it.
 pub trait Output {
-    /// The name that it was made for, where it has one, with links followed: a file that is written alone is called so,
-    /// and the names of several are made from it.
+    /// The name that it was made for, if there is one, with links followed: that of a file that is written alone, and
+    /// what the names of several are made from.
     fn name(&self) -> Option<&str> {
         None
     }
 
-    /// Says before the first file that it is a directory what is written, and that files are called by the way to them:
-    /// `a/0.0`. The name that it was made for is that of the directory.
+    /// Says before the first file that a directory is written, whose files are named by their paths: `a/0.0`. The name
+    /// that it was made for is that of the directory.
     fn begin_tree(&mut self) -> Result<()> {
         Ok(())
     }
@@ -453,6 +453,6 @@ pub trait Output {
         Ok(None)
     }
 
-    /// Removes what was committed, because it is not what was to be written. What was replaced stays replaced.
+    /// Removes what was committed, because it is not what should have been written. What was replaced stays replaced.
     fn take_back(&mut self) {}
 }

@@ -13,7 +13,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The bytes of a range, which lies inside of the source.
+    /// The bytes of a range, which lies inside the source.
     pub(crate) fn new(source: Arc<dyn Source>, range: Range<u64>) -> Self {
         Self { source, range }
     }

@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::io::{Source, Stamp, check_range};
 use crate::prelude::*;
 
-/// Bytes for a place in a file. Those behind its end make it longer.
+/// Bytes for a place in a file. Those past its end make it longer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Patch {
     /// Where they go.
     pub at: u64,
-    /// What is there then.
+    /// What will be there.
     pub bytes: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl Patch {
         Self { at, bytes }
     }
 
-    /// The place behind the last byte.
+    /// The place after the last byte.
     #[cfg(feature = "std")]
     pub(crate) fn end(&self) -> u64 {
         self.at.saturating_add(self.bytes.len() as u64)
@@ -82,7 +82,7 @@ impl Source for Patched {
                 patch.bytes.get(from..from + len),
             ) {
                 (Some(to), Some(from)) => to.copy_from_slice(from),
-                _ => return Err(Error::argument("a patch outside of what is read")),
+                _ => return Err(Error::argument("a patch outside what is read")),
             }
         }
         Ok(bytes.into())

@@ -30,9 +30,7 @@ impl Produced {
 
     fn wrong_length(&self, than: &str, made: u64) -> Error {
         let len = self.len;
-        Error::argument(format!(
-            "the stream has {made} bytes{than}, and should have {len}"
-        ))
+        Error::argument(format!("the stream has {made} bytes{than}, expected {len}"))
     }
 }
 

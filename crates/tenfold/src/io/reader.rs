@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         self.pos
     }
 
-    /// Goes to any place of its part, or to the end of that; what was fetched together is kept.
+    /// Goes to any place in its part, or to its end; what has been fetched is kept.
     pub fn go_to(&mut self, at: u64) {
         self.pos = at.min(self.end);
     }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         self.claim(n, field)
     }
 
-    /// Passes over everything before `at`, which may not lie behind the reader or past the end.
+    /// Passes over everything before `at`, which may be neither before the reader nor past the end.
     pub fn skip_to(&mut self, at: u64, field: &'static str) -> Result<Range<u64>> {
         match at.checked_sub(self.pos) {
             Some(n) => self.claim(n, field),
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `n` bytes as UTF-8 text; `rule` names the refusal of anything else.
+    /// The next `n` bytes as UTF-8 text; anything else is refused under `rule`.
     pub fn text(&mut self, n: u64, rule: &'static str, field: &'static str) -> Result<String> {
         let at = self.pos;
         let bytes = self.take(n, field)?;
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(at..self.pos)
     }
 
-    /// Makes the window hold `range`, which lies inside of the reader's part.
+    /// Makes the window hold `range`, which lies inside the reader's part.
     fn fetch(&mut self, range: &Range<u64>) -> Result<()> {
         let window_end = self.window_at + self.window.len() as u64;
         if range.start < self.window_at || range.end > window_end {

@@ -1,8 +1,8 @@
-//! What a file is known to be unchanged by.
+//! What shows that a file is unchanged.
 
 use crate::prelude::*;
 
-/// What a file is known to be unchanged by, from one process to another: its length, and what its system or its server says
+/// What shows that a file is unchanged, from one process to another: its length, and what its system or its server says
 /// that changes with its bytes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Siblings, Source};
 use crate::prelude::*;
 
-/// Directories inside of each other that are looked into.
+/// Directories inside each other that are looked into.
 pub(crate) const DEEPEST: usize = 64;
 /// What listings do not know.
 const UNKNOWN: u64 = u64::MAX;
@@ -26,7 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Tree {
-    /// All keys, one behind the other: there may be millions.
+    /// All keys, one after the other: there may be millions.
     text: String,
     /// In the order of the keys' bytes.
     entries: Vec<Entry>,
@@ -71,7 +71,7 @@ impl Tree {
         !self.links.is_empty()
     }
 
-    /// Whether there is nothing but the keys that it has.
+    /// Whether its keys are all that there is.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
@@ -86,7 +86,7 @@ impl Tree {
             return Err(Error::limit("file.directory", message));
         }
         if key.split('/').count() > DEEPEST {
-            let message = format!("{key:?} lies more than {DEEPEST} directories deep");
+            let message = format!("{key:?} is more than {DEEPEST} directories deep");
             return Err(Error::limit("file.directory", message));
         }
         let start = self.text.len() as u64;

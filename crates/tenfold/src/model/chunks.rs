@@ -41,16 +41,16 @@ pub struct Chunks {
     pub fill: Bytes,
     /// Finds chunks; `None` where none is stored.
     pub index: Option<Arc<dyn Locate>>,
-    /// The files that the index speaks of: its first one, its second one, and so on.
+    /// The files that the index refers to: its first one, its second one, and so on.
     pub files: Vec<SourceId>,
     /// All bytes that chunks can be stored in: those of the files.
     pub room: u64,
-    /// Whether finding a chunk takes decoding all of it, also without filters: it lies in something that is compressed.
+    /// Whether finding a chunk takes decoding all of it, even without filters, because it lies in something compressed.
     pub at_once: bool,
 }
 
 impl Chunks {
-    /// One chunk that is not stored: to be changed.
+    /// A single chunk that is not stored, to start from.
     pub fn new(shape: impl Into<Shape>, width: usize) -> Self {
         let shape = shape.into();
         Self {
@@ -68,7 +68,7 @@ impl Chunks {
         }
     }
 
-    /// Elements in pieces of a file, one behind the other: bytes and how many elements each has.
+    /// Elements in pieces of a file, one after the other: bytes and how many elements each has.
     pub(crate) fn joined(pieces: Vec<(Payload, u64)>, width: usize) -> Option<Self> {
         let mut cuts = Vec::new();
         let mut count = 0u64;
@@ -138,9 +138,9 @@ impl Chunks {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Cuts {
-    /// Behind every so many elements.
+    /// After every so many elements.
     Every(u64),
-    /// Where each chunk but the first begins, rising.
+    /// Where each chunk but the first begins, in ascending order.
     At(Vec<u64>),
 }
 
@@ -154,7 +154,7 @@ impl Cuts {
         }
     }
 
-    /// The chunk that an index is in, and its first index and the one behind it, as if the dimension had no end.
+    /// The chunk that an index is in, and its first index and the one after it, as if the dimension had no end.
     pub(crate) fn around(&self, index: u64) -> (u64, Range<u64>) {
         match self {
             Cuts::Every(side) => {
@@ -205,17 +205,17 @@ pub enum Filter {
     },
     /// LZF, as h5py has it.
     Lzf,
-    /// A Fletcher-32 checksum behind the bytes.
+    /// A Fletcher-32 checksum after the bytes.
     Fletcher32,
-    /// A Blosc 1 frame, which says itself what is in it.
+    /// A Blosc 1 frame, which itself says what is in it.
     Blosc,
-    /// A CRC-32C behind the bytes.
+    /// A CRC-32C after the bytes.
     Crc32c,
     /// Deflated, in the frame of gzip.
     Gzip,
-    /// An LZ4 block behind the length of what comes out, as numcodecs has it.
+    /// An LZ4 block after its decoded length, as numcodecs writes it.
     Lz4,
-    /// LZ4 blocks behind their lengths, as HDF5's filter 32004 has them.
+    /// LZ4 blocks, each after its length, as HDF5's filter 32004 writes them.
     Lz4Blocks,
     /// Zstandard frames. The level matters for writing only.
     Zstd {
@@ -277,7 +277,7 @@ impl Eq for dyn Locate {}
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Located {
-    /// Its bytes, behind the filters.
+    /// Its bytes, as the filters left them.
     pub payload: Payload,
     /// The filters that were left out for this chunk: bit 0 is the first.
     pub skipped: u32,

@@ -304,9 +304,9 @@ impl DType {
     pub const UNKNOWN: DType = DType::Opaque(&OpaqueSpec::new("unknown"));
     /// Several parts with a meaning of their own (quantized groups and the like).
     pub const PARTS: DType = DType::Opaque(&OpaqueSpec::new("parts"));
-    /// Text, which is no tensor of numbers.
+    /// Text, which is not numbers.
     pub const TEXT: DType = DType::Opaque(&OpaqueSpec::new("text"));
-    /// Records of several fields, which are no tensor of numbers.
+    /// Records of several fields, which are not numbers.
     pub const RECORDS: DType = DType::Opaque(&OpaqueSpec::new("records"));
 }
 

@@ -1,4 +1,4 @@
-//! How bad it is what a conversion loses.
+//! How bad the loss of a conversion is.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ pub enum Effect {
     Rearranged,
     /// Metadata in another form, or what readers find under another name.
     Changed,
-    /// Metadata that is not carried, or what would be in a file that is missing.
+    /// Metadata that is not carried over, or what a missing file would hold.
     Dropped,
     /// A tensor that cannot be held. Never allowed.
     Impossible,

@@ -1,4 +1,4 @@
-//! The forms that tensors are wanted in.
+//! The forms in which tensors can be wanted.
 
 use crate::model::{DType, Endian, Order, Symmetry};
 use crate::prelude::*;

@@ -64,16 +64,16 @@ pub enum Layout {
         /// Stored entries.
         nnz: u64,
     },
-    /// Dense, the first index running fastest, without the elements that an exchange of two dimensions gives back. One
+    /// Dense, the first index running fastest, without the elements that an exchange of two dimensions restores. One
     /// part, `values`.
     Packed(Box<Symmetry>),
-    /// Sparse: one part of records, each the indices as little-endian u64 and the value.
+    /// Sparse: one part of records, each with the indices as little-endian u64 and the value.
     Pairs(Box<Pairs>),
     /// Elements of one part, `values`, at equal distances along every dimension: a view of a storage, which may be
     /// larger, be shared with other tensors, and hold elements that the tensor has more than once.
     Strided(Box<Strides>),
-    /// Dense and row-major in one part, `values`, but for what lies between two records: all elements with the same first
-    /// index are neighbours, and those with the next one begin so many bytes behind them.
+    /// Dense and row-major in one part, `values`, but for what lies between two records: all elements with the same
+    /// first index are neighbours, and those with the next one begin so many bytes later.
     Records {
         /// Bytes from the beginning of a record to that of the next; no multiple of an element, maybe.
         distance: u64,

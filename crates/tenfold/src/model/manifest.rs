@@ -17,10 +17,10 @@ pub struct Manifest {
     pub regions: Vec<Region>,
     /// Ranges whose checksum is checked by a verification, not by opening.
     pub sealed: Vec<SealedRange>,
-    /// Parts of the file that are not understood here and go unread into a new file of the same format.
+    /// Parts of the file that tenfold does not understand, copied unread into a new file of the same format.
     pub kept: Vec<Kept>,
-    /// Bytes that are no value of their type (a bool over 1, set padding bits) are errors in this version of the
-    /// format, not only deviations.
+    /// Whether bytes that are not a value of their type (a bool over 1, set padding bits) are errors in this version of
+    /// the format, not only deviations.
     pub strict_content: bool,
     /// What the metadata says about the types of the tensors is about those that they are given, and not outdated.
     pub(crate) knows_types: bool,
@@ -45,7 +45,7 @@ impl Manifest {
         push_tight(&mut self.regions, region);
     }
 
-    /// Notes that everything of the main file, which has so many bytes, that is no tensor's data is one thing.
+    /// Notes that everything of the main file, which has so many bytes, that is not tensor data is one thing.
     pub(crate) fn region_of_rest(&mut self, len: u64, label: &'static str) {
         let parts = self.tensors.iter().flat_map(|tensor| &tensor.parts);
         let places = parts.flat_map(|part| part.payload.places());
@@ -121,7 +121,7 @@ impl SealedRange {
     }
 }
 
-/// A part of a file that is not understood here, and that a new file of the same format can hold as it is.
+/// A part of a file that tenfold does not understand, and that a new file of the same format can hold as it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Kept {

@@ -514,8 +514,8 @@ impl Metadata {
         self.add(Key::new(key.as_ref(), false), value);
     }
 
-    /// Adds a value that type, layout or place say already, in the file's own words: shown, and never carried to another
-    /// file, which has words of its own for it.
+    /// Adds a value that the type, the layout or the place already implies, in the file's own words: shown, but never
+    /// carried to another file, which has its own words for it.
     pub fn push_fact(&mut self, key: impl AsRef<str>, value: Value) {
         self.add(Key::new(key.as_ref(), true), value);
     }

@@ -1,4 +1,4 @@
-//! Names that must not be there twice.
+//! Names that must be unique.
 
 use crate::prelude::*;
 

@@ -111,7 +111,7 @@ impl fmt::Debug for List {
 }
 
 impl FromIterator<Value> for List {
-    /// A list that was not loaded has no place inside of another, and is empty there.
+    /// A list that was not loaded has no place inside another, and is empty there.
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
         let mut packer = Packer::list();
         for item in items {
@@ -151,7 +151,7 @@ impl Iterator for Items<'_> {
 
 impl ExactSizeIterator for Items<'_> {}
 
-/// Named values inside of a value, each made when it is asked for.
+/// Named values inside a value, each made when it is asked for.
 #[derive(Clone, Default)]
 pub struct Map(Bytes);
 
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(list.iter().collect::<Vec<_>>(), samples);
         assert_eq!((list.len(), list.kind()), (samples.len(), None));
         for value in &samples {
-            // Alone, with its like, and before and behind something else.
+            // Alone, with its like, and before and after something else.
             for (before, behind) in [(0, 0), (200, 0), (1, 1), (200, 3)] {
                 let mut items = vec![value.clone(); before + 1];
                 items.extend(vec![Value::Str("x".into()); behind]);

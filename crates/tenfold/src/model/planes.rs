@@ -4,7 +4,7 @@ use crate::model::{DType, Lanes, Part, Scalar};
 use crate::prelude::*;
 
 /// Elements whose numbers are stored apart, as real and imaginary parts are in MATLAB's files, or as numbers of another
-/// type, every one of which is a number of the elements' type too.
+/// type that the elements' type can hold.
 ///
 /// ```
 /// use tenfold::model::{DType, Part, Payload, Planes, Role, Scalar};

@@ -100,12 +100,12 @@ pub(crate) const NUMPY_CODES: &[(char, u32, DType)] = &[
 ];
 
 impl DType {
-    /// The type that a program calls so: by our names (`bf16`, `f8_e4m3`), those of safetensors (`BF16`, `F8_E4M3`), GGUF
-    /// (`Q4_K`), NumPy with ml_dtypes (`float32`, `<f4`) and PyTorch (`torch.bfloat16`).
+    /// The type that a program calls by this name: by our names (`bf16`, `f8_e4m3`), those of safetensors (`BF16`,
+    /// `F8_E4M3`), GGUF (`Q4_K`), NumPy with ml_dtypes (`float32`, `<f4`) and PyTorch (`torch.bfloat16`).
     ///
-    /// NumPy's codes need their mark of the byte order, which is no part of a type and is passed over: without one, `i8`
-    /// and `u4` are our names, and count bits where NumPy counts bytes. Where the two differ about a word and nothing like
-    /// `torch.` or `numpy.` stands before it, it is PyTorch's: `float` is `f32`.
+    /// NumPy's codes need their mark of the byte order, which is not part of a type and is ignored: without one, `i8`
+    /// and `u4` are our names, and count bits where NumPy counts bytes. Where the two disagree about a word and nothing
+    /// like `torch.` or `numpy.` stands before it, it is PyTorch's: `float` is `f32`.
     ///
     /// ```
     /// use tenfold::model::DType;
@@ -148,7 +148,7 @@ impl DType {
 
     /// What NumPy, or ml_dtypes for it, calls the type; `None` where neither has it.
     ///
-    /// Its short codes are no names to use: what is `f8_e5m2` here, and `i8`, are `f8` and 64 bits to NumPy.
+    /// Its short codes are not names to use: what is `f8_e5m2` here, and `i8`, are `f8` and 64 bits to NumPy.
     pub fn numpy_name(self) -> Option<&'static str> {
         let row = NUMPY.iter().find(|(_, known)| *known == self)?;
         Some(row.0)

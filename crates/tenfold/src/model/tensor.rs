@@ -26,8 +26,8 @@ impl SourceId {
 
 /// A tensor of a file.
 ///
-/// Files with a hundred thousand tensors are nothing unusual: what nearly every tensor has is here, what few have is one
-/// word while it is not there.
+/// Files with a hundred thousand tensors are nothing unusual, so what few tensors have takes one word while it is
+/// absent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TensorInfo {
@@ -45,7 +45,7 @@ pub struct TensorInfo {
     pub metadata: Metadata,
     /// Turns quantized parts into numbers, where that is known. Used when the layout is [`Layout::Decoded`].
     pub decoder: Option<Arc<dyn Decode>>,
-    /// Why the tensor is listed but cannot be read. It loses only itself.
+    /// Why the tensor is listed but cannot be read. The other tensors can.
     pub defect: Option<Error>,
     rare: Option<Box<Rare>>,
 }
@@ -94,8 +94,8 @@ pub trait Decode: fmt::Debug + Send + Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// The same, and what became of numbers that what is made of them has no place for. Only what makes blocks of numbers
-    /// has any to count.
+    /// The same, and counts the numbers that do not fit what is made of them. Only what makes blocks of numbers has any
+    /// to count.
     fn decode_counted(
         &self,
         tensor: &TensorInfo,
@@ -211,24 +211,24 @@ impl TensorInfo {
         self.rare().name_before.as_deref().unwrap_or(&self.name)
     }
 
-    /// Keys of the metadata that say what the name, the type or the layout says too: leaving them out loses nothing.
+    /// Keys of the metadata that repeat what the name, the type or the layout says: leaving them out loses nothing.
     pub fn derived(&self) -> &'static [&'static str] {
         self.rare().derived
     }
 
-    /// Says which keys of the metadata say what the name, the type or the layout says too.
+    /// Says which keys of the metadata repeat what the name, the type or the layout says.
     pub fn set_derived(&mut self, keys: &'static [&'static str]) {
         if keys != self.rare().derived {
             self.rare_mut().derived = keys;
         }
     }
 
-    /// Symmetries that the elements are said to have, and that the layout makes no use of.
+    /// Symmetries that the elements are said to have, but that the layout does not use.
     pub fn symmetries(&self) -> &[Symmetry] {
         &self.rare().symmetries
     }
 
-    /// Adds a symmetry that the elements are said to have; once, however often that is said.
+    /// Adds a symmetry that the elements are said to have, unless it is already there.
     pub fn add_symmetry(&mut self, symmetry: Symmetry) {
         if !self.symmetries().contains(&symmetry) {
             self.rare_mut().symmetries.push(symmetry);
@@ -333,7 +333,7 @@ pub struct Part {
     pub payload: Payload,
     /// What the file says that the bytes hash to.
     pub checksum: Option<Box<Checksum>>,
-    /// What the file says about the bytes and nobody here understands.
+    /// What the file says about the bytes in terms that tenfold does not know.
     pub unknown: Option<Box<Unknown>>,
 }
 
@@ -350,7 +350,7 @@ impl Part {
         }
     }
 
-    /// How the bytes are stored, in a word: `"raw"`, `"zstd"`, or what the file says where nobody here understands it.
+    /// How the bytes are stored, in a word: `"raw"`, `"zstd"`, or the file's own word where tenfold does not know it.
     pub fn encoding(&self) -> &str {
         match (&self.unknown, &self.payload) {
             (Some(said), _) if said.encoding.is_some() => {
@@ -365,13 +365,13 @@ impl Part {
     }
 }
 
-/// What a file says about the bytes of a part and nobody here understands, in the words of the file.
+/// What a file says about the bytes of a part in terms that tenfold does not know, in the words of the file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Unknown {
     /// How they are encoded.
     pub encoding: Option<String>,
-    /// What they hash to, by an algorithm that is not known or in a form that is none. It is not verified.
+    /// What they hash to, by an unknown algorithm or in an invalid form. It is not verified.
     pub checksum: Option<String>,
 }
 
@@ -554,14 +554,14 @@ pub enum Codec {
         /// Decoded bytes in front of the data that do not belong to it: a header that was compressed with it.
         skip: u32,
     },
-    /// A stretch of one deflate stream in the frame of zlib. As it is written, it is blocks in the middle of a stream: what
-    /// comes before and behind them is the format's.
+    /// A stretch of one deflate stream in the frame of zlib. As it is written, it is blocks in the middle of a stream:
+    /// what comes before and after them is the format's.
     Zlib {
         /// The level to write with.
         level: i32,
         /// Decoded bytes in front of the data.
         skip: u64,
-        /// Whether the stream ends behind the data, or behind fewer than 8 bytes more; else it is read no further.
+        /// Whether the stream ends after the data, or after fewer than 8 bytes more; else it is read no further.
         ends: bool,
     },
     /// Zstandard frames one after the other. The level matters for writing only.
@@ -569,7 +569,7 @@ pub enum Codec {
         /// The level to write with.
         level: i32,
     },
-    /// Zstandard frames of equal decoded size behind each other, with a table of them at the end.
+    /// Zstandard frames of equal decoded size one after the other, with a table of them at the end.
     ZstdSeekable {
         /// The level to write with.
         level: i32,
@@ -618,7 +618,7 @@ pub enum DigestKind {
     Crc32,
     /// CRC-32C (Castagnoli).
     Crc32c,
-    /// SHA-1, as ONNX has it of files beside a model. Good against damage, not against forgery.
+    /// SHA-1, as ONNX uses it for files beside a model. Good against damage, not against forgery.
     Sha1,
     /// SHA-256.
     Sha256,

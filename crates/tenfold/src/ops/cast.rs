@@ -9,14 +9,15 @@ use crate::transform::{self, check_cast};
 
 /// The same tensors with elements of other types: `to` says which, tensor by tensor, and `None` leaves one as it is.
 ///
-/// Nothing is computed yet: numbers are turned into others while they are read, each from its exact value to the nearest
-/// of the other type, ties to even. What is beyond its range becomes an infinity, NaN where there is none, and the greatest
-/// or least number where there is neither; NaN becomes 0 as an integer. [`Report::casts`](crate::ops::Report::casts)
-/// counts these. Any number but 0 is true. Elements may get more numbers, which are 0, and not fewer: complex numbers
-/// cannot be made real. Of sparse and packed tensors the stored elements are cast, and what is written is what the cast of
-/// the dense tensor is: where it would not be, as for negated integers that get a narrower type, the tensor is written
-/// densely. Only what has parts of a meaning of their own, and no decoder, cannot be cast; and what is cast already, to a
-/// type that does not hold every value of the first, has to be written before it is cast again.
+/// Nothing is computed yet: numbers are turned into others while they are read, each from its exact value to the
+/// nearest of the other type, ties to even. What is beyond its range becomes an infinity, NaN where there is none, and
+/// the greatest or least number where there is neither; NaN becomes 0 as an integer.
+/// [`Report::casts`](crate::ops::Report::casts) counts these. Any number but 0 is true. Elements may get more numbers,
+/// which are 0, but not fewer: complex numbers cannot be made real. Of sparse and packed tensors the stored elements
+/// are cast, and what is written is what the cast of the dense tensor is: where it would not be, as for negated
+/// integers that get a narrower type, the tensor is written densely. Only tensors whose parts have a meaning of their
+/// own, without a decoder, cannot be cast; and what is already cast to a type that does not hold every value of the
+/// first has to be written before it is cast again.
 ///
 /// ```
 /// use tenfold::{ArchiveBuilder, Bytes, model::DType, ops};
@@ -43,7 +44,7 @@ fn check(tensor: &TensorInfo, to: DType) -> Result<()> {
     // Numbers are made from those that are stored: what the first cast loses would come back.
     if let Some(from) = before_cast(tensor).filter(|&from| !is_exact(from, tensor.dtype)) {
         let message = format!(
-            "it is cast from {from} to {} already; write that first",
+            "it is already being cast from {from} to {}; write that first",
             tensor.dtype
         );
         return Err(Error::unsupported("cast", message));

@@ -6,7 +6,7 @@ use crate::model::{DType, Layout, Scheme, TensorInfo};
 use crate::prelude::*;
 use crate::schemes::{self, ConfigFile, Recognized};
 
-/// The archive with every quantized tensor as the numbers that it stands for. Nothing is decoded before it is read.
+/// The archive with every quantized tensor as the numbers that it stands for. Nothing is decoded until it is read.
 ///
 /// Tensors that are quantized together, as GPTQ's `qweight`, `scales` and `qzeros`, become one of the plain name (`weight`):
 /// see [`quantized`], which says what is taken for what.
@@ -27,7 +27,7 @@ pub fn dequantize(archive: &Archive) -> Result<Archive> {
     }
 }
 
-/// The same of tensors that are quantized by themselves: nothing is put together, and no configuration is looked for.
+/// The same for tensors that are quantized by themselves: nothing is put together, and no configuration is looked for.
 pub fn decoded(archive: &Archive) -> Result<Archive> {
     archive.try_change(|tensor| {
         if !is_quantized(tensor) {
@@ -48,7 +48,7 @@ pub fn decoded(archive: &Archive) -> Result<Archive> {
             });
         };
         if matches!(decoder.dtype(), DType::Block(_)) {
-            let message = "it is about to be quantized; write that first";
+            let message = "it is already being quantized; write that first";
             return Err(Error::unsupported("dequantize", message).in_tensor(&tensor.name));
         }
         // Numbers already, and maybe cast to others.
@@ -79,7 +79,7 @@ fn is_quantized(tensor: &TensorInfo) -> bool {
 pub struct QuantizedGroups {
     /// Its quantized tensors have a layout that is named after the scheme, the tensors of the file as parts, and a decoder.
     pub archive: Archive,
-    /// What was taken for what.
+    /// Which tensors were recognized as what.
     pub groups: Vec<QuantizedGroup>,
     /// The file beside it that says how, if one does.
     pub config: Option<&'static str>,

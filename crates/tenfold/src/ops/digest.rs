@@ -20,8 +20,8 @@ pub const CONTENT_VERSION: u32 = 2;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Digests {
-    /// Over names, types, shapes and contents, sorted by name, and of tensors without a dense form over what their parts
-    /// are; `None` when a tensor could not be read.
+    /// Over names, types, shapes and contents, sorted by name, and, for tensors without a dense form, over what their
+    /// parts are; `None` when a tensor could not be read.
     pub content: Option<[u8; 32]>,
     /// Of each tensor's bytes, dense, row-major and little-endian, in file order.
     ///
@@ -174,8 +174,8 @@ pub(super) fn within_limit<'a>(
             }
             None => {
                 let message = format!(
-                    "it takes {len} bytes densely and those like it before it {taken}, the limit (dense_bytes) for \
-                     all of them is {limit}"
+                    "it takes {len} bytes when dense, and earlier ones like it {taken}; the limit (dense_bytes) \
+                    for all of them is {limit}"
                 );
                 Some(
                     Error::limit("dense", message).raised_by("dense_bytes", taken.checked_add(len)),

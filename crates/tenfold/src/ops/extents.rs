@@ -31,7 +31,7 @@ pub struct Extent {
 pub enum ExtentKind {
     /// No tensor data; the label of the [`Region`](crate::model::Region), such as `header` or `index`.
     Header(&'static str),
-    /// Data of a tensor. Of tensors that are the same bytes, as tied weights are, it is the first.
+    /// Data of a tensor. If several tensors share the bytes, as tied weights do, it is the first.
     Data {
         /// The place of the tensor among those of the archive.
         tensor: usize,
@@ -40,7 +40,7 @@ pub enum ExtentKind {
     },
     /// What writers put between data so that it is aligned: bytes of nothing but 0 and 255.
     Padding,
-    /// Bytes that belong to nothing and are no padding.
+    /// Bytes that belong to nothing and are not padding.
     Unclaimed,
     /// Bytes that several things claim.
     Overlap,
@@ -78,7 +78,7 @@ pub fn extents(archive: &Archive) -> Result<Vec<FileExtents>> {
     Ok(files)
 }
 
-/// Whether a gap is what writers pad with, one behind the other too.
+/// Whether a gap is what writers pad with, one after the other too.
 pub(super) fn is_padding(archive: &Archive, file: SourceId, gap: &Range<u64>) -> Result<bool> {
     if gap.end - gap.start > PADDING {
         return Ok(false);
@@ -96,7 +96,7 @@ pub(super) fn claimed(archive: &Archive, file: SourceId) -> Vec<Extent> {
     let len = archive.source(file).map_or(0, |source| source.len());
     let mut claims = claims(archive, file);
     for claim in &mut claims {
-        // Data of a file that was cut off can lie behind its end.
+        // Data of a file that was cut off can lie past its end.
         claim.range = claim.range.start.min(len)..claim.range.end.min(len);
     }
     claims.retain(|claim| claim.range.start < claim.range.end);
@@ -230,7 +230,7 @@ mod tests {
                 (8..10, data(2)),
             ]
         );
-        // One inside of another, and nothing at all.
+        // One inside another, and nothing at all.
         assert_eq!(
             of(&file, 0..10, &[3..4, 5..5]),
             [(0..3, header), (3..4, ExtentKind::Overlap), (4..10, header),]

@@ -13,7 +13,7 @@ pub struct NameGroup<K> {
     pub pattern: String,
     /// What else they have in common.
     pub kind: K,
-    /// Their places among those that were given, rising.
+    /// Their places among those that were given, in ascending order.
     pub members: Vec<usize>,
 }
 
@@ -84,7 +84,8 @@ fn pieces(name: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// What stands for all of these names and for no other; `None` where numbers are no numbers of one kind, or some are missing.
+/// What stands for all of these names and for no other; `None` where numbers are not numbers of one kind, or some are
+/// missing.
 fn pattern_of(names: &[&str]) -> Option<String> {
     let first: Vec<_> = pieces(names.first()?).collect();
     let mut text = String::new();
@@ -143,7 +144,7 @@ mod tests {
     fn numbers_in_names_become_stars() {
         assert_eq!(super::name_pattern("h.10.mlp.w2"), "h.*.mlp.w*");
         assert_eq!(super::name_pattern("größe"), "größe");
-        // A star of the name itself is none of ours.
+        // A star of the name itself is not one of ours.
         assert_eq!(super::name_pattern("*1"), "**");
     }
     #[test]

@@ -12,7 +12,7 @@ impl Archive {
     /// Writes the tensors and the metadata to a new file, in the format that its name says. The file appears whole or not at
     /// all, and replaces nothing; what the format would lose is an error that lists it.
     ///
-    /// What should be different from that, is for [`Conversion::prepare`] and [`ConvertOptions`].
+    /// For anything else there are [`Conversion::prepare`] and [`ConvertOptions`].
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -34,8 +34,8 @@ impl Archive {
 
 /// Writes tensors that are in memory to a new file, in the format that its name says, as [`Archive::save`] does.
 ///
-/// Vectors, arrays and slices are tensors of one dimension; [`Values::new`] gives them others. With metadata, streams and
-/// the like, [`Archive::builder`] is the way.
+/// Vectors, arrays and slices are tensors of one dimension; [`Values::new`] gives them others. For metadata, streams
+/// and the like, use [`Archive::builder`].
 ///
 /// ```
 /// use tenfold::Values;

@@ -1,12 +1,11 @@
-//! What is said of a model in a line.
+//! A model in one line.
 
 use core::cmp::Reverse;
 
 use crate::model::{DType, TensorInfo};
 use crate::prelude::*;
 
-/// How many elements there are of each type, most first. Tensors that do not say how many they have count as none, and text and
-/// records as nothing.
+/// How many elements there are of each type, most first. Tensors of unknown size, text and records count as none.
 ///
 /// ```
 /// let mut b = tenfold::Archive::builder();

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// Shared between the work and whoever watches or stops it.
 ///
-/// It counts all work that it is given to: one that was canceled stays so, and the next work needs another.
+/// It counts all the work that it is given to. Once canceled it stays canceled, so the next work needs another.
 #[derive(Debug, Default)]
 pub struct Control {
     total: Counter,
@@ -16,7 +16,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// One that nothing was done under yet.
+    /// A control under which nothing has been done yet.
     pub fn new() -> Self {
         Self::default()
     }

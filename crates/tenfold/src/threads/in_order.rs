@@ -162,7 +162,7 @@ mod parallel {
             Some((*number - 1, job))
         }
 
-        /// Consumes a result and those behind it, if it is its turn and nobody else does.
+        /// Consumes a result and those after it, if it is its turn and nobody else does.
         fn deliver(&self, number: usize, result: Result<R, E>) {
             let mut results = lock(&self.results);
             results.stopped |= result.is_err();

@@ -34,8 +34,8 @@ pub(crate) trait InPieces: Sync {
         scratch: &mut Self::Scratch,
     ) -> Result<Self::Found>;
 
-    /// Adds what came of a piece; called in the order of the pieces. False when nothing can change any more, and the rest of
-    /// the item need not be done.
+    /// Adds what came of a piece; called in the order of the pieces. False when nothing can change the outcome, and the
+    /// rest of the item need not be done.
     fn fold(&self, outcome: &mut Self::Outcome, found: Self::Found) -> bool;
 }
 

@@ -72,7 +72,7 @@ impl Progress {
 pub(crate) struct Steps<O> {
     /// Of the items that are done.
     outcomes: Vec<O>,
-    /// Of the one behind them, if it was begun: its next piece, and what came of those before.
+    /// Of the one after them, if it was begun: its next piece, and what came of those before.
     begun: Option<(u64, O)>,
 }
 

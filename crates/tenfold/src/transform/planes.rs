@@ -58,7 +58,7 @@ impl<'a> Woven<'a> {
         Ok(bytes.into())
     }
 
-    /// Fills `out` with the bytes from `at` on, which may be inside of an element.
+    /// Fills `out` with the bytes from `at` on, which may be inside an element.
     pub(super) fn read_into(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let element = (self.width * self.threads.len()).max(1);
         let size = element as u64;
@@ -136,7 +136,7 @@ impl<'a> Thread<'a> {
             back.apply(&mut again, None)?;
             if again != stored {
                 let message = format!(
-                    "a number of {} is stored that is none of {}",
+                    "a stored number of {} is not one of {}",
                     self.stored.name(),
                     self.name
                 );
@@ -152,7 +152,7 @@ fn real(scalar: Scalar) -> DType {
 }
 
 fn not_whole(scalar: Scalar) -> Error {
-    let message = format!("planes of {}, which has less than a byte", scalar.name());
+    let message = format!("planes of {}, which is smaller than a byte", scalar.name());
     Error::unsupported("planes", message)
 }
 

@@ -83,7 +83,7 @@ impl<'a> Buffer<'a> {
         });
         let vtable = vtable.ok_or_else(|| {
             wrong(format!(
-                "its vtable is {back} bytes before it, outside of the file"
+                "its vtable is {back} bytes before it, outside the file"
             ))
         })?;
         let vtable_len = u64::from(self.u16(vtable, "the size of a vtable")?);
@@ -93,7 +93,9 @@ impl<'a> Buffer<'a> {
             return Err(wrong(message));
         }
         if len < 4 {
-            return Err(wrong(format!("a table of {len} bytes, 4 are the least")));
+            return Err(wrong(format!(
+                "a table of {len} bytes, expected at least 4"
+            )));
         }
         self.inside(vtable, vtable_len, "a vtable")?;
         self.inside(at, len, "a table")?;
@@ -238,7 +240,7 @@ impl<'a> Buffer<'a> {
     fn follow(&self, at: u64, what: &'static str) -> Result<u64> {
         let offset = u32::from_le_bytes(self.array(at, what)?);
         if offset == 0 {
-            let message = format!("the offset of {what} is 0, which leads nowhere");
+            let message = format!("the offset of {what} is 0, which points nowhere");
             return Err(Error::malformed(self.rules.offset, message).at(at..at + 4));
         }
         let to = at + u64::from(offset);

@@ -660,7 +660,7 @@ fn a_batch_is_a_note() {
             .filter(|finding| finding.rule == "primitiv.batch")
             .map(|finding| (finding.severity, finding.message))
             .collect();
-        let expected = format!("{of}; the specification says always 1");
+        let expected = format!("{of}; the specification requires 1");
         let expected = (!of.is_empty()).then_some((Severity::Note, expected));
         assert_eq!(notes, Vec::from_iter(expected), "{name}");
     }

@@ -16,7 +16,7 @@ pub(super) fn models(inputs: &Inputs) -> Result<Inputs> {
         }
         let found = OpenOptions::new().models_below(path);
         if found.is_empty() {
-            let message = "no tensor files in it or below it";
+            let message = "there are no tensor files in it or below it";
             let message = format!("{}: {message}", show_path(path));
             return Err(Failure::not_found(path, message));
         }

@@ -25,7 +25,7 @@ enum Piece {
 }
 
 impl Rule {
-    /// `s`, a character that separates, the pattern, the replacement, and `g` or `i` behind it.
+    /// `s`, a character that separates, the pattern, the replacement, and `g` or `i` after it.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let wrong = |why: String| Failure::Message(format!("--rule {text}: {why}"));
         let shape = || wrong("expected s/PATTERN/REPLACEMENT/".into());
@@ -132,7 +132,7 @@ fn until(text: &str, separator: char) -> Option<(String, &str)> {
     None
 }
 
-/// `\1` to `\9` and `&` stand for what was matched; a backslash in front of what is no letter makes it plain.
+/// `\1` to `\9` and `&` stand for what was matched; a backslash in front of what is not a letter makes it plain.
 fn pieces(text: &str, groups: usize) -> std::result::Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut plain = String::new();

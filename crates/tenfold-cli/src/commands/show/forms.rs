@@ -169,7 +169,7 @@ impl Shown<'_> {
             values_dtype: self.sliced.dtype().to_string(),
             values_shape: &shape,
         };
-        // The values are read and written piece by piece, behind the rest of the document.
+        // The values are read and written piece by piece, after the rest of the document.
         let mut head = Vec::new();
         json::write(&mut head, &document)?;
         out.write_all(head.strip_suffix(b"}").unwrap_or(&head))?;

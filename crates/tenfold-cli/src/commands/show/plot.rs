@@ -72,11 +72,11 @@ fn shown(slices: &[Slice], shape: &[u64]) -> Result<PictureOptions> {
     let refuse = |message: &str| Failure::from(Error::argument(message));
     if slices.iter().any(|slice| matches!(slice, Slice::All)) {
         return Err(refuse(
-            "--plot takes a range or an index for each dimension, and no `...`",
+            "--plot takes a range or an index for each dimension, but not `...`",
         ));
     }
     if slices.len() > shape.len() {
-        return Err(refuse("there are more indices than dimensions"));
+        return Err(refuse("more indices than dimensions"));
     }
     let (mut at, mut ranges) = (Vec::new(), Vec::new());
     let from_end = |index: i64, dim: u64| {
@@ -85,14 +85,16 @@ fn shown(slices: &[Slice], shape: &[u64]) -> Result<PictureOptions> {
         } else {
             u64::try_from(index).ok()
         };
-        index.ok_or_else(|| refuse("an index is before the first"))
+        index.ok_or_else(|| refuse("an index lies before the first element"))
     };
     for (axis, &dim) in shape.iter().enumerate() {
         match slices.get(axis) {
             Some(Slice::Index(index)) => at.push(from_end(*index, dim)?),
             Some(Slice::Range { start, stop, step }) => {
                 if *step != 1 {
-                    return Err(refuse("--plot shows neighbours: a range has no step"));
+                    return Err(refuse(
+                        "--plot shows neighbouring elements, so a range takes no step",
+                    ));
                 }
                 let start = start.map_or(Ok(0), |start| from_end(start, dim))?.min(dim);
                 let stop = stop.map_or(Ok(dim), |stop| from_end(stop, dim))?.min(dim);
@@ -122,7 +124,7 @@ fn shown(slices: &[Slice], shape: &[u64]) -> Result<PictureOptions> {
     };
     if axes.is_none() && shape.len() > 1 {
         return Err(refuse(
-            "one element is no picture; `tenfold show` prints it",
+            "a single element does not make a picture; `tenfold show` without --plot prints it",
         ));
     }
     let column = columns.map(|(_, range)| range);

@@ -11,7 +11,7 @@ use crate::urls::is_model_directory;
 const LARGEST: u64 = 64 << 20;
 
 impl Request<'_> {
-    /// The files that come along: from one directory into another, what is no tensor file. What is too large is said.
+    /// The files that come along: from one directory into another, what is not a tensor file. What is too large is said.
     pub(super) fn along(&self) -> Result<Vec<Companion>> {
         let [directory] = self.inputs else {
             return Ok(Vec::new());

@@ -63,7 +63,7 @@ pub(crate) struct Request<'a> {
     pub(crate) name: Option<String>,
     /// A directory gets one file with all tensors.
     pub(crate) whole: bool,
-    /// What is no tensor file comes along, from a directory into one.
+    /// What is not a tensor file comes along, from a directory into one.
     pub(crate) brings_along: bool,
     /// The output may be the input, which is then replaced.
     pub(crate) may_replace: bool,
@@ -202,7 +202,7 @@ impl<'a> Request<'a> {
         if left_out.len() == all && all > 0 {
             let (input, all) = (self.title(), count(all, "tensor"));
             let input = input.display();
-            let message = format!("{input}: none of {all} is intact: nothing can be salvaged");
+            let message = format!("{input}: nothing can be salvaged: none of {all} is intact");
             return Err(Failure::Message(message));
         }
         if !self.writing.quiet {

@@ -124,7 +124,8 @@ impl Request<'_> {
             // The files that are written have other names.
             (Ok(_), _) if self.shards.is_some() => return Ok(()),
             (Ok(_), _) if !self.writing.force && self.is_last && is_archive(output) => format!(
-                "{shown} already exists: if it is to be read too, name the output with -o OUT; if it is the output, pass --force to replace it"
+                "{shown} already exists: if it is an input, name the output with -o OUT; if it is the output, \
+                pass --force to replace it"
             ),
             (Ok(_), _) if !self.writing.force => {
                 format!("{shown} already exists; pass --force to replace it")
@@ -143,7 +144,7 @@ impl Request<'_> {
         let shown = output.display();
         if self.in_place || self.inputs.iter().any(|input| input == output) {
             return Err(Failure::Message(format!(
-                "{shown} is behind a URL, where files are written whole or not at all; name another output with -o"
+                "{shown} is at a URL, where files are written whole or not at all; name another output with -o"
             )));
         }
         self.session.urls.refuse_output(output)?;

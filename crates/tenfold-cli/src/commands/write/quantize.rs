@@ -72,7 +72,7 @@ impl Request<'_> {
             return Ok(None);
         }
         if types.report && (is_stream(self.output) || is_url(self.output)) {
-            let message = "--report reads what was written again: write to a file";
+            let message = "--report reads the output back, so write to a file";
             return Err(Failure::Message(message.into()));
         }
         let mut options = QuantizeOptions::new().pure(types.pure);
@@ -265,7 +265,7 @@ pub(super) fn write_quality(quality: &Quality, out: &mut Out<'_>) -> Result<()> 
     }
     let more = quality.tensors.len().saturating_sub(WORST);
     if more > 0 {
-        writeln!(out, "{:>10}  {more} more that are better", "")?;
+        writeln!(out, "{:>10}  {more} more, all closer", "")?;
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ impl Writer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Writes a piece, and behind the last one notes where the part is.
+    /// Writes a piece, and after the last one notes where the part is.
     fn piece(&mut self, of: &Of<'_>, piece: Option<Piece>, is_last: bool) -> Result<()> {
         let mut part = match self.part.take() {
             Some(part) => part,

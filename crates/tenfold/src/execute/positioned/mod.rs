@@ -24,7 +24,7 @@ const SMALL: u64 = 256 << 10;
 /// Padding with zeros from this length on is not written: a new file has them already.
 const HOLE: u64 = 16 << 10;
 
-/// Writes what lies inside of `window`, of a file in which `starts` are the places of the segments, and gives what tensors
+/// Writes what lies inside `window`, of a file in which `starts` are the places of the segments, and gives what tensors
 /// that begin there hash to, with the places of their segments.
 ///
 /// Nothing else is read, but the rest of a tensor that is hashed, of a small segment, and of what cannot be entered anywhere.

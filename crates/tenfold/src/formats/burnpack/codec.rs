@@ -79,7 +79,7 @@ impl Format for Burnpack {
         if let Some(scalars) = root.scalars.filter(|scalars| !scalars.is_empty()) {
             if manifest.metadata.get(SCALARS).is_some() {
                 let message =
-                    format!("there are scalars, and metadata under the key {SCALARS:?} too");
+                    format!("there are both scalars and metadata under the key {SCALARS:?}");
                 return Err(Error::unsupported("burnpack.scalar", message));
             }
             manifest.metadata.push(SCALARS, Value::Map(scalars));
@@ -316,7 +316,8 @@ fn decoder(
     let arrangement = scheme.arrangement(&tensor.shape, len);
     if arrangement == Arrangement::Unknown {
         let message = format!(
-            "tensor {:?} has {len} bytes, which is not what its quantization needs: it can be copied, and not dequantized",
+            "tensor {:?} has {len} bytes, which is not what its quantization needs: it can be copied, but not \
+            dequantized",
             tensor.name
         );
         cx.warn("burnpack.quant-length", at, message)?;
@@ -326,7 +327,7 @@ fn decoder(
     Ok(decoder.map(|decoder| Arc::new(decoder) as _))
 }
 
-/// The description of a tensor whose data begins at the next place behind `offset`, and the form of its data.
+/// The description of a tensor whose data begins at the next place after `offset`, and the form of its data.
 fn to_descriptor(
     tensor: &TensorInfo,
     offset: u64,

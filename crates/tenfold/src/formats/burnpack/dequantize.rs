@@ -27,7 +27,7 @@ struct Codes {
     /// The number for each value of a byte, or of the bits of a packed code.
     table: Vec<f32>,
     bits: u64,
-    /// Codes that lie behind each other, and the bytes from the first of them to the first of the next line.
+    /// Codes that lie one after the other, and the bytes from the first of them to the first of the next line.
     line: u64,
     line_len: u64,
     /// The axis that lies innermost in place of the last one.
@@ -170,7 +170,7 @@ impl Codes {
     /// Elements of a tensor that is stored with another axis in place of the last.
     ///
     /// Let the dimensions be `outer.., n, middle.., last`: elements lie as `outer.., last, middle.., n`. So those of one
-    /// place in `outer` lie together, and for one place in `middle` and `last` behind each other.
+    /// place in `outer` lie together, and for one place in `middle` and `last` one after the other.
     fn swapped(
         &self,
         dims: &[u64],

@@ -15,10 +15,10 @@
 //! data. Every release writes version 1, and yet there are two places where data begins, two spellings of bool and four
 //! of quantization. No release of Burn reads them all; here all are read, and the file's size tells where data begins.
 //!
-//! Written are the forms that Burn 0.23, 0.20 and 0.19 read. Refused are other versions, types that do not exist, names
-//! twice, data that overlaps or has another length than its shape says, and files that lost their end. The rules are
-//! listed in `docs/formats/burnpack.md`. Source: the documentation of burn-store, its sources and those of burn-pack
-//! from 0.19.0 to 0.23.0-pre.1, and files that they wrote.
+//! Written are the forms that Burn 0.23, 0.20 and 0.19 read. Refused are other versions, types that do not exist,
+//! duplicate names, data that overlaps or has another length than its shape says, and files that lost their end. The
+//! rules are listed in `docs/formats/burnpack.md`. Source: the documentation of burn-store, its sources and those of
+//! burn-pack from 0.19.0 to 0.23.0-pre.1, and files that they wrote.
 
 #[cfg(feature = "burnpack")]
 mod codec;
@@ -48,7 +48,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about Burnpack.
 pub static SPEC: Spec = Spec {
     id: "burnpack",
     name: "Burnpack",
@@ -230,8 +230,8 @@ fn fits_023(tensor: &TensorInfo) -> Result<(), String> {
     };
     match scheme.arrangement(&tensor.shape, len) {
         Arrangement::OneRun => Err(format!(
-            "its values are packed in one run, as Burn {V020} and 0.21 have it, and later releases begin a word with \
-             each row"
+            "its values are packed in one run, as Burn {V020} and 0.21 write them; later releases begin a word \
+            with each row"
         )),
         Arrangement::Rows | Arrangement::Unknown => Ok(()),
     }
@@ -262,7 +262,7 @@ fn quantized(tensor: &TensorInfo) -> Result<Option<(Scheme, u64)>, String> {
         return Ok(None);
     }
     let scheme = tensor.metadata.get(BURN_SCHEME);
-    let scheme = scheme.ok_or("how it is quantized is not said in its metadata `burn_scheme`")?;
+    let scheme = scheme.ok_or("its metadata `burn_scheme` does not say how it is quantized")?;
     let scheme = Scheme::from_value(scheme)?;
     match &*tensor.parts {
         [part] => Ok(Some((scheme, part.payload.len()))),

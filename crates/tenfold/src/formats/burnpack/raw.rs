@@ -552,7 +552,7 @@ fn missing(what: &str, field: &str) -> Error {
 fn unknown(name: &str) -> Error {
     let known: Vec<_> = NUMBERS.iter().map(|(name, _)| *name).collect();
     let message = format!(
-        "the dtype {name:?} is not known; there are {}, {FLEX32}, Bool and QFloat",
+        "dtype {name:?} is not known; known are {}, {FLEX32}, Bool and QFloat",
         known.join(", ")
     );
     Error::malformed("burnpack.dtype", message)

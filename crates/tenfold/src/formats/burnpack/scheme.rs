@@ -191,14 +191,14 @@ impl Scheme {
     /// The scheme that a map of any release means; else what is wrong with it.
     pub(crate) fn from_value(value: &Value) -> Result<Self, String> {
         let Value::Map(scheme) = value else {
-            return Err("a quantization scheme that is not a map".into());
+            return Err("the quantization scheme is not a map".into());
         };
         // Newer readers pass over these two keys, and take the tensor for something else.
         let older = scheme.get("level").is_some() || scheme.get("param").is_some();
         let field = |key: &str| {
             scheme
                 .get(key)
-                .ok_or_else(|| format!("a quantization scheme without {key:?}"))
+                .ok_or_else(|| format!("the quantization scheme has no {key:?}"))
         };
         let name = field("value")?;
         let name = text(&name, "value")?;

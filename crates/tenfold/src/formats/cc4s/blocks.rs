@@ -25,7 +25,7 @@ struct Condition {
     nonzeros: Tuples,
 }
 
-/// The combinations of values that are stored, one behind the other.
+/// The combinations of values that are stored, one after the other.
 struct Tuples {
     values: Vec<i64>,
     count: usize,
@@ -82,7 +82,7 @@ impl Conditions {
                 let kind = dimension.and_then(|dimension| dimension.kind.as_deref());
                 let (Some(dimension), Some(kind)) = (dimension, kind) else {
                     let message =
-                        format!("dimension {place} has no type, so that {property:?} is not known");
+                        format!("dimension {place} has no type, so its {property:?} is unknown");
                     return Err(Error::malformed("cc4s.properties", message));
                 };
                 if !files.contains_key(kind) {
@@ -279,7 +279,7 @@ impl Blocks {
         let len = nnz.checked_mul(8 * self.lengths.len() as u64);
         let Some(len) = len.filter(|&len| len <= limits.tensor_memory) else {
             let message =
-                format!("the indices of {nnz} elements are more than may be in memory at once");
+                format!("the indices of {nnz} elements take more memory than is allowed at once");
             return Err(Error::limit("cc4s.nonzero", message).raised_by("tensor_memory", len));
         };
         let coords = Coords {
@@ -300,7 +300,7 @@ impl Blocks {
         match blocks.and_then(|blocks| blocks.checked_mul(indices.max(1))) {
             Some(work) if work <= MAX_WORK => Ok(()),
             _ => {
-                let message = "the conditions have more combinations than are looked at";
+                let message = "the conditions have too many combinations";
                 Err(Error::limit("cc4s.nonzero", message))
             }
         }

@@ -136,7 +136,7 @@ fn check_version(node: Node<'_>, around: Option<Node<'_>>) -> Result<()> {
     match version.text() {
         Some(VERSION) => Ok(()),
         Some("v1.0") => {
-            let message = "version v1.0, of mid 2020, is not read; cc4s since then has 100";
+            let message = "version v1.0, of mid 2020, is not read; cc4s has used 100 since then";
             Err(version.error("cc4s.version", message))
         }
         found => {
@@ -189,7 +189,7 @@ fn component<'n>(
         let first = *first.get_or_insert(found);
         if first != found {
             let message =
-                format!("{found}, but the first component is {first}: cc4s takes it for that");
+                format!("{found}, but the first component is {first}: cc4s treats it as that");
             return Err(node.error("cc4s.scalar-type", message));
         }
     }
@@ -214,7 +214,7 @@ fn tensor(cx: &mut Context<'_>, node: Node<'_>, name: &str, base: &str) -> Resul
     let others: Vec<u64> = shape.iter().copied().filter(|&dim| dim > 0).collect();
     let most = element_count(&others).and_then(|count| dtype.bytes_for(count));
     let Some(count) = most.and_then(|_| element_count(&shape)) else {
-        let message = format!("the elements of shape {shape:?} are more than 64 bits can count");
+        let message = format!("shape {shape:?} has more elements than 64 bits can count");
         return Err(node.error("cc4s.overflow", message));
     };
     let text = match node
@@ -230,7 +230,7 @@ fn tensor(cx: &mut Context<'_>, node: Node<'_>, name: &str, base: &str) -> Resul
             }
         },
         None => {
-            let message = "the type of the elements is not said";
+            let message = "the type of the elements is missing";
             return Err(node.error("cc4s.elements-type", message));
         }
     };
@@ -337,13 +337,13 @@ fn metadata(
     let entries = node.entries().into_iter().flatten();
     let mut unknown = entries.filter(|(key, _)| !KEYS.contains(key));
     for (key, value) in unknown.by_ref().take(NAMED) {
-        let message = format!("the key {key:?} is not known and not kept");
+        let message = format!("the key {key:?} is not known, and not kept");
         node.take((size_of::<Finding>() + 2 * message.len()) as u64)?;
         cx.warn("cc4s.key", value.at()..value.at() + 1, message)?;
     }
     let more = unknown.count();
     if more > 0 {
-        let message = format!("{more} more keys are not known and not kept");
+        let message = format!("{more} more keys are not known, and not kept");
         cx.warn("cc4s.key", node.at()..node.at() + 1, message)?;
     }
     Ok(metadata)

@@ -24,7 +24,7 @@ pub(super) fn parse(
     }
     let bytes = dtype.bytes_for(count).unwrap_or(u64::MAX);
     if len.max(bytes) > limits.tensor_memory {
-        let message = format!("{len} bytes of text are more than may be in memory at once");
+        let message = format!("{len} bytes of text are more than is allowed in memory at once");
         let error = Error::limit("cc4s.text", message).at_source(id, 0..len);
         return Err(error.raised_by("tensor_memory", len.max(bytes)));
     }

@@ -47,14 +47,14 @@ struct Recorded {
 /// Everything that a document says.
 pub(super) struct Events {
     chunks: Vec<Vec<Recorded>>,
-    /// Scalars that are not in the text as they are, each behind its length.
+    /// Scalars that are not in the text as they are, each after its length.
     made: Vec<u8>,
 }
 
 impl Events {
     /// Reads a text that is one document. Parser and events together take `room` bytes of memory at most.
     pub(super) fn read(text: &str, depth: usize, room: u64) -> Result<Self> {
-        // Behind this, brackets are no key, and the parser does not look for the end of the text first.
+        // After this, brackets are not a key, and the parser does not look for the end of the text first.
         const MARK: &str = "--- ";
         let marked = text.trim_start().starts_with(['[', '{']);
         let marked = marked.then(|| [MARK, text].concat());
@@ -75,7 +75,7 @@ impl Events {
             left.set(room.checked_sub(recorder.events.memory()));
         }
         match recorder.events.len() {
-            0 => Err(broken(0, "there is no YAML document")),
+            0 => Err(broken(0, "the text has no YAML document")),
             _ => Ok(recorder.events),
         }
     }
@@ -123,7 +123,7 @@ impl Events {
         core::str::from_utf8(bytes).ok()
     }
 
-    /// The event behind this one and everything in it.
+    /// The event after this one and everything in it.
     pub(super) fn next(&self, index: usize) -> usize {
         match self.get(index) {
             Some((Tag::List | Tag::Map, size, _)) => index + 1 + size,
@@ -160,7 +160,7 @@ fn recorded(at: u64, tag: Tag, size: usize) -> Result<Recorded> {
             let what = (tag as u32) << SIZE_BITS | size;
             Ok(Recorded { at, what })
         }
-        _ => Err(Error::limit("cc4s.yaml", "more YAML than is read").at(at..at + 1)),
+        _ => Err(Error::limit("cc4s.yaml", "more YAML than tenfold reads").at(at..at + 1)),
     }
 }
 
@@ -232,7 +232,7 @@ impl<'t> Recorder<'t> {
                 Some(open) => self.end(&open),
                 None => Err(broken(at, "an end without a beginning")),
             },
-            Event::Alias(_) => Err(broken(at, "aliases are not read")),
+            Event::Alias(_) => Err(broken(at, "aliases are not supported")),
             Event::DocumentStart(_) if self.events.len() > 0 => {
                 Err(broken(at, "a second document; expected one"))
             }

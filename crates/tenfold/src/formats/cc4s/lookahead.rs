@@ -1,6 +1,6 @@
 //! What the YAML parser reads, watched: it holds every token since its last event, a hundred times what it reads.
 //!
-//! A list or map in brackets that could be a key is such a case, because the parser first looks for the colon behind it.
+//! A list or map in brackets that could be a key is such a case, because the parser first looks for the colon after it.
 
 use core::cell::Cell;
 
@@ -32,7 +32,7 @@ impl<'t> Watched<'t> {
     #[inline]
     fn read(&mut self, character: char) {
         let tokens = match character {
-            // Itself, what makes a map of one entry of it, and the scalar behind it.
+            // Itself, what makes a map of one entry of it, and the scalar after it.
             ':' | '?' => 4,
             ',' | '[' | ']' | '{' | '}' => 2,
             '"' | '\'' | '&' | '*' | '!' => 1,

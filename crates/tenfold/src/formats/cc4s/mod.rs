@@ -50,7 +50,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about cc4s YAML.
 pub static SPEC: Spec = Spec {
     id: "cc4s",
     name: "cc4s YAML",
@@ -109,9 +109,9 @@ fn scalar_type(dtype: DType) -> Option<&'static str> {
 fn name_fits(name: &str) -> Result<(), &'static str> {
     match name {
         "" => Err("names cannot be empty"),
-        _ if name.len() > 160 => Err("it is too long to be part of the name of a file"),
+        _ if name.len() > 160 => Err("it is too long to be part of a file name"),
         _ if name.contains(['/', '\\']) || name.contains(char::is_control) => {
-            Err("it cannot be part of the name of a file")
+            Err("it cannot be part of a file name")
         }
         _ => Ok(()),
     }

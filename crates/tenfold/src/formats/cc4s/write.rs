@@ -23,12 +23,13 @@ pub(super) fn arrange(what: &Manifest, _: &PlanOptions) -> Result<Arranged> {
             losses.push(Loss::new(Some(tensor.name.clone()), what, why, effect));
         };
         if Some(tensor.dtype) != first {
-            let why = "all tensors of a set have the same type; cast them, or write them apart";
+            let why =
+                "all tensors of a set must have the same type; cast them, or write them separately";
             lose(Lost::DType(tensor.dtype), why, Effect::Impossible);
         }
         let kinds = tensor.metadata.get("dimensions");
         if matches!(kinds, Some(Value::List(kinds)) if kinds.len() != tensor.shape.len()) {
-            let why = "there is not one type for each dimension";
+            let why = "expected one type for each dimension";
             lose(Lost::Metadata("dimensions".into()), why, Effect::Dropped);
             let keep = |key: &str, value: &Value| (key != "dimensions").then(|| value.clone());
             tensor.metadata = tensor.metadata.filter_map(keep);
@@ -171,7 +172,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// What stands behind a key or a dash.
+/// What stands after a key or a dash.
 fn after(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Map(entries) if !entries.is_empty() => {

@@ -145,7 +145,7 @@ impl<'y> Node<'y> {
         let Some(left) = room.get().checked_sub(bytes) else {
             let len = self.yaml.text.len();
             let message = format!(
-                "a description that takes more than {ROOM_PER_BYTE} times its {len} bytes in memory"
+                "the description takes more than {ROOM_PER_BYTE} times its {len} bytes in memory"
             );
             return Err(Error::limit("cc4s.yaml", message).at(self.at()..self.at() + 1));
         };

@@ -14,7 +14,7 @@ pub(super) struct Layout {
     pub(super) end: u64,
     /// The first tensor that is not where ggml wants it, and where that would be.
     pub(super) out_of_order: Option<(usize, u64)>,
-    /// Why the first tensor is refused that ends behind the file.
+    /// Why the first tensor is refused that ends past the end of the file.
     pub(super) cut_off: Option<Error>,
 }
 
@@ -55,7 +55,7 @@ impl Layout {
             if let Some(expected) = expected.filter(|&expected| expected != record.offset) {
                 self.out_of_order.get_or_insert((place, expected));
             }
-            // Where the next one would be is not known behind an unknown type.
+            // Where the next one would be is not known after an unknown type.
             let padded = size.checked_next_multiple_of(align);
             let padded = padded.filter(|_| record.dtype.is_ok());
             expected = padded.and_then(|padded| expected?.checked_add(padded));

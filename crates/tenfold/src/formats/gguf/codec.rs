@@ -127,7 +127,7 @@ pub(super) fn describe_file(
         cx.warn_in(id, rule, at, message)?;
     }
     if let Some(at) = pairs.nested {
-        let message = "an array of arrays, for which ggml refuses a file";
+        let message = "an array of arrays; ggml refuses files that have one";
         cx.warn_in(id, "gguf.nested", at..at + 4, message)?;
     }
     let mut regions = vec![Region {
@@ -173,7 +173,7 @@ fn unique(records: &[TensorRecord]) -> Result<()> {
     match crate::model::repeated(records.iter().map(|record| record.name.as_str())) {
         Some((place, name)) => {
             let at = records.get(place).map_or(0..0, |record| record.at.clone());
-            let message = "there are two tensors of this name";
+            let message = "two tensors have this name";
             Err(Error::malformed("gguf.duplicate", message)
                 .at(at)
                 .in_tensor(name))
@@ -228,7 +228,7 @@ fn tensor(
         info.decoder = decoders.of(spec, endian);
         if endian == Endian::Big && spec.halves.is_none() {
             let message = format!(
-                "no program writes {} in big-endian files, and how its blocks would be stored there is not known",
+                "no program writes {} in big-endian files, so how its blocks would be stored is unknown",
                 spec.name
             );
             let defect = Error::unsupported("gguf.big-endian", message);

@@ -14,10 +14,10 @@
 //! A string is its length (u64, version 1: u32) and its bytes; an array the type of its elements, their number and the
 //! elements; dims are u64 (version 1: u32), the fastest first, which is the reverse of how shapes are given here.
 //!
-//! Versions 1 to 3 and both byte orders are read, 3 in little endian is written. Files named
-//! `STEM-00001-of-00003.gguf` whose metadata counts them are one archive. Long arrays of metadata are found, checked
-//! and not loaded. What is refused is in `docs/formats/gguf.md`. Source: the format's description, and the behaviour of
-//! ggml 0.21.0 and gguf 0.19.0.
+//! Versions 1 to 3 and both byte orders are read, 3 in little endian is written. Files named `STEM-00001-of-00003.gguf`
+//! whose metadata counts them are one archive. Long arrays of metadata are located and checked, but not loaded. What is
+//! refused is in `docs/formats/gguf.md`. Source: the format's description, and the behaviour of ggml 0.21.0 and gguf
+//! 0.19.0.
 
 #[cfg(feature = "gguf")]
 mod check;
@@ -61,12 +61,12 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "align",
             value: "bytes",
-            help: "tensors begin at multiples of this power of two, 8 at least (default: as before, else 32)",
+            help: "tensors begin at multiples of this power of two, at least 8 (default: as in the input, else 32)",
         },
         OptionSpec {
             key: "architecture",
             value: "name",
-            help: "general.architecture, which llama.cpp needs (default: as before, else \"unknown\")",
+            help: "general.architecture, which llama.cpp needs (default: as in the input, else \"unknown\")",
         },
         OptionSpec {
             key: "reserve",
@@ -101,7 +101,7 @@ const WRITES: &[Profile] = &[Profile {
     },
 }];
 
-/// Bytes of a tensor's name: ggml has room for 64 with the zero behind it.
+/// Bytes of a tensor's name: ggml has room for 64 with the zero after it.
 const MAX_WRITTEN_NAME: usize = 63;
 /// Bytes of a key.
 const MAX_KEY: usize = 65_535;
@@ -122,7 +122,7 @@ fn tensor_fits(tensor: &TensorInfo) -> Result<(), String> {
     types::check_row(tensor.dtype, &tensor.shape)?;
     match types::data_len(tensor.dtype, &tensor.shape) {
         Some(_) => Ok(()),
-        None => Err("its size is not a number of 63 bits".into()),
+        None => Err("its size does not fit 63 bits".into()),
     }
 }
 

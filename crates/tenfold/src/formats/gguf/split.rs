@@ -78,7 +78,8 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         .filter(|name| Some(name.number) == number.checked_add(1) && name.count == count);
     let Some(own) = own else {
         let message = format!(
-            "{COUNT} is {count} and {NUMBER} is {number}, which does not go with the file's name {file_name:?}; expected {}",
+            "{COUNT} is {count} and {NUMBER} is {number}, which does not match the file's name {file_name:?}; \
+            expected {}",
             name("NAME", number.saturating_add(1), count)
         );
         return Err(Error::malformed("gguf.split-name", message));

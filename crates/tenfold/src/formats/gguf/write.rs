@@ -219,7 +219,7 @@ fn put_tensor(tensor: &TensorInfo, offset: u64, out: &mut Vec<u8>) {
     out.extend(offset.to_le_bytes());
 }
 
-/// The type of a value. Bytes are text that is no UTF-8.
+/// The type of a value. Bytes are text that is not UTF-8.
 fn kind(value: &Value) -> Option<ValueKind> {
     match value {
         Value::Bytes(_) => Some(ValueKind::Str),
@@ -232,7 +232,7 @@ fn put_kind(kind: ValueKind, out: &mut Vec<u8>) {
     out.extend(raw::kind_id(kind).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-/// A value behind its type; `None` where GGUF has none for it.
+/// A value after its type; `None` where GGUF has none for it.
 fn put(value: &Value, out: &mut Vec<u8>) -> Option<()> {
     match value {
         Value::Bool(value) => out.push((*value).into()),

@@ -1,4 +1,4 @@
-//! Magnetron `.mag`: five layouts behind one magic, each of them all headers first and then all data.
+//! Magnetron `.mag`: five layouts that share one magic, each with all headers first and then all data.
 //!
 //! Everything is little endian; data is dense and row-major.
 //!
@@ -41,10 +41,10 @@
 //! | 12     | 16   | meta offset, meta span | a JSON manifest                                  |
 //! | 28     | 16   | blob offset, blob span | the data, in pages of 4096 bytes                 |
 //!
-//! All five are read and written. Refused are versions and types that do not exist, data that overlaps or lies
-//! outside of the file, names twice, wrong checksums, and forms that only development builds ever wrote. The rules
-//! are listed in `docs/formats/mag.md`, with the open points of the specification and how they are settled here.
-//! Source: the specification, the source distributions of magnetron 0.1.0 to 0.2.2, and files that they wrote.
+//! All five are read and written. Refused are versions and types that do not exist, data that overlaps or lies outside
+//! the file, duplicate names, wrong checksums, and forms that only development builds ever wrote. The rules are listed
+//! in `docs/formats/mag.md`, with the open points of the specification and how they are settled here. Source: the
+//! specification, the source distributions of magnetron 0.1.0 to 0.2.2, and files that they wrote.
 
 #[cfg(feature = "mag")]
 mod codec;
@@ -69,7 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about Magnetron.
 pub static SPEC: Spec = Spec {
     id: "mag",
     name: "Magnetron",
@@ -205,7 +205,7 @@ const POOLED: Capabilities = Capabilities {
     max_rank: 16,
     name: |name| {
         if name.len() > MAX_POOL_BYTES as usize {
-            Err("all names together have at most 128 MiB")
+            Err("all names together may have at most 128 MiB")
         } else {
             not_empty(name).and_then(|()| without_nul(name))
         }
@@ -215,7 +215,7 @@ const POOLED: Capabilities = Capabilities {
 
 fn key_fits(name: &str) -> Result<(), &'static str> {
     if name.len() > MAX_KEY {
-        Err("names have at most 65535 bytes")
+        Err("a name has at most 65535 bytes")
     } else {
         without_nul(name)
     }
@@ -223,7 +223,7 @@ fn key_fits(name: &str) -> Result<(), &'static str> {
 
 fn not_empty(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
-        Err("names have at least one byte")
+        Err("a name has at least one byte")
     } else {
         Ok(())
     }
@@ -232,7 +232,7 @@ fn not_empty(name: &str) -> Result<(), &'static str> {
 /// Magnetron keeps names as C strings, and the two layouts of version 1 are told apart by it.
 fn without_nul(name: &str) -> Result<(), &'static str> {
     if name.contains('\0') {
-        Err("names have no NUL character")
+        Err("a name has no NUL character")
     } else {
         Ok(())
     }
@@ -251,7 +251,7 @@ fn spec_shape_fits(tensor: &TensorInfo) -> Result<(), String> {
     if shape::reads_back(&tensor.shape) {
         Ok(())
     } else {
-        Err("the record has no rank, and this shape would not read back".into())
+        Err("the record stores no rank, so this shape would not read back".into())
     }
 }
 

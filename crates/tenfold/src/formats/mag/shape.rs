@@ -56,7 +56,7 @@ pub(super) fn from_slots(slots: &[i64; 6], dtype: DType, data_length: u64) -> Re
             .rposition(|&size| size > 0)
             .map_or(0, |last| last + 1)
     } else {
-        // All six are used, or they are filled up with 1, behind a size of 0 too; a shape of ones alone keeps one.
+        // All six are used, or they are filled up with 1, after a size of 0 too; a shape of ones alone keeps one.
         sizes
             .iter()
             .rposition(|&size| size != 1)

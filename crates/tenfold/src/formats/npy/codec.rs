@@ -11,7 +11,7 @@ use crate::prelude::*;
 use crate::wire::numpy::{self, Header, Place};
 
 const TRUNCATED: &str = "npy.truncated";
-/// Arrays behind the first that are told about.
+/// Arrays after the first that are told about.
 const MOST_APPENDED: usize = 8;
 
 /// Reads and writes `.npy`.
@@ -48,7 +48,7 @@ impl Format for Npy {
         let file = cx.source().len();
         if end < file {
             let message = format!(
-                "{} bytes follow the array and are not read, as by NumPy: {}",
+                "{} bytes follow the array and are ignored, as NumPy does: {}",
                 file - end,
                 appended(cx, end)
             );
@@ -115,7 +115,7 @@ fn read(cx: &Context<'_>, at: u64) -> Result<(Header, Range<u64>)> {
     Ok((header, data))
 }
 
-/// What follows the first array: `numpy.save` can be called on one file again and again.
+/// What follows the first array: `numpy.save` can be called on one file over and over.
 fn appended(cx: &Context<'_>, mut at: u64) -> String {
     let mut found = Vec::new();
     while found.len() < MOST_APPENDED
@@ -130,7 +130,7 @@ fn appended(cx: &Context<'_>, mut at: u64) -> String {
         ""
     };
     match found.len() {
-        0 => "they are no array".into(),
+        0 => "they are not an array".into(),
         1 => format!("one more array, {}{more}", found.join("")),
         n => format!("{n} more arrays, {}{more}", found.join(", ")),
     }

@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one array behind a header of text. It has no name; the file's is used.
+//! NumPy's `.npy`: one array after a text header. It has no name, so the file's is used.
 //!
 //! | offset | size | field         | notes                                                                           |
 //! |--------|------|---------------|---------------------------------------------------------------------------------|
@@ -31,7 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about `.npy`.
 pub static SPEC: Spec = Spec {
     id: "npy",
     name: "NumPy",

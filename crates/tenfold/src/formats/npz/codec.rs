@@ -86,7 +86,7 @@ impl Format for Npz {
 /// What the members of an archive hold.
 pub(super) struct Contained<'m> {
     pub(super) manifest: Manifest,
-    /// Those that are no arrays.
+    /// Those that are not arrays.
     others: Vec<&'m Member>,
 }
 
@@ -241,7 +241,7 @@ pub(super) fn refuse_ambiguous(members: &[Member]) -> Result<()> {
     };
     let name = &member.name;
     let message = format!(
-        "there are members {name:?} and {:?}, both called {name:?} by NumPy: which one counts is not clear",
+        "there are members {name:?} and {:?}, both of which NumPy calls {name:?}: which one counts is unclear",
         format!("{name}{EXTENSION}")
     );
     Err(Error::malformed("npz.duplicate", message).at(member.header.clone()))
@@ -305,7 +305,7 @@ fn tensor(
     Ok(tensor)
 }
 
-/// How elements that are no numbers are ordered, where that is not as usual.
+/// How elements that are not numbers are ordered, where that is not as usual.
 fn order_of(layout: &Layout) -> &'static str {
     match layout {
         Layout::ColumnMajor => "column-major",
@@ -348,7 +348,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
             _ => "npz.truncated",
         };
         let message = format!(
-            "the member has {} bytes and ends within {field}: it is no whole array",
+            "the member has {} bytes and ends within {field}: the array is incomplete",
             member.size
         );
         Error::malformed(rule, message).at(member.data.clone())
@@ -403,7 +403,7 @@ fn read_header(cx: &Context<'_>, member: &Member) -> Result<ArrayHead> {
     })
 }
 
-/// The CRC-32 that data of `len` bytes must have, if behind a head with `head` the whole is to have `whole`.
+/// The CRC-32 that data of `len` bytes must have, if after a head with `head` the whole is to have `whole`.
 fn crc_behind(whole: u32, head: Crc32, len: u64) -> u32 {
     whole ^ head.in_front_of(len)
 }
@@ -416,7 +416,7 @@ fn crc(value: u32, over: Over) -> Checksum {
     }
 }
 
-/// A member that is no array: its checksum is verified where that needs no unpacking. No new file has a place for it, and
+/// A member that is not an array: its checksum is verified where that needs no unpacking. No new file has a place for it, and
 /// unless it is the name of a directory, that is a loss.
 fn other(manifest: &mut Manifest, member: &Member) {
     manifest.region(member.data.clone(), "other member");
@@ -445,7 +445,7 @@ fn shadowed(what: &Manifest) -> Vec<Loss> {
     };
     let loss = |tensor: &TensorInfo| {
         let why = format!(
-            "NumPy gives the tensor of this name without .npy instead, and this one as {:?}",
+            "NumPy loads the tensor of this name without .npy instead, and this one as {:?}",
             format!("{}{EXTENSION}", tensor.name)
         );
         Loss::new(Some(tensor.name.clone()), Lost::Name, why, Effect::Changed)

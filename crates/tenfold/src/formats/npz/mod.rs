@@ -6,12 +6,12 @@
 //! | directory        | `PK\x01\x02` for each member: what counts about sizes, checksums and places                   |
 //! | end records      | with numbers of 64 bits where they are needed (`PK\x06\x06`, `PK\x06\x07`), then `PK\x05\x06`  |
 //!
-//! A tensor's name is that of its member without `.npy`; of other members, those that begin like an array are one too, and the
-//! rest is skipped. Stored arrays are read in place,
-//! deflated ones as a stream, and the CRC-32 of each is verified. Written are stored arrays, each at a multiple of 64 bytes,
-//! or deflated ones (the option `deflate=6`). Refused are encrypted members, other methods of compression, members that overlap or
-//! have the same name, and whatever is refused in `.npy`. The rules are listed in `docs/formats/npz.md`. Source: NumPy's
-//! documentation, PKWARE's description of zip, and the behaviour of NumPy 2.4.
+//! A tensor's name is that of its member without `.npy`; other members that begin like an array are arrays too, and the
+//! rest is skipped. Stored arrays are read in place, deflated ones as a stream, and the CRC-32 of each is verified.
+//! Written are stored arrays, each at a multiple of 64 bytes, or deflated ones (the option `deflate=6`). Refused are
+//! encrypted members, other methods of compression, members that overlap or have the same name, and whatever is refused
+//! in `.npy`. The rules are listed in `docs/formats/npz.md`. Source: NumPy's documentation, PKWARE's description of
+//! zip, and the behaviour of NumPy 2.4.
 
 #[cfg(feature = "npz")]
 mod codec;
@@ -34,7 +34,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about `.npz`.
 pub static SPEC: Spec = Spec {
     id: "npz",
     name: "NumPy archive",
@@ -49,7 +49,8 @@ pub static SPEC: Spec = Spec {
     options: &[OptionSpec {
         key: "deflate",
         value: "0-9",
-        help: "compress the arrays, 1 fast to 9 small, 0 not at all (what is deflated stays so, everything else is stored)",
+        help: "compress the arrays, from 1 (fast) to 9 (small), or 0 for not at all (default: what is deflated \
+        stays so, everything else is stored)",
     }],
 };
 

@@ -55,7 +55,7 @@ pub(super) fn describe(cx: &mut Context<'_>, error: Error) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// `; 2 arrays are complete: "a", "b"; what was behind them is not known`
+/// `; 2 arrays are complete: "a", "b"; what was after them is not known`
 fn summary(arrays: &[&str], at_directory: bool) -> String {
     let mut message = match arrays.len() {
         0 => return "; no array is complete".to_owned(),

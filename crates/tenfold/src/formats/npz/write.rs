@@ -19,7 +19,7 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let level = level(options)?;
     let mut members = Vec::new();
     let mut segments = Vec::new();
-    // Where the next member begins; not known behind a deflated one.
+    // Where the next member begins; not known after a deflated one.
     let mut at = Some(0u64);
     for (index, tensor) in what.tensors.iter().enumerate() {
         let level = level_of(tensor, level, options);

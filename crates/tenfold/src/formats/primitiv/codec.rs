@@ -49,7 +49,7 @@ fn likeness(head: &[u8]) -> Confidence {
     }
     let cut = !head.is_empty() && MAGIC.starts_with(head);
     let other_numbers = [0, 5, 10].iter().all(|&at| head.get(at) == UINT_32);
-    // A whole file as one array: behind the head of a short one, and of longer ones.
+    // A whole file as one array: after the head of a short one, and of longer ones.
     let wrapped = |marker: u8, len: usize| {
         let first = head
             .first()
@@ -127,7 +127,7 @@ impl<'a> Described<'a> {
                 1 => String::new(),
                 n => format!(", and {} more tensors have one", n - 1),
             };
-            let message = format!("{first}{more}; the specification says always 1");
+            let message = format!("{first}{more}; the specification requires 1");
             cx.note("primitiv.batch", at, message);
         }
     }
@@ -248,7 +248,8 @@ impl<'a> Described<'a> {
             return Ok(());
         }
         let message = format!(
-            "{count} tensors in {at} bytes: to list so many that have less than 64 bytes each would take many times the file"
+            "{count} tensors in {at} bytes: listing so many of less than 64 bytes each would take many times \
+            the size of the file"
         );
         Err(Error::limit("primitiv.limit", message).at(at..at))
     }
@@ -318,7 +319,7 @@ impl<'a> Described<'a> {
         Err(error.at(at..at + 1).in_tensor(name))
     }
 
-    /// A key is the way through models in models: what is a parameter is no model that has others.
+    /// A key is the way through models in models: what is a parameter is not a model that has others.
     fn warn_about_prefixes(&self, cx: &mut Context<'_>) -> Result<()> {
         let values = self.manifest.tensors.iter().zip(&self.starts);
         let mut keys: Vec<_> = values

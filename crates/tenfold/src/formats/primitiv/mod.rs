@@ -1,4 +1,4 @@
-//! primitiv files: Shapes, Tensors, Parameters, Models and Optimizers as MessagePack objects one behind the other.
+//! primitiv files: Shapes, Tensors, Parameters, Models and Optimizers as MessagePack objects, one after the other.
 //!
 //! | bytes                          | field     | notes                                                          |
 //! |--------------------------------|-----------|----------------------------------------------------------------|
@@ -12,7 +12,7 @@
 //! | map str to uint32, map str to float32 | Optimizer | uint_configs, float_configs                             |
 //!
 //! Numbers are always in their full form (`ce`, `ca`), big endian; lengths may be in any form and are written in the
-//! shortest one. There is nothing around the objects and nothing behind them.
+//! shortest one. There is nothing around the objects and nothing after them.
 //!
 //! All five are read and written. A tensor's shape is its dims, with the batch as one more dimension where it is not 1.
 //! Statistics are tensors of their own, `parameter@statistic`. Written files are sorted by key and by name, which is
@@ -47,7 +47,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about primitiv.
 pub static SPEC: Spec = Spec {
     id: "primitiv",
     name: "primitiv",

@@ -1,6 +1,6 @@
 //! Between the keys of a Model and flat names, both ways without loss.
 //!
-//! The parts of a key are joined with `.`; inside of a part, `\`, `.` and `@` stand behind a backslash. A statistic is
+//! The parts of a key are joined with `.`; inside a part, `\`, `.` and `@` are escaped with a backslash. A statistic is
 //! the parameter's name, `@`, and its own name as it is.
 
 use crate::prelude::*;

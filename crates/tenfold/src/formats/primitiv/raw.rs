@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
                     "bytes follow"
                 };
                 let message =
-                    format!("{n} {bytes} behind the object: a wrong count, or a damaged file");
+                    format!("{n} {bytes} after the object: a wrong count, or a damaged file");
                 Err(Error::malformed("primitiv.trailing", message).at(self.pos()..self.pos() + n))
             }
         }
@@ -124,7 +124,7 @@ impl Shape {
         }
         let batch = p.decoder.u32("batch")?;
         if batch == 0 || dims.contains(&0) {
-            let message = format!("shape {dims:?} with batch {batch}: sizes of 0 do not exist");
+            let message = format!("shape {dims:?} with batch {batch}: a size of 0 is not allowed");
             return Err(Error::malformed("primitiv.zero", message).at(at..p.pos()));
         }
         Ok(Self { dims, batch })

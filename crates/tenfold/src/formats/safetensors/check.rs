@@ -100,7 +100,7 @@ impl Tensors {
         match crate::model::repeated(self.infos.iter().map(|info| info.name.as_str())) {
             Some((place, name)) => {
                 let at = self.rows.get(place).map_or(0, |row| row.at);
-                let error = raw::twice("there are two tensors of this name", at);
+                let error = raw::twice("two tensors have this name", at);
                 Err(error.in_tensor(name))
             }
             None => Ok(()),
@@ -146,7 +146,7 @@ impl Tensors {
                     .map_err(|error| error.at(row.at..row.at + 1).in_tensor(&info.name))?;
             }
         }
-        // The header lies inside of the file.
+        // The header lies inside the file.
         let len = file - self.data;
         match len.checked_sub(end) {
             Some(0) => Ok(None),

@@ -170,7 +170,7 @@ fn header(cx: &Context<'_>, source: &dyn Source) -> Result<(bytes::Bytes, u64)> 
     let data = PREFIX + len;
     if data > file {
         let message = format!(
-            "the header ends at byte {data}, the file has {file}: truncated, or no safetensors file"
+            "the header ends at byte {data}, the file has {file}: truncated, or not a safetensors file"
         );
         return Err(Error::malformed("safetensors.truncated", message).at(0..PREFIX));
     }

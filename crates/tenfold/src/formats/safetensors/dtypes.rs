@@ -64,7 +64,7 @@ pub(super) enum NoSize {
 }
 
 /// The elements of a tensor, counted as the reference does it: dimension by dimension, so that a 0 hides no overflow
-/// before it, but one behind it.
+/// before it, but one after it.
 pub(super) fn elements(shape: &[u64]) -> Result<u64, NoSize> {
     shape
         .iter()

@@ -8,7 +8,7 @@
 //!
 //! The header has an entry `name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` for each tensor, with
 //! offsets from the beginning of the data, and may have `"__metadata__": {"key": "text"}`. There is no version; the
-//! format has grown by names of types only. Metadata that is not text is written as text, and its type under the key
+//! format has only gained names of types. Metadata that is not text is written as text, and its type under the key
 //! `tenfold.types`, so that it comes back as it was.
 //!
 //! A model in several files has an index beside them, `model.safetensors.index.json`, whose `weight_map` says which file
@@ -116,7 +116,7 @@ const FILE: &str = "-";
 /// The version of an index of several files.
 const INDEX: &str = "sharded index";
 
-/// The entry of the header that is no tensor.
+/// The entry of the header that is not a tensor.
 const METADATA: &str = "__metadata__";
 /// The entry of the metadata that says what the others were before they were text.
 #[cfg(feature = "safetensors")]
@@ -126,7 +126,7 @@ const TYPES: &str = "tenfold.types";
 fn size_fits(tensor: &TensorInfo) -> Result<(), String> {
     match dtypes::bytes(tensor.dtype, &tensor.shape) {
         Ok(_) => Ok(()),
-        Err(dtypes::NoSize::Overflow) => Err("its size is not a number of 64 bits".into()),
+        Err(dtypes::NoSize::Overflow) => Err("its size does not fit 64 bits".into()),
         Err(dtypes::NoSize::Bits(bits)) => {
             Err(format!("its {bits} bits are not a whole number of bytes"))
         }

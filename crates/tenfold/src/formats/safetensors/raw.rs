@@ -74,7 +74,7 @@ pub(super) fn parse<'a>(
         let at = json.key_at();
         if name == METADATA {
             if core::mem::replace(&mut has_metadata, true) {
-                return Err(twice("there are two __metadata__", at));
+                return Err(twice("__metadata__ appears twice", at));
             }
             rest.metadata = metadata(&mut json)?;
             continue;
@@ -125,7 +125,7 @@ impl Fields {
                 }
             };
             if !is_new {
-                return Err(twice(format!("there are two fields {field:?}"), at));
+                return Err(twice(format!("the field {field:?} appears twice"), at));
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Unknown {
     }
 }
 
-/// A type by its name; types are added over time, so that an unknown one is no damage of the header.
+/// A type by its name; types are added over time, so an unknown one does not make the header damaged.
 fn dtype(json: &mut Json<'_>) -> Result<Result<DType>> {
     let at = json.at();
     let name = json.string("dtype")?;
@@ -217,7 +217,7 @@ fn metadata(json: &mut Json<'_>) -> Result<Metadata> {
     let wrong =
         |at: u64, message: String| Error::malformed("safetensors.metadata", message).at(at..at + 1);
     if json.kind()? != Kind::Object {
-        let message = "__metadata__ must be an object of texts".to_owned();
+        let message = "__metadata__ must be an object of strings".to_owned();
         return Err(wrong(json.at(), message));
     }
     json.object(METADATA)?;
@@ -226,7 +226,7 @@ fn metadata(json: &mut Json<'_>) -> Result<Metadata> {
     while let Some(key) = json.key()? {
         places.push(json.key_at());
         if json.kind()? != Kind::Str {
-            let message = format!("the value of {key:?} in __metadata__ must be text");
+            let message = format!("the value of {key:?} in __metadata__ must be a string");
             return Err(wrong(json.at(), message));
         }
         metadata.key(&key);
@@ -302,7 +302,7 @@ impl Encoder {
         Ok(bytes)
     }
 
-    /// The length and the header, with at least `reserve` spaces behind it, up to a multiple of `align` of the file.
+    /// The length and the header, with at least `reserve` spaces after it, up to a multiple of `align` of the file.
     pub(super) fn finish(mut self, reserve: u64, align: u64) -> Result<Vec<u8>> {
         self.text.push('}');
         let len = self.text.len() as u64;

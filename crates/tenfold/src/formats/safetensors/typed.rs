@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(read("{\"k\":\"u8\"}"), (text.clone(), 1));
         assert_eq!(read("{\"k\":\"u128\"}"), (text.clone(), 1));
         assert_eq!(read("{\"k\":\"u16[]\"}"), (text.clone(), 1));
-        // It is no entry of ours.
+        // It is not an entry of ours.
         assert_eq!(read("no JSON"), (text, 2));
     }
 }

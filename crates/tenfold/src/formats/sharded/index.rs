@@ -12,7 +12,7 @@ use crate::wire::json::{Json, encode_str};
 
 /// What all indexes end in.
 const END: &str = ".json";
-/// How the names of indexes that are written end, behind the extension of the files.
+/// How the names of indexes that are written end, after the extension of the files.
 const SUFFIX: &str = ".index.json";
 /// Bytes of an index, at most, and its levels.
 const MAX_LEN: u64 = 100_000_000;
@@ -87,7 +87,7 @@ pub(super) struct TotalSize {
     pub(super) at: u64,
 }
 
-/// Counts that the index repeats: they follow from the tensors, and are no metadata to carry over.
+/// Counts that the index repeats: they follow from the tensors, and are not metadata to carry over.
 const DERIVED: [&str; 2] = ["total_size", "total_parameters"];
 
 impl Index {

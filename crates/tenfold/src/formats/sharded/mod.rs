@@ -144,7 +144,7 @@ fn describe_shard(
     match (family.describe)(cx, id, head) {
         Ok(file) => Ok(file),
         Err(error) => {
-            // Often a pointer of Git or a server's answer, of which the first bytes are no length.
+            // Often a pointer of Git or a server's answer, of which the first bytes are not a length.
             let what = diagnose::instead(head);
             let error = what.map_or(error, |what| {
                 Error::malformed("header", what.message()).at(0..index::HEAD)
@@ -203,8 +203,8 @@ impl<'i> Found<'i> {
             }
             let said = said.unwrap_or_default();
             let message = match found {
-                Some(other) => format!("the index says that it is in {said}, it is in {other}"),
-                None => format!("the index says that it is in {said}, no file has it"),
+                Some(other) => format!("the index says that it is in {said}, but it is in {other}"),
+                None => format!("the index says that it is in {said}, but no file has it"),
             };
             let error = Error::malformed("weight-map", message);
             return Err(error.at(*at..*at + 1).in_tensor(name));
@@ -256,7 +256,7 @@ fn check_total(
     #[allow(clippy::cast_precision_loss)] // then it is compared as one
     let same = value.as_u64() == Some(total) || value.as_f64() == Some(total as f64);
     if same {
-        let message = format!("total_size is that of the tensors, {total} bytes");
+        let message = format!("total_size matches the tensors, {total} bytes");
         cx.note(family.rules.total_size, *at..*at + 1, message);
         return Ok(());
     }
@@ -264,7 +264,7 @@ fn check_total(
         Some(found) => format!("{found}"),
         None => value.in_words(),
     };
-    let message = format!("total_size is {found}, the tensors have {total} bytes");
+    let message = format!("total_size is {found}, but the tensors have {total} bytes");
     cx.warn(family.rules.total_size, *at..*at + 1, message)
 }
 
@@ -300,8 +300,9 @@ fn check_left_over(cx: &mut Context<'_>, family: &Family, index: &Index) -> Resu
     if let Some((count, at)) = counted.max()
         && count != known
     {
-        let message =
-            format!("the names of the files say that there are {count}, the index names {known}");
+        let message = format!(
+            "the names of the files say that there are {count}, but the index names {known}"
+        );
         cx.warn(family.rules.count, at..at + 1, message)?;
     }
     Ok(())

@@ -221,7 +221,7 @@ impl File {
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair.first() == pair.last()) {
             return refuse(
-                "two indices have the same name, so that no map of them has a meaning".into(),
+                "two indices have the same name, so a map of them has no meaning".into(),
             );
         }
         let claim = Claim {
@@ -244,9 +244,7 @@ impl File {
             let symmetry = claim.symmetry(&self.names, &self.shape);
             let Ok(Some(symmetry)) = symmetry else {
                 let code = to_text(&claim.code);
-                return refuse(format!(
-                    "packed by the operation {code:?}, which is not known"
-                ));
+                return refuse(format!("packed by the unknown operation {code:?}"));
             };
             if symmetry.is_identity() {
                 return refuse("packed by a permutation that moves nothing".into());

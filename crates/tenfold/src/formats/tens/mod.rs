@@ -51,7 +51,7 @@ pub(super) const ENTRY: Entry = Entry {
     codec: None,
 };
 
-/// What is known of the format without its codec.
+/// The facts about TENS.
 pub static SPEC: Spec = Spec {
     id: "tens",
     name: "TENS",
@@ -68,7 +68,7 @@ pub static SPEC: Spec = Spec {
         OptionSpec {
             key: "pack",
             value: "auto|OPERATION:MAP",
-            help: "leave out what a symmetry gives back: one that is found, or the one named, such as -x:ba",
+            help: "leave out what a symmetry restores: one that is found, or the one named, such as -x:ba",
         },
     ],
 };

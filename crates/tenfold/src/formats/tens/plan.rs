@@ -266,7 +266,7 @@ fn claims(tensor: &TensorInfo, names: &[u8]) -> Result<Vec<Claim>> {
         }
     }
     if !claims.is_empty() && !unique(names) {
-        let message = "two indices have the same name, so that no symmetry of them can be written";
+        let message = "two indices have the same name, so no symmetry of them can be written";
         return Err(Error::argument(message));
     }
     Ok(claims)

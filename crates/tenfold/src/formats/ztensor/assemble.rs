@@ -132,12 +132,12 @@ impl Assembler<'_> {
         }
         for (name, slot) in names.iter().zip(&found) {
             if slot.is_none() {
-                return self.refuse(format!("{layout} without its part {name:?}"));
+                return self.refuse(format!("{layout} lacks its part {name:?}"));
             }
         }
         match found.into_iter().flatten().collect::<Vec<_>>().try_into() {
             Ok(parts) => Ok(parts),
-            Err(_) => self.refuse(format!("{layout} without its parts")),
+            Err(_) => self.refuse(format!("{layout} lacks its parts")),
         }
     }
 

@@ -129,7 +129,7 @@ fn sizes(tensor: &TensorInfo, has: fn(DType) -> bool) -> Result<(), String> {
     let elements = element_count(&tensor.shape);
     match elements.and_then(|elements| tensor.dtype.bytes_for(elements)) {
         Some(_) => Ok(()),
-        None => Err("its size in bytes is not a number of 64 bits".into()),
+        None => Err("its size in bytes does not fit 64 bits".into()),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn digest_text<'b>(
     Ok(Some(text))
 }
 
-/// The text of a checksum where nobody wants it checked: what is no text is passed over, with a warning.
+/// The text of a checksum where nobody wants it checked: what is not text is passed over, with a warning.
 fn unchecked_text<'b>(
     cbor: &mut Decoder<'b>,
     cx: &mut Context<'_>,

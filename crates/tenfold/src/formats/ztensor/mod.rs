@@ -1,4 +1,4 @@
-//! zTensor `.zt`: tensors behind each other, described by a CBOR index at the end, in five generations.
+//! zTensor `.zt`: tensors one after the other, described by a CBOR index at the end, in five generations.
 //!
 //! | generation | first 8 bytes | at the end | index |
 //! |------------|---------------|------------|-------|
@@ -143,7 +143,7 @@ impl Format for ZTensor {
                     "ztensor.magic"
                 };
                 let message = format!(
-                    "begins with {}, which is the magic of no generation known here (ZTEN0001, \
+                    "begins with {}, which is not the magic of any known generation (ZTEN0001, \
                      ZTEN1000, \\x89ZT2\\r\\n\\x1a\\n)",
                     other.escape_ascii()
                 );

@@ -160,7 +160,7 @@ impl Schema {
         }
     }
 
-    /// Refuses a name that the generation does not allow; `at` is behind it.
+    /// Refuses a name that the generation does not allow; `at` is after it.
     pub(super) fn check_name(&self, what: &str, name: &str, at: u64) -> Result<()> {
         if !self.is_2 {
             return Ok(());
@@ -280,7 +280,7 @@ impl<'b> RawPart<'b> {
         let at = from..cbor.pos();
         if schema.is_2 {
             if encoding.is_some() != decoded_length.is_some() {
-                let message = "encoding and decoded_length stand together or not at all";
+                let message = "encoding and decoded_length must both be there, or neither";
                 return Err(Error::malformed("ztensor.schema", message).at(at));
             }
             read::required(dtype.as_ref(), "dtype", &at)?;

@@ -163,7 +163,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
     cbor.array("the index", |cbor| {
         let (entry, at) = Entry::parse(cbor, cx)?;
         if !names.is_new(entry.name.clone()) {
-            let message = format!("there are two tensors {:?}", entry.name);
+            let message = format!("two tensors are named {:?}", entry.name);
             return Err(Error::malformed("ztensor.duplicate", message).at(at));
         }
         let range = read::place(entry.offset, entry.size, ALIGN, start, &at)

@@ -29,7 +29,7 @@ enum Way {
     Directory,
 }
 
-/// What a system may lack: files without a name as outside of Linux, hard links as on FAT.
+/// What a system may lack: files without a name as outside Linux, hard links as on FAT.
 const SYSTEMS: [&[&str]; 3] = [&[], &["unnamed"], &["unnamed", "link"]];
 
 #[test]

@@ -1,8 +1,8 @@
 //! Output that appears whole or not at all.
 //!
-//! Every file is written under no name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and then
-//! given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a later
-//! run to the same target removes what nobody holds a lock on.
+//! Every file is written without a name (Linux, `O_TMPFILE`) or under a temporary one beside its target, synced, and
+//! then given its name in one step. A process that is killed leaves nothing behind in the first case; in the second, a
+//! later run to the same target removes what nobody holds a lock on.
 //!
 //! A new directory is made under a temporary name with all of its files, and then given its own. Of several files that
 //! replace others, the old ones are kept until the last of them has its name, and nobody else writes the same ones meanwhile.
@@ -423,7 +423,7 @@ impl AtomicOutput {
     pub(crate) fn adopt(&mut self, name: &str, from: &Path) -> Result<()> {
         check_plain(name)?;
         if self.ended || self.places.contains_key(name) {
-            return Err(Error::argument(format!("{name:?} was begun already")));
+            return Err(Error::argument(format!("{name:?} has been begun already")));
         }
         let target = self.target(name);
         let fail = |cause| Error::io(format_args!("cannot open {}", from.display()), cause);
@@ -485,7 +485,7 @@ impl Output for AtomicOutput {
             return Err(Error::argument("the output was committed already"));
         }
         if self.places.contains_key(name) {
-            return Err(Error::argument(format!("{name:?} was begun already")));
+            return Err(Error::argument(format!("{name:?} has been begun already")));
         }
         let target = self.target(name);
         let pending = self.open(name, &target)?;

@@ -31,7 +31,7 @@ impl Tile {
         start..start.saturating_add(side)
     }
 
-    /// Says that it is not inside of a tensor.
+    /// Says that it is not inside a tensor.
     pub(crate) fn check_inside(&self, shape: &Shape) -> Result<(), String> {
         let ranks = (self.start.len(), self.sides.len());
         if ranks != (shape.len(), shape.len()) {
@@ -50,7 +50,7 @@ impl Tile {
         if sides.all(is_inside) {
             Ok(())
         } else {
-            Err(format!("the piece {self} is not inside of {shape:?}"))
+            Err(format!("the piece {self} is not inside {shape:?}"))
         }
     }
 }
@@ -328,11 +328,11 @@ mod tests {
         );
         assert_eq!(
             refused(&[4], &[(&[2], &[3])]),
-            "the piece [2:5] is not inside of [4]"
+            "the piece [2:5] is not inside [4]"
         );
         assert_eq!(
             refused(&[4], &[(&[u64::MAX], &[3])]),
-            "the piece [18446744073709551615:18446744073709551615] is not inside of [4]"
+            "the piece [18446744073709551615:18446744073709551615] is not inside [4]"
         );
         assert!(refused(&[4], &[(&[0, 0], &[4, 1])]).contains("1 dimensions"));
         assert_eq!(refused(&[], &[]), "no piece has the element []");

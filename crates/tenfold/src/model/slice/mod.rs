@@ -20,7 +20,7 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Slice {
-    /// `...`: everything along all dimensions that the others do not speak of. At most once.
+    /// `...`: everything along all dimensions that the other slices leave. At most once.
     All,
     /// `3`: one index, counted from the end where it is negative; the dimension is gone.
     Index(i64),
@@ -28,7 +28,7 @@ pub enum Slice {
     Range {
         /// The first index; the first or the last one by default.
         start: Option<i64>,
-        /// The index that ends it and is not part of it; behind the last or before the first one by default.
+        /// The index that ends it and is not part of it; after the last or before the first one by default.
         stop: Option<i64>,
         /// How far to the next one, backwards where it is negative; never 0.
         step: i64,
@@ -60,7 +60,7 @@ impl Slice {
             .and_then(|inner| inner.strip_suffix(']'))
             .unwrap_or(inner);
         let mut items: Vec<&str> = inner.split(',').map(str::trim).collect();
-        // Nothing at all, or a comma behind the last one.
+        // Nothing at all, or a comma after the last one.
         if items.last() == Some(&"") {
             items.pop();
         }

@@ -22,7 +22,7 @@ impl Conversion {
             let Companion { name, .. } = companion;
             if self.is_dequantized() && configuration::ABOUT_QUANTIZATION.contains(&name.as_str()) {
                 notes.push(format!(
-                    "{name} is left out: the weights are not quantized any more"
+                    "{name} is left out: the weights are no longer quantized"
                 ));
                 continue;
             }

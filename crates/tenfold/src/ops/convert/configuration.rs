@@ -58,7 +58,7 @@ pub(super) fn follow(
         return Ok(Followed::default());
     }
     let bytes = source.read(0..source.len())?;
-    // What is no configuration says nothing of types.
+    // What is not a configuration says nothing of types.
     let (Ok(said), Ok(text)) = (said(&bytes), core::str::from_utf8(&bytes)) else {
         return Ok(Followed::default());
     };
@@ -71,7 +71,7 @@ pub(super) fn follow(
                 .map(|(_, range)| (range.clone(), String::new())),
         );
         if let Some((key, _)) = said.quantizations.first() {
-            notes.push(format!("{NAME} has no {key} any more"));
+            notes.push(format!("{NAME} no longer has {key}"));
         }
     }
     let name = if is_dequantized {
@@ -85,7 +85,7 @@ pub(super) fn follow(
             Some(name) => {
                 let ranges = said.types.iter().map(|said| said.range.clone());
                 changes.extend(ranges.map(|range| (range, format!("{name:?}"))));
-                notes.push(format!("{NAME} says {key} = {name:?} now, was {old:?}"));
+                notes.push(format!("{NAME} now says {key} = {name:?}, not {old:?}"));
             }
             None => notes.push(format!(
                 "{NAME} still says {key} = {old:?}: the weights now have other types"
@@ -170,8 +170,8 @@ fn said(bytes: &[u8]) -> Result<Sayings> {
     Ok(said)
 }
 
-/// An entry of an object with the comma before it, or the one behind it where it is the first of what stays. Everything up to
-/// `gone` goes already.
+/// An entry of an object with the comma before it, or the one after it where it is the first of what stays. Everything
+/// up to `gone` goes already.
 fn entry(bytes: &[u8], range: Range<usize>, gone: usize) -> Range<usize> {
     let is_space = |byte: &&u8| byte.is_ascii_whitespace();
     let before = bytes.get(gone..range.start).unwrap_or_default();
@@ -202,7 +202,7 @@ fn made_type(weights: &Manifest) -> Option<&'static str> {
     type_of(made.map(|tensor| tensor.dtype))
 }
 
-/// The type of all weights that are no integers, if it is one that a configuration can name.
+/// The type of all weights that are not integers, if it is one that a configuration can name.
 fn only_type(weights: &Manifest) -> Option<&'static str> {
     let is_whole = |dtype| matches!(dtype, DType::Number(number, _) if !number.is_float());
     let types = weights.tensors.iter().map(|tensor| tensor.dtype);

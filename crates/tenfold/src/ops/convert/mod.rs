@@ -197,7 +197,7 @@ impl ConvertOptions {
 }
 
 /// A conversion that is ready to be carried out: what it will write, and what would be lost.
-#[must_use = "nothing is written before one of its `write` methods is called"]
+#[must_use = "nothing is written until one of its `write` methods is called"]
 #[non_exhaustive]
 pub struct Conversion {
     /// The version that will be written.
@@ -206,7 +206,7 @@ pub struct Conversion {
     pub because: Option<String>,
     /// What will not be carried over as it is, the worst first.
     pub losses: Vec<Loss>,
-    /// What is worth knowing beforehand: metadata that stays behind with its container, programs that will not take the
+    /// What is worth knowing beforehand: metadata that stays behind with its container, programs that will not read the
     /// file.
     pub remarks: Vec<Finding>,
     /// What casts and quantization change about values. That was asked for and is not refused.
@@ -306,8 +306,8 @@ impl Conversion {
         self.write_to(&name, &mut out)
     }
 
-    /// Writes a new directory at `path`, with a file that is called `name` in it, or several whose names are made from
-    /// that one. It appears whole or not at all; one that is there is taken if it is empty.
+    /// Writes a new directory at `path`, with a file named `name` in it, or several whose names are made from that. It
+    /// appears whole or not at all; an existing directory is used if it is empty.
     ///
     /// ```no_run
     /// use tenfold::{Archive, format::Registry, ops::{Conversion, ConvertOptions}};
@@ -411,8 +411,8 @@ impl Conversion {
         Ok((report, unread))
     }
 
-    /// What will be written where, the file that is opened first. Writes nothing; reads tensor data where the layout depends
-    /// on it, as in formats that store equal data once.
+    /// What will be written where, beginning with the file to open. Writes nothing; reads tensor data where the layout
+    /// depends on it, as in formats that store equal data once.
     ///
     /// ```
     /// use tenfold::format::Registry;
@@ -441,7 +441,7 @@ impl Conversion {
             .collect()
     }
 
-    /// The names of the files that would be written, the one that is opened first. Costs as much as laying them out.
+    /// The names of the files that would be written, beginning with the one to open. Costs as much as laying them out.
     pub fn file_names(&self, file_name: &str) -> Result<Vec<String>> {
         let (plan, _) = self.lay_out(&self.adapted, self.plan_options(file_name))?;
         Ok(plan.files.into_iter().map(|file| file.name).collect())

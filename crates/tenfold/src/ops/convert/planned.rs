@@ -13,7 +13,7 @@ use crate::prelude::*;
 pub struct PlannedFile {
     /// Its name.
     pub name: String,
-    /// Its length, where that is known beforehand: not behind compression and text, and not where an index at the end
+    /// Its length, where that is known beforehand: not after compression or text, and not where an index at the end
     /// depends on what was written.
     pub len: Option<u64>,
     /// What it consists of, in this order.

@@ -208,7 +208,7 @@ fn why_not_first(
         ..
     } = adapt_to(from, spec, first, options);
     lost.extend(left_behind);
-    // What is lost in both is no reason.
+    // What is lost in both is not a reason.
     let mut in_both: LookupMap<_, ()> = LookupMap::default();
     in_both.extend(losses.iter().map(|loss| ((&loss.tensor, &loss.what), ())));
     let reasons = (lost.iter()).filter(|loss| !in_both.contains_key(&(&loss.tensor, &loss.what)));
@@ -364,7 +364,7 @@ fn remark(left: &[Loss]) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "metadata about the container is left out: {}",
+        "metadata that describes the container is left out: {}",
         keys.join(", ")
     );
     Some(Finding::new(Severity::Note, "file.container", message))

@@ -1,4 +1,4 @@
-//! What files and tensors say beside their numbers.
+//! The metadata of files and tensors, compared.
 
 use super::Pair;
 use crate::archive::Archive;
@@ -30,7 +30,7 @@ pub(super) fn compare(
 ) -> Result<()> {
     let (of_a, of_b) = (a.load_metadata()?, b.load_metadata()?);
     let registry = Registry::standard();
-    // What a container adds or has no place for is no difference of what it holds.
+    // What a container adds or has no place for is not a difference of what it holds.
     let is_content = |key: &str, only: &Value| registry.owner(key, only).0 == Belongs::ToContent;
     let told = |key: &str, only: Option<&Value>| only.is_none_or(|only| is_content(key, only));
     maps(None, &of_a, &of_b, told, changes);

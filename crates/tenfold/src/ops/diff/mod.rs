@@ -1,4 +1,4 @@
-//! What is different between two archives, in any formats.
+//! How two archives differ, in any formats.
 
 mod bytes;
 mod exact;
@@ -40,7 +40,7 @@ impl DiffOptions {
         Self::default()
     }
 
-    /// How far numbers may be apart. Without, every bit counts: 0 and -0 differ, and so do different NaNs.
+    /// How far apart numbers may be. Without a tolerance, every bit counts: 0 and -0 differ, and so do different NaNs.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Option<Tolerance>) -> Self {
         self.tolerance = tolerance;
@@ -54,7 +54,7 @@ impl DiffOptions {
         self
     }
 
-    /// Whether what files and tensors say beside their numbers is not compared.
+    /// Whether metadata, of files and of tensors, is ignored.
     #[must_use]
     pub fn ignore_metadata(mut self, ignore: bool) -> Self {
         self.ignore_metadata = ignore;
@@ -84,7 +84,7 @@ pub struct Diff {
     pub changes: Vec<Change>,
     /// Tensors that are the same in both.
     pub equal: usize,
-    /// What the files and the tensors say differently beside the numbers.
+    /// The metadata in which the files and the tensors differ.
     pub metadata: Vec<MetadataChange>,
 }
 
@@ -141,8 +141,8 @@ impl Side {
 pub enum ChangeKind {
     /// Only the second has it.
     Added,
-    /// Its shape, its type or its values are others. The values are compared where both are known as numbers and the
-    /// shapes are equal, or differ in the size of one dimension: then in the part that both have.
+    /// Its shape, its type or its values differ. The values are compared where both are known as numbers and the shapes
+    /// are equal, or differ in the size of one dimension: then in the part that both have.
     Changed(Option<Difference>),
     /// Only the first has it.
     Removed,
@@ -289,7 +289,7 @@ impl DiffSteps {
         Ok(Progress::of(&control, is_finished))
     }
 
-    /// The differences. What is left is done first.
+    /// Does what is left, and gives the differences.
     pub fn finish(mut self) -> Result<Diff> {
         let [a, b] = &self.archives.clone();
         let matched = names::pair(a, b);
@@ -333,7 +333,7 @@ impl DiffSteps {
         Ok(diff)
     }
 
-    /// Places that can be given to others: the tensors of the first archive, and behind them those that only the second has.
+    /// Places that can be given to others: the tensors of the first archive, and after them those that only the second has.
     #[cfg(feature = "scale")]
     pub(super) fn places(&self) -> Vec<u64> {
         let [a, b] = &self.archives;

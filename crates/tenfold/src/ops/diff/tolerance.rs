@@ -1,10 +1,10 @@
-//! How far two numbers may be apart.
+//! How far apart two numbers may be.
 
 use crate::model::Scalar;
 use crate::transform::precision;
 
-/// How far two numbers may be apart to count as equal: within any of the bounds that are given. Equal infinities and two
-/// NaNs are equal, and so are 0 and -0.
+/// How far apart two numbers may be and still count as equal: within any of the bounds that are given. Equal infinities
+/// and two NaNs are equal, and so are 0 and -0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Tolerance {

@@ -95,7 +95,7 @@ fn find_symmetry(
         if verdict.violation.is_none() {
             let note = (verdict.zeros > 0).then(|| {
                 format!(
-                    "tensor {:?}: packed by {}, {} of its zeros change their sign",
+                    "tensor {:?}: packed by {}, {} of its zeros change sign",
                     tensor.name, symmetry.operation, verdict.zeros
                 )
             });
@@ -107,7 +107,7 @@ fn find_symmetry(
         Some((index, symmetry)) if search.required => Err(Error::mismatch(
             "symmetry",
             format!(
-                "it cannot be packed: the element at {index:?} is not {} of the one that the symmetry says",
+                "it cannot be packed: the element at {index:?} is not {} of its counterpart under the symmetry",
                 symmetry.operation
             ),
         )),
@@ -166,7 +166,7 @@ fn check_columns(archive: &Archive, control: &Control) -> Result<()> {
         let scatter = Scatter::load(archive.data(), info, Order::RowMajor);
         if !scatter.map_err(|error| tensor.blame(error))?.is_sorted() {
             let message =
-                "the columns of a row do not rise, as they must in the file to be written";
+                "the columns of a row are not in ascending order, as the output needs them";
             return Err(tensor.blame(Error::unsupported("sparse", message)));
         }
     }

@@ -37,7 +37,7 @@ impl StatsOptions {
         Self::default()
     }
 
-    /// Bins of the histograms; without, none are made. They need a second look at the data.
+    /// Bins of the histograms; without a number, none are made. They need a second look at the data.
     #[must_use]
     pub fn bins(mut self, bins: Option<u32>) -> Self {
         self.bins = bins;
@@ -166,7 +166,7 @@ impl StatsSteps {
         Ok(Progress::of(&control, self.is_finished()))
     }
 
-    /// The figures. What is left is done first.
+    /// Does what is left, and gives the figures.
     pub fn finish(mut self) -> Result<ArchiveStats> {
         let threads = self.archive.threads_for(self.options.work.threads);
         while !self.is_finished() {

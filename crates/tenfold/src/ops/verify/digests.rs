@@ -19,7 +19,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// What digests say that were computed now.
+    /// What digests say that have just been computed.
     pub fn of(digests: &Digests) -> Self {
         Self {
             content: digests.content,
@@ -32,8 +32,8 @@ impl Expected {
 
 /// Compares the digests of an archive with those of a list. Tensors are found in the list by their names in `digests`.
 ///
-/// Every difference is a finding of the rule `digest`: a tensor with other content, one that is not there, one that is
-/// not listed, and a name, type or shape that is another one. Without a finding everything is as listed.
+/// Every difference is a finding of the rule `digest`: a tensor with other content, one that is missing, one that is
+/// not listed, and a name, type or shape that differs. Without a finding, everything is as listed.
 ///
 /// ```
 /// use tenfold::{Archive, ops};
@@ -81,7 +81,8 @@ pub fn compare_digests(archive: &Archive, digests: &Digests, expected: &Expected
         }
     }
     if findings.is_empty() && expected.content.is_some() && expected.content != digests.content {
-        let message = "every tensor has the content that is listed, but a name, a type, a shape or what the parts are is another";
+        let message = "every tensor has the listed content, but a name, a type, a shape or the meaning of a \
+        part differs";
         findings.push(Finding::from(
             &Error::mismatch("digest", message).in_format(id),
         ));

@@ -48,7 +48,7 @@ impl VerifyOptions {
     }
 }
 
-/// What verification came to.
+/// What verification found.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verified {
@@ -184,7 +184,7 @@ pub struct VerifySteps {
     work: Work,
     /// Of the tensors that are done.
     looks: Vec<Look>,
-    /// Of the one behind them, if it was begun.
+    /// Of the one after them, if it was begun.
     begun: Option<Look>,
     /// Of the sealed ranges that are done, when all tensors are.
     seals: Vec<Option<Finding>>,
@@ -205,7 +205,7 @@ impl VerifySteps {
         Self::part(archive, options, 0..all)
     }
 
-    /// For some of the tensors. What describing the file noticed belongs to the first of them, what is behind all tensors to
+    /// For some of the tensors. What describing the file noticed belongs to the first of them, what is after all tensors to
     /// the last.
     pub(in crate::ops) fn part(
         archive: &Archive,
@@ -248,7 +248,7 @@ impl VerifySteps {
         Ok(Progress::of(&control, self.is_finished()))
     }
 
-    /// What verification came to. What is left is done first.
+    /// Does what is left, and gives what verification found.
     pub fn finish(mut self) -> Result<Verified> {
         let threads = self.archive.threads_for(self.work.threads);
         while !self.is_finished() {
@@ -370,7 +370,7 @@ struct Look {
     checked: Checked,
     /// Parts that are done.
     parts: usize,
-    /// Of the part behind them, how far it is read: as it is stored, then decoded.
+    /// Of the part after them, how far it is read: as it is stored, then decoded.
     stored: Reading,
     decoded: Reading,
     /// What is wrong with its content.
@@ -534,14 +534,14 @@ impl Look {
             let verdict = check_symmetry(archive.data(), info, symmetry)?;
             if let Some(index) = verdict.violation {
                 let message = format!(
-                    "the element at {index:?} is not {} of the one that a symmetry of the file says",
+                    "the element at {index:?} is not {} of its counterpart under a symmetry that the file declares",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));
             }
             if let Some(index) = verdict.wrapped {
                 let message = format!(
-                    "the element at {index:?} should be {} of the least integer: {NO_NEGATIVE}",
+                    "the element at {index:?} should be {} of the lowest integer: {NO_NEGATIVE}",
                     symmetry.operation
                 );
                 self.warn(tensor, Error::malformed("symmetry", message));

@@ -1,4 +1,4 @@
-//! Numbers that are allowed, and seldom meant.
+//! Numbers that are allowed but seldom intended.
 
 use crate::archive::{Archive, Tensor};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 /// Warnings about numbers that a sound model seldom has: NaN, infinities, tensors of nothing but zeros.
 ///
-/// Tensors that cannot be read are left to [`verify`](crate::ops::verify()), those that are no numbers are passed over.
+/// Tensors that cannot be read are left to [`verify`](crate::ops::verify()), those that are not numbers are skipped.
 ///
 /// ```
 /// use tenfold::{Archive, Bytes, model::DType, ops};

@@ -193,7 +193,7 @@ impl Target {
         }
     }
 
-    /// Beyond the last number: the last, or what comes behind it.
+    /// Beyond the last number: the last, or what comes after it.
     fn beyond(&self, value: f64) -> Expected {
         let negative = value < 0.0;
         let ends = if negative {

@@ -93,7 +93,7 @@ impl<'a> Inflate<'a> {
                 Ok(_) => {}
                 // Nothing more to read, and the stream is not at its end.
                 Err(MZError::Buf) => return Err(broken("it ends in the middle")),
-                Err(_) => return Err(broken("it has a block that makes no sense")),
+                Err(_) => return Err(broken("it has an invalid block")),
             }
             if step.bytes_written > 0 {
                 return Ok(step.bytes_written);
@@ -178,7 +178,7 @@ fn compressor(level: i32) -> CompressorOxide {
     CompressorOxide::new(create_comp_flags_from_zip_params(level, -15, 0))
 }
 
-/// Compresses a piece step by step; behind it the stream is flushed so.
+/// Compresses a piece step by step; after it the stream is flushed so.
 pub(super) fn compress(
     compressor: &mut CompressorOxide,
     piece: &[u8],

@@ -185,7 +185,7 @@ impl Table {
     }
 }
 
-/// Whether a frame ends with the checksum of its content: a flag behind its magic says so.
+/// Whether a frame ends with the checksum of its content: a flag after its magic says so.
 fn has_checksum(frame: &[u8]) -> bool {
     const FLAG: u8 = 0x04;
     matches!(frame, [0x28, 0xb5, 0x2f, 0xfd, descriptor, ..] if descriptor & FLAG != 0)

@@ -44,7 +44,7 @@ use crate::model::Codec;
 use crate::prelude::*;
 use crate::transform::{Body, Input};
 
-/// Asked again and again while a codec works: an error stops it.
+/// Asked over and over while a codec works: an error stops it.
 pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
 /// Bytes that a codec is given between two of these questions: a block of zstd, which the slowest level takes a tenth of a
@@ -68,7 +68,7 @@ pub(super) fn open<'a>(
         return Err(damaged(
             codec,
             &input,
-            "there are no compressed bytes: nothing is a frame too",
+            "there are no compressed bytes, but even empty data takes a frame",
         ));
     }
     let most = match codec {
@@ -107,7 +107,7 @@ pub(crate) fn unpack_zstd(stored: &Bytes, most: u64, check: Check<'_>) -> Result
             return Ok(out);
         }
         if out.len() as u64 > most {
-            let message = format!("the compressed data gives more than {most} bytes");
+            let message = format!("the compressed data decodes to more than {most} bytes");
             return Err(Error::limit("zstd", message));
         }
     }
@@ -128,7 +128,7 @@ pub(crate) fn measure(input: Input<'_>, limit: u64) -> Result<u64> {
         }
         if len > limit {
             let message =
-                format!("compressed data without a given length gives more than {limit} bytes");
+                format!("compressed data of unknown length decodes to more than {limit} bytes");
             return Err(Error::limit("zstd", message).raised_by("tensor_memory", None));
         }
     }

@@ -56,7 +56,7 @@ impl<'a> Sequential<'a> {
             let got = self.decode(|decoder| decoder.read(&mut out[filled..]))?;
             if got == 0 {
                 let message = format!(
-                    "decodes to {} bytes, {} are declared",
+                    "decodes to {} bytes, but declares {}",
                     self.len - self.left + filled as u64,
                     self.len
                 );
@@ -68,10 +68,7 @@ impl<'a> Sequential<'a> {
         if self.left == 0 && !self.ended {
             self.ended = true;
             if !self.decode(Stream::ends)? {
-                let message = format!(
-                    "decodes to more than the {} bytes that are declared",
-                    self.len
-                );
+                let message = format!("decodes to more than the {} bytes it declares", self.len);
                 return Err(damaged(self.codec, &self.input, message));
             }
             #[cfg(all(feature = "std", feature = "deflate"))]
@@ -119,7 +116,7 @@ fn begin<'a>(input: Input<'a>, skip: u64, parked: Option<&'a Parked>) -> (Inflat
 enum Stream<'a> {
     #[cfg(feature = "deflate")]
     Deflate(Inflate<'a>),
-    /// A stretch, and whether the stream ends behind it.
+    /// A stretch, and whether the stream ends after it.
     #[cfg(feature = "deflate")]
     Zlib(Inflate<'a>, bool),
     Zstd(Box<Decoder<'a>>),
@@ -162,7 +159,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Whether it ends behind the data, as far as it does.
+    /// Whether it ends after the data, as far as it does.
     fn ends(&mut self) -> Result<bool> {
         match self {
             #[cfg(feature = "deflate")]

@@ -14,7 +14,7 @@ pub(crate) fn unpack_snappy(block: &[u8], most: u64) -> Result<Vec<u8>> {
         );
         return Err(Error::limit("limit", message));
     }
-    let len = usize::try_from(len).map_err(|_| damaged("a length beyond memory"))?;
+    let len = usize::try_from(len).map_err(|_| damaged("a length that does not fit memory"))?;
     let mut out = Vec::new();
     while !from.rest.is_empty() {
         let tag = from.byte()?;
@@ -41,7 +41,7 @@ pub(crate) fn unpack_snappy(block: &[u8], most: u64) -> Result<Vec<u8>> {
         };
         check_room(out.len(), count, len)?;
         let start = out.len().checked_sub(distance).filter(|_| distance > 0);
-        let start = start.ok_or_else(|| damaged("a copy of what lies before the beginning"))?;
+        let start = start.ok_or_else(|| damaged("a copy from before the beginning"))?;
         // What is copied may be what is being written.
         for at in start..start + count {
             let byte = out.get(at).copied();
@@ -88,7 +88,8 @@ impl<'b> From<'b> {
         for (place, byte) in number.iter_mut().zip(self.take(count)?) {
             *place = *byte;
         }
-        usize::try_from(u32::from_le_bytes(number)).map_err(|_| damaged("a length beyond memory"))
+        usize::try_from(u32::from_le_bytes(number))
+            .map_err(|_| damaged("a length that does not fit memory"))
     }
 
     fn varint(&mut self) -> Result<u64> {

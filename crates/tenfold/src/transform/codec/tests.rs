@@ -43,7 +43,7 @@ fn encode(level: i32, piece: &[u8]) -> Result<Vec<u8>> {
 const ZSTD: Codec = Codec::Zstd { level: 0 };
 const SEEKABLE: Codec = Codec::ZstdSeekable { level: 0, frame: 0 };
 
-/// Frames of `frame` decoded bytes with their table behind them.
+/// Frames of `frame` decoded bytes with their table after them.
 fn seekable(content: &[u8], frame: usize) -> Vec<u8> {
     let mut stored = Vec::new();
     let mut sizes = Vec::new();
@@ -74,7 +74,7 @@ fn a_stream_gives_exactly_the_declared_bytes() {
     assert_refused(read(&stored, ZSTD, 9_999), "more than the 9999 bytes");
     assert_refused(
         read(&stored, ZSTD, 10_001),
-        "decodes to 10000 bytes, 10001 are declared",
+        "decodes to 10000 bytes, but declares 10001",
     );
     assert_refused(read(&stored, ZSTD, 0), "more than the 0 bytes");
     assert_refused(read(&stored, ZSTD, 1 << 60), "cannot decode to");

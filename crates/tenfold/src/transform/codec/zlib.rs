@@ -18,7 +18,7 @@ pub(in crate::transform) fn inflate(stream: &[u8], most: u64, check: Check<'_>) 
     let (bytes, used) = inflate_with(framed, stream, most, check)?;
     match stream.len() - used {
         0 => Ok(bytes),
-        left => Err(broken(format_args!("{left} bytes are left behind its end"))),
+        left => Err(broken(format_args!("{left} bytes are left after its end"))),
     }
 }
 
@@ -64,13 +64,13 @@ fn inflate_with(
     match status {
         TINFLStatus::Done => {}
         TINFLStatus::HasMoreOutput => {
-            return Err(broken(format_args!("it gives more than {most} bytes")));
+            return Err(broken(format_args!("it decodes to more than {most} bytes")));
         }
-        TINFLStatus::Adler32Mismatch => return Err(broken("its checksum is another")),
+        TINFLStatus::Adler32Mismatch => return Err(broken("its checksum does not match")),
         TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
             return Err(broken("it ends in the middle"));
         }
-        _ => return Err(broken("it has a block that makes no sense")),
+        _ => return Err(broken("it has an invalid block")),
     }
     out.truncate(as_size(made as u64)?);
     Ok((out, used))

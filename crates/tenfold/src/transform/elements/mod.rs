@@ -67,9 +67,8 @@ impl ElementMap {
     }
 
     fn cast(from: DType, from_endian: Endian, to: DType, to_endian: Endian) -> Result<Self> {
-        let refused = |why: &str| {
-            Error::unsupported("cast", format!("{from} cannot be turned into {to}{why}"))
-        };
+        let refused =
+            |why: &str| Error::unsupported("cast", format!("{from} does not convert to {to}{why}"));
         let (DType::Number(a, from_lanes), DType::Number(b, to_lanes)) = (from, to) else {
             return Err(refused(""));
         };
@@ -169,7 +168,7 @@ impl ElementMap {
             .ok_or_else(|| overflow("the size after the cast"))
     }
 
-    /// Wanted bytes for stored ones that are whole, in memory or a place inside of something that is.
+    /// Wanted bytes for stored ones that are whole, in memory or a place inside something that is.
     pub(crate) fn scale(&self, stored: u64) -> u64 {
         (stored / self.from_unit as u64).saturating_mul(self.to_unit as u64)
     }
@@ -294,13 +293,13 @@ pub(crate) fn check_bools(dtype: DType, bytes: &[u8]) -> Option<String> {
     match dtype {
         DType::U32 => {
             let bad = bytes.chunks(4).filter_map(word).find(|&word| word > 1)?;
-            Some(format!("a bool is stored as {bad}, 0 and 1 are its values"))
+            Some(format!("a bool is stored as {bad}, expected 0 or 1"))
         }
         _ => None,
     }
 }
 
-/// What is wrong with the content of decoded bytes of a type: bytes that are no value of it.
+/// What is wrong with the content of decoded bytes of a type: bytes that are not a value of it.
 ///
 /// `last` says that these bytes end the part, and `elements` how many elements the whole part has.
 pub(crate) fn check_content(
@@ -312,9 +311,7 @@ pub(crate) fn check_content(
     match dtype {
         DType::Number(Scalar::Bool, _) => {
             let bad = bytes.iter().find(|&&byte| byte > 1)?;
-            Some(format!(
-                "a bool is stored as byte {bad}, 0 and 1 are its values"
-            ))
+            Some(format!("a bool is stored as byte {bad}, expected 0 or 1"))
         }
         DType::Number(scalar, Lanes::Real) if scalar.bits() < 8 && last => {
             let used = elements % 8 * u64::from(scalar.bits()) % 8;

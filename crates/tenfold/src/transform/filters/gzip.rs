@@ -1,4 +1,4 @@
-//! Gzip: deflated members, one behind the other.
+//! Gzip: deflated members, one after the other.
 
 use bytes::Bytes;
 
@@ -28,12 +28,12 @@ pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8
         let found = crc32fast::hash(&bytes);
         if sum != found {
             let message =
-                format!("the CRC-32 of a gzip member is {found:08x}, {sum:08x} is stored");
+                format!("the CRC-32 of a gzip member is {found:08x}, but {sum:08x} is stored");
             return Err(Error::mismatch("checksum", message));
         }
         // The length counts modulo 2^32.
         if u64::from(len) != bytes.len() as u64 & u64::from(u32::MAX) {
-            let message = format!("a member gives {} bytes, it says {len}", bytes.len());
+            let message = format!("a member decodes to {} bytes, but says {len}", bytes.len());
             return Err(broken(message));
         }
         if out.is_empty() {
@@ -63,7 +63,7 @@ fn head(r: &mut Reader<'_>) -> Result<()> {
         }
     }
     if flags & CHECKSUM != 0 {
-        r.skip(2, "checksum of the head")?;
+        r.skip(2, "checksum of the header")?;
     }
     Ok(())
 }

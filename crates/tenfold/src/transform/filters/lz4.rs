@@ -15,7 +15,7 @@ const MAX_RATIO: u64 = 255;
 pub(super) fn block(stored: &[u8], out: &mut [u8]) -> Result<()> {
     let made = lz4_flex::block::decompress_into(stored, out).map_err(broken)?;
     if made != out.len() {
-        return Err(broken(format_args!("it gives {made} bytes only")));
+        return Err(broken(format_args!("it decodes to {made} bytes only")));
     }
     Ok(())
 }
@@ -23,7 +23,7 @@ pub(super) fn block(stored: &[u8], out: &mut [u8]) -> Result<()> {
 /// As numcodecs has it: the length of what comes out, in 32 bits, and one block.
 pub(super) fn undo(stored: &[u8], most: u64) -> Result<Vec<u8>> {
     let Some((len, stored)) = stored.split_first_chunk::<4>() else {
-        return Err(broken("it ends in its length"));
+        return Err(broken("it ends within its length"));
     };
     let len = u64::from(u32::from_le_bytes(*len));
     let mut out = room(len, most, stored.len() as u64)?;
@@ -32,7 +32,7 @@ pub(super) fn undo(stored: &[u8], most: u64) -> Result<Vec<u8>> {
 }
 
 /// As HDF5's filter 32004 has it, with the highest bytes first: the length of what comes out in 64 bits, that of a block in
-/// 32, then blocks behind the bytes that each takes. Those that take as many as they give are not compressed.
+/// 32, then blocks after the bytes that each takes. Those that take as many as they give are not compressed.
 pub(super) fn undo_blocks(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
     let mut r = Reader::new(stored, "lz4");
     let total = u64::from_be_bytes(r.array("bytes")?);
@@ -53,17 +53,21 @@ pub(super) fn undo_blocks(stored: &Bytes, most: u64, check: Check<'_>) -> Result
     }
     match r.remaining() {
         0 => Ok(out),
-        left => Err(broken(format_args!("{left} bytes are left behind its end"))),
+        left => Err(broken(format_args!("{left} bytes are left after its end"))),
     }
 }
 
 /// Memory for what comes out, if that is what may and can.
 fn room(len: u64, most: u64, stored: u64) -> Result<Vec<u8>> {
     if len > most {
-        return Err(broken(format_args!("it gives {len} bytes, not {most}")));
+        return Err(broken(format_args!(
+            "it decodes to {len} bytes, not {most}"
+        )));
     }
     if len > stored.saturating_mul(MAX_RATIO) {
-        return Err(broken(format_args!("{stored} bytes cannot give {len}")));
+        return Err(broken(format_args!(
+            "{stored} bytes cannot decode to {len}"
+        )));
     }
     crate::io::zeros(len)
 }

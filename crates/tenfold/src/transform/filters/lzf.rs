@@ -41,7 +41,7 @@ pub(super) fn undo(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
         taken += 1;
         check_room(out.len(), len, most)?;
         let from = out.len().checked_sub(distance);
-        let from = from.ok_or_else(|| broken("it copies what is before its beginning"))?;
+        let from = from.ok_or_else(|| broken("it copies from before its beginning"))?;
         // What is copied may be made by the copy itself.
         for at in from..from + len {
             let byte = out[at];
@@ -53,7 +53,7 @@ pub(super) fn undo(bytes: &[u8], most: usize) -> Result<Vec<u8>> {
 
 fn check_room(len: usize, more: usize, most: usize) -> Result<()> {
     if len + more > most {
-        return Err(broken(format_args!("it gives more than {most} bytes")));
+        return Err(broken(format_args!("it decodes to more than {most} bytes")));
     }
     Ok(())
 }

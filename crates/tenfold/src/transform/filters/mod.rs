@@ -172,7 +172,7 @@ pub(crate) fn apply(filters: &[Filter], mut bytes: Vec<u8>, check: Check<'_>) ->
 pub(super) fn wrong_size(found: u64, len: u64) -> Error {
     Error::malformed(
         "chunk-size",
-        format!("a chunk of {found} bytes, its elements take {len}"),
+        format!("a chunk of {found} bytes, but its elements take {len}"),
     )
 }
 
@@ -188,7 +188,7 @@ fn check_sum(bytes: Bytes) -> Result<Bytes> {
     if halves(sum) != found {
         let (low, high) = found;
         let message = format!(
-            "the Fletcher-32 checksum of a chunk is {:08x}, {sum:08x} is stored",
+            "the Fletcher-32 checksum of a chunk is {:08x}, but {sum:08x} is stored",
             high << 16 | low
         );
         return Err(Error::mismatch("checksum", message));
@@ -205,7 +205,7 @@ fn check_crc32c(bytes: Bytes) -> Result<Bytes> {
     };
     let (sum, found) = (u32::from_le_bytes(*sum), crate::digest::crc32c(data));
     if sum != found {
-        let message = format!("the CRC-32C of a chunk is {found:08x}, {sum:08x} is stored");
+        let message = format!("the CRC-32C of a chunk is {found:08x}, but {sum:08x} is stored");
         return Err(Error::mismatch("checksum", message));
     }
     let len = data.len();

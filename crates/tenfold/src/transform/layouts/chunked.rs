@@ -815,7 +815,7 @@ struct Copy<'c> {
 }
 
 impl Copy<'_> {
-    /// Copies what is behind an axis, from an element of the chunk to one of the box.
+    /// Copies what is after an axis, from an element of the chunk to one of the box.
     fn run(&self, axis: usize, from: u64, to: u64, out: &mut [u8]) -> Result<()> {
         let Some(span) = self.spans.get(axis) else {
             return self.elements(from, 1, 1, to, out);

@@ -20,7 +20,10 @@ impl Listing for Csr {
     fn find(&self, search: &mut Search<'_, '_>) -> Result<()> {
         let info = search.tensor.tensor;
         let (Some(nnz), [_, _]) = (info.layout.nnz(), info.shape.as_slice()) else {
-            let message = format!("rows are stored for {} dimensions", info.shape.len());
+            let message = format!(
+                "rows are stored for {} dimensions, expected 2",
+                info.shape.len()
+            );
             return Err(broken(message));
         };
         let line = self.line;

@@ -15,7 +15,7 @@ impl Arrangement for Quantized {
         let decoded = Decoded::new(tensor.data, tensor.tensor)?;
         let dtype = decoded.dtype();
         if order != Order::RowMajor && tensor.tensor.shape.len() > 1 {
-            let message = "quantized tensors are decoded row-major only";
+            let message = "quantized tensors are decoded in row-major order only";
             return Err(Error::unsupported("order", message));
         }
         Ok(Whole::Made(Body::Decoded(decoded), dtype, Endian::Little))

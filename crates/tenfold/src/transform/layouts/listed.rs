@@ -59,7 +59,7 @@ impl<L: Listing> Arrangement for L {
         if L::RISES && !scatter.is_sorted() {
             deviations.push(Deviation {
                 rule: "sparse",
-                message: "the columns of a row do not rise".to_owned(),
+                message: "the columns of a row are not in ascending order".to_owned(),
                 is_content: true,
             });
         }
@@ -130,7 +130,7 @@ impl<'s, 'a> Search<'s, 'a> {
         };
         if self.wanted.len() >= self.most {
             let message = format!(
-                "more than {} entries are wanted at once, the limit (tensor_memory) does not allow it",
+                "more than {} entries are needed at once, which the limit (tensor_memory) does not allow",
                 self.most
             );
             return Err(Error::limit("memory", message).raised_by("tensor_memory", None));
@@ -165,7 +165,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let expected_len = expected.and_then(|n| part.dtype.bytes_for(n));
         if expected_len != Some(part.payload.len()) {
             let message = format!(
-                "{:?} has {} bytes, {} numbers of {} are needed",
+                "{:?} has {} bytes, but {} numbers of {} are needed",
                 role.name(),
                 part.payload.len(),
                 expected.map_or_else(|| "too many".to_owned(), |n| n.to_string()),
@@ -193,7 +193,7 @@ impl<'s, 'a> Search<'s, 'a> {
         places.sort_unstable_by_key(|entry| (entry.place, entry.value));
         if let Some([a, b]) = first_shared_place(&places) {
             let message = format!(
-                "entries {} and {} have the same place",
+                "entries {} and {} are at the same place",
                 self.wanted[a.value].1, self.wanted[b.value].1
             );
             return Err(broken(message));
@@ -397,13 +397,13 @@ impl Scatter {
                 && warnings.is_empty()
             {
                 warnings.push(format!(
-                    "entry {} is moved onto itself as {operation}, and is not the same then",
+                    "a symmetry moves entry {} onto itself as {operation}, which changes it",
                     entry.value
                 ));
             }
         }
         warnings.extend(wrapped.map(|entry| {
-            format!("entry {entry} is the least integer, and a symmetry negates it: {NO_NEGATIVE}")
+            format!("entry {entry} is the lowest integer, and a symmetry negates it: {NO_NEGATIVE}")
         }));
         Ok(warnings)
     }
@@ -484,7 +484,7 @@ impl Scatter {
             .iter()
             .take_while(|entry| entry.place < end)
         {
-            // Inside of `out`, so it fits.
+            // Inside `out`, so it fits.
             let to = usize::try_from((entry.place - first) * width).unwrap_or(usize::MAX);
             let out = &mut out[to..to + self.width];
             out.copy_from_slice(self.stored_value(entry));

@@ -89,7 +89,7 @@ impl Deviation {
     }
 }
 
-/// What a layout answers. All of it is about elements as they are stored: casts come behind it.
+/// What a layout answers. All of it is about elements as they are stored: casts come after it.
 pub(super) trait Arrangement: Sync {
     /// All elements one after the other in an order.
     fn whole<'a, 't>(&self, tensor: &Opening<'a, 't>, order: Order) -> Result<Whole<'a, 't>>;

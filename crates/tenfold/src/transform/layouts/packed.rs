@@ -37,14 +37,12 @@ impl Arrangement for Packed {
             symmetry(tensor)?,
             Order::ColumnMajor,
         )?;
-        let violation = unpack.diagonal_violation()?.map(|n| {
-            format!(
-                "the diagonal at {n} is not what the symmetry makes of it; it is read as stored"
-            )
-        });
+        let violation = unpack
+            .diagonal_violation()?
+            .map(|n| format!("the diagonal at {n} contradicts the symmetry; it is read as stored"));
         let wrapped = unpack.first_wrapped()?.map(|n| {
             format!(
-                "element {n} of those stored is the least integer, and the symmetry negates it: {NO_NEGATIVE}"
+                "element {n} of those stored is the lowest integer, and the symmetry negates it: {NO_NEGATIVE}"
             )
         });
         let messages = violation.into_iter().chain(wrapped);

@@ -40,7 +40,7 @@ impl Arrangement for Records {
     }
 }
 
-/// A tensor whose records are known to be inside of its part, and not inside of each other.
+/// A tensor whose records are known to be inside its part, and not inside each other.
 struct View<'o, 'a, 't> {
     tensor: &'o Opening<'a, 't>,
     values: &'t Part,
@@ -134,7 +134,7 @@ mod tests {
         crate::transform::View::dense(data, info, &form)?.collect(1 << 20)
     }
 
-    /// Three records of 2 x 2 elements, with `between` bytes behind each but the last.
+    /// Three records of 2 x 2 elements, with `between` bytes after each but the last.
     fn records(width: usize, between: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
         let mut bytes = (1..=u8::MAX).cycle();
         let (mut file, mut elements) = (Vec::new(), Vec::new());

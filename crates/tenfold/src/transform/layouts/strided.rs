@@ -50,7 +50,7 @@ impl Arrangement for Strided {
     }
 }
 
-/// A tensor whose elements are known to be inside of the storage.
+/// A tensor whose elements are known to be inside the storage.
 struct View<'o, 'a, 't> {
     tensor: &'o Opening<'a, 't>,
     values: &'t Part,

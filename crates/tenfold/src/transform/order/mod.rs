@@ -45,7 +45,7 @@ pub(super) struct Reorder<'a> {
     memory: Option<Bytes>,
     rows: u64,
     columns: u64,
-    /// The dimensions behind the first, in stored order.
+    /// The dimensions after the first, in stored order.
     others: Vec<u64>,
     width: usize,
 }

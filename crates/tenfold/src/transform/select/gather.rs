@@ -239,7 +239,7 @@ impl<'w, 'a> Gather<'w, 'a> {
 
     fn check(&self, bytes: &Range<u64>) -> Result<()> {
         if bytes.end > self.stored.len() {
-            let message = format!("{} bytes, {} are needed", self.stored.len(), bytes.end);
+            let message = format!("{} bytes, but {} are needed", self.stored.len(), bytes.end);
             return Err(Error::malformed("size", message));
         }
         Ok(())
@@ -327,7 +327,7 @@ impl<'w, 'a> Gather<'w, 'a> {
                 None => false,
             };
             if !more {
-                let message = format!("{end} bytes, {} are needed", bytes.end);
+                let message = format!("{end} bytes, but {} are needed", bytes.end);
                 return Err(Error::malformed("size", message));
             }
         }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::{DType, Endian, Operation, Scalar, is_ieee};
 
 /// What is to be said of the least integer where it is negated.
-pub(crate) const NO_NEGATIVE: &str = "it has no negative, and comes out as it is";
+pub(crate) const NO_NEGATIVE: &str = "it has no negative, and stays as it is";
 
 /// An operation on elements of one type in one byte order.
 #[derive(Clone, Copy)]

@@ -104,8 +104,8 @@ impl Orbits {
                     }
                     None if orbit.places.len() >= most => {
                         let message = format!(
-                            "symmetries turn one entry into more than {most} elements, the limit \
-                             (tensor_memory) does not allow it"
+                            "symmetries turn one entry into more than {most} elements, which the limit \
+                            (tensor_memory) does not allow"
                         );
                         return Err(
                             Error::limit("memory", message).raised_by("tensor_memory", None)

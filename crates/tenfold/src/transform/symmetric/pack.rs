@@ -41,7 +41,7 @@ impl<'a> Pack<'a> {
         let mut window = Window::default();
         let wanted = at / self.width..(at + out.len() as u64) / self.width;
         let mut done = wanted.start;
-        // Column by column: everything with the same index along the second dimension and those behind it.
+        // Column by column: everything with the same index along the second dimension and those after it.
         while done < wanted.end {
             let outer = done / triangle.block();
             let inside = done % triangle.block();

@@ -16,7 +16,7 @@ pub(crate) struct Triangle {
     p: usize,
     q: usize,
     pub(super) n: u64,
-    /// Elements along the dimensions before the first, between the two, and behind the second.
+    /// Elements along the dimensions before the first, between the two, and after the second.
     pub(super) inner: u64,
     pub(super) middle: u64,
     pub(super) outer: u64,
@@ -30,7 +30,7 @@ impl Triangle {
         let wrong = |why: &str| Error::malformed("packed", why);
         let (p, q) = symmetry
             .transposition()
-            .ok_or_else(|| wrong("packed by something else than an exchange of two dimensions"))?;
+            .ok_or_else(|| wrong("packed by something other than an exchange of two dimensions"))?;
         let (Some(&n), Some(&other)) = (shape.get(p), shape.get(q)) else {
             return Err(wrong("packed by dimensions that do not exist"));
         };
@@ -82,7 +82,7 @@ impl Triangle {
         self.block() * self.outer
     }
 
-    /// Elements that are stored for one choice of the indices behind the second dimension.
+    /// Elements that are stored for one choice of the indices after the second dimension.
     pub(super) fn block(&self) -> u64 {
         self.before(self.n) * self.inner * self.middle
     }

@@ -60,7 +60,7 @@ impl View<'_> {
             pieces.next(&mut made)?;
             place.copy_from_slice(&made);
         }
-        // That nothing follows is seen behind the end.
+        // That nothing follows is seen past the end.
         pieces.next(&mut made).map(drop)
     }
 

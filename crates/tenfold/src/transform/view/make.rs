@@ -242,7 +242,7 @@ impl<'a> View<'a> {
                 Ok(Self::plain(data, body, end - start))
             }
             _ => {
-                let message = format!("elements {elements:?}, which are not there");
+                let message = format!("there are no elements {elements:?}");
                 Err(Error::argument(message))
             }
         }
@@ -260,7 +260,7 @@ impl<'a> View<'a> {
         Ok(Self::plain(data, body, len))
     }
 
-    /// The whole tensor in chunks of these sides, one behind the other, the last dimension of the grid running fastest, as
+    /// The whole tensor in chunks of these sides, one after the other, the last dimension of the grid running fastest, as
     /// little-endian elements. Those at the edges are padded with zeros.
     pub(crate) fn tiled(
         data: Data<'a>,
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
             Some(numbers) if all.is_some_and(|all| numbers.end <= all) => {
                 numbers.end.checked_sub(numbers.start)
             }
-            Some(_) => return Err(Error::argument("chunks behind the last one")),
+            Some(_) => return Err(Error::argument("chunks after the last one")),
             None => all,
         };
         let elements = sides.iter().copied().try_fold(1, u64::checked_mul);
@@ -347,7 +347,7 @@ impl<'a> View<'a> {
     /// One part, decoded, with numbers of another type or byte order. A number that does not fit is an error.
     pub(crate) fn part(data: Data<'a>, part: &Part, dtype: DType, endian: Endian) -> Result<Self> {
         let map = ElementMap::new(part.dtype, part.endian, dtype, endian)?;
-        // Indices are no numbers that were asked to be cast.
+        // Indices are not numbers that were asked to be cast.
         let data = Data {
             tally: None,
             ..data
@@ -422,7 +422,7 @@ impl<'a> Body<'a> {
 fn wanted_dtype(of: &Want) -> Result<DType> {
     match of {
         Want::Dense(Form { dtype, .. }) | Want::Part { dtype, .. } => Ok(*dtype),
-        _ => Err(Error::argument("some of what are no elements")),
+        _ => Err(Error::argument("a selection of what is not elements")),
     }
 }
 

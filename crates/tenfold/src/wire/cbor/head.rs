@@ -143,7 +143,7 @@ impl Head {
             }
             let chunk = Self::read(input, at).filter(|head| head.kind == self.kind);
             let chunk = chunk.filter(|head| head.first & 0x1f != 31);
-            let chunk = chunk.ok_or("a string with a chunk that is not of its kind")?;
+            let chunk = chunk.ok_or("a chunk of a string is of another kind")?;
             let (bytes, end) = chunk.bytes(input).ok_or(CUT)?;
             if self.kind == Kind::Text && core::str::from_utf8(bytes).is_err() {
                 return Err(NOT_UTF8);

@@ -85,7 +85,7 @@ impl<'b> Decoder<'b> {
     }
 
     /// Reads as Burn's decoder does: a tagged item is the item itself, an item that nobody asks for only has to be
-    /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside of the innermost.
+    /// well-formed, and the depth is that of arrays, maps and tags, not of what is inside the innermost.
     pub(crate) fn lenient(mut self) -> Self {
         self.lenient = true;
         self
@@ -213,7 +213,7 @@ impl<'b> Decoder<'b> {
         }
     }
 
-    /// Refuses the next item, which is no text, unless it is a map.
+    /// Refuses the next item, which is not text, unless it is a map.
     pub(crate) fn text_or_map(&mut self, field: &str) -> Result<()> {
         self.pass_tags()?;
         match self.head()?.kind {
@@ -434,7 +434,7 @@ impl<'b> Decoder<'b> {
         self.syntax("a break where an item should be")
     }
 
-    /// The error for a key at `at`, which has been read, that is no text.
+    /// The error for a key at `at`, which has been read, that is not text.
     fn not_text(&self, what: &str, at: u64) -> Error {
         let message = format!("{what} has a key that is not text");
         Error::malformed(self.rules.schema, message).at(at..self.pos())

@@ -21,7 +21,7 @@ impl Decoder<'_> {
         Ok(packer.finish())
     }
 
-    /// A map with text keys only as metadata, each of whose keys, which are behind their places, `check` may refuse.
+    /// A map with text keys only as metadata, each of whose keys, which are after their places, `check` may refuse.
     pub(crate) fn metadata(
         &mut self,
         field: &str,
@@ -36,7 +36,7 @@ impl Decoder<'_> {
         Ok(Metadata::from(&packer.into_map()))
     }
 
-    /// Any item, put behind what is packed already.
+    /// Any item, put after what is packed already.
     pub(crate) fn pack(&mut self, packer: &mut Packer) -> Result<()> {
         self.pass_tags()?;
         let head = self.head()?;

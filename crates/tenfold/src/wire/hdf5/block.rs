@@ -52,7 +52,8 @@ impl Block {
         };
         let (stored, found) = (u32::from_le_bytes(*sum), lookup3(data));
         if stored != found {
-            let message = format!("the checksum of {what} is {found:08x}, {stored:08x} is stored");
+            let message =
+                format!("the checksum of {what} is {found:08x}, but {stored:08x} is stored");
             return Err(Error::mismatch("hdf5.checksum", message).at(self.range()));
         }
         Ok(Self {
@@ -97,7 +98,7 @@ impl Block {
 pub(super) trait Fetch {
     fn block(&mut self, address: u64, len: u64, what: &'static str) -> Result<Block>;
 
-    /// A block with a checksum behind it, without that, and with a signature in front, if one is given.
+    /// A block with a checksum after it, without that, and with a signature in front, if one is given.
     fn checked(
         &mut self,
         address: u64,
@@ -108,7 +109,7 @@ pub(super) trait Fetch {
         self.block(address, len, what)?.checked(signature, what)
     }
 
-    /// A block with a signature in front and a checksum behind it, without the latter.
+    /// A block with a signature in front and a checksum after it, without the latter.
     fn sealed(
         &mut self,
         address: u64,
@@ -125,7 +126,7 @@ pub(super) trait Fetch {
 pub(super) struct Space {
     /// What address 0 is.
     pub(super) base: u64,
-    /// The address behind the last byte.
+    /// The address after the last byte.
     pub(super) end: u64,
 }
 
@@ -196,7 +197,8 @@ impl<'a> File<'a> {
         self.made = self.made.saturating_add(bytes as u64);
         let earned = self.parsed.min(self.space.end);
         if self.made > earned.saturating_mul(MOST_MADE).saturating_add(FREE_MADE) {
-            let message = "names and attributes take many times the bytes that they are made of: structures are used again and again";
+            let message = "names and attributes take many times the bytes they are stored in: structures are \
+            used over and over";
             return Err(Error::limit("hdf5.shared", message));
         }
         Ok(())
@@ -222,7 +224,7 @@ impl Fetch for File<'_> {
                 .saturating_mul(MOST_PARSED)
                 .saturating_add(FREE_PARSED)
         {
-            let message = "structures of the file overlap, or are used again and again";
+            let message = "structures of the file overlap, or are used over and over";
             return Err(Error::limit("hdf5.shared", message).at(range));
         }
         let place = usize::try_from(range.start / self.window).unwrap_or(0) % WINDOWS;

@@ -87,7 +87,7 @@ struct Parsed {
 }
 
 impl Parsed {
-    /// An error is about one dataset; why it is no tensor is a text.
+    /// An error is about one dataset; why it is not a tensor is a text.
     fn new(
         file: &mut File<'_>,
         header: &Header,
@@ -126,7 +126,7 @@ impl Parsed {
                 Some("bfloat16") if datatype.size == 2 => (DType::BF16, Endian::Little, false),
                 Some("bfloat16") => {
                     let message = format!(
-                        "the attribute dtype says bfloat16, and elements have {} bytes",
+                        "the attribute dtype says bfloat16, but elements have {} bytes",
                         datatype.size
                     );
                     return Err(block.wrong("hdf5.datatype", message));
@@ -179,7 +179,7 @@ fn place(
     let raw = |range: Range<u64>| (Layout::RowMajor, Payload::Raw { source, range });
     let too_short = |size: u64| {
         let message = format!(
-            "{} of {:?} takes {len} bytes, {size} are stored",
+            "{} of {:?} takes {len} bytes, but {size} are stored",
             parsed.dtype, parsed.dataspace.dims
         );
         message_error(message, header)

@@ -86,7 +86,8 @@ impl Header {
     pub(super) fn one(&self, kind: u16) -> Result<Option<&Message>> {
         match self.of(kind).next() {
             Some(message) if message.is_shared() && kind != kind::DATATYPE => {
-                let text = format!("a shared message of type {kind:#x}, only types are read so");
+                let text =
+                    format!("a shared message of type {kind:#x}; only types are read that way");
                 Err(Error::unsupported("hdf5.message", text).at(message.data.range()))
             }
             found => Ok(found),
@@ -121,7 +122,7 @@ impl Reading {
         let (left, size) = front.parse(|r| {
             let version = r.u8("version of an object header")?;
             if version != 1 {
-                let message = format!("no object header: its version would be {version}");
+                let message = format!("not an object header: its version would be {version}");
                 return Err(Error::malformed("hdf5.header", message));
             }
             r.skip(1, "reserved")?;
@@ -166,7 +167,8 @@ impl Reading {
             let range = address..address.saturating_add(len);
             let overlaps = |seen: &Range<u64>| seen.start < range.end && range.start < seen.end;
             if self.seen.iter().any(overlaps) || self.seen.len() >= MOST_BLOCKS {
-                let message = format!("an object header goes on at address {address}, in itself");
+                let message =
+                    format!("an object header continues at address {address}, inside itself");
                 return Err(Error::malformed("hdf5.header", message));
             }
             self.seen.push(range);

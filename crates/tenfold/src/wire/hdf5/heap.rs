@@ -157,7 +157,7 @@ impl FractalHeap {
         let block = file.block(address, size, WHAT)?;
         block.signed(*b"FHDB", WHAT)?;
         if self.is_sealed {
-            // It is computed with a 0 in its place: behind the signature, a version, an address and an offset.
+            // It is computed with a 0 in its place: after the signature, a version, an address and an offset.
             let at = 13 + self.offset_len;
             let sum = block.part(at, 4, WHAT)?;
             let stored = sum.parse(|r| r.u32("checksum"))?;
@@ -168,7 +168,7 @@ impl FractalHeap {
             let found = lookup3(&bytes);
             if found != stored {
                 let message =
-                    format!("the checksum of {WHAT} is {found:08x}, {stored:08x} is stored");
+                    format!("the checksum of {WHAT} is {found:08x}, but {stored:08x} is stored");
                 return Err(Error::mismatch("hdf5.checksum", message).at(block.range()));
             }
         }

@@ -24,5 +24,5 @@ pub(crate) use superblock::{SIGNATURE, find};
 pub(crate) use walk::read_with_references;
 pub(crate) use walk::{Content, Remark, RemarkKind, read};
 
-/// How a file of MATLAB's begins that is HDF5 behind 512 bytes.
+/// How a file of MATLAB's begins that is HDF5 after 512 bytes.
 pub(crate) const MATLAB: &[u8] = b"MATLAB 7.3 MAT-file";

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Source, read_ranges_exactly};
 use crate::prelude::*;
 
-/// How every file begins, behind what may be in front of it.
+/// How every file begins, after what may be in front of it.
 pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// How far in front of a file something else may reach.
 const FARTHEST: u64 = 1 << 20;
@@ -40,7 +40,7 @@ pub(super) struct Superblock {
     pub(super) version: u8,
     /// The address of the root group's header.
     pub(super) root: u64,
-    /// The address behind the last byte.
+    /// The address after the last byte.
     pub(super) end: u64,
 }
 

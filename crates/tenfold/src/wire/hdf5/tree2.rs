@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 /// Bytes in front of the records of a node.
 const FRONT: u64 = 6;
-/// Bytes in front of the records and of the checksum behind them.
+/// Bytes in front of the records and of the checksum after them.
 const OVERHEAD: u64 = 10;
 /// Levels, at most.
 const MOST_DEPTH: u16 = 32;
@@ -118,7 +118,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A part of every record, copied one behind the other: what they were fetched with is not kept.
+    /// A part of every record, copied one after the other: what they were fetched with is not kept.
     pub(super) fn collect(&self, file: &mut dyn Fetch, part: Range<u64>) -> Result<Vec<Block>> {
         let mut all = Vec::new();
         self.walk(file, &mut |_, record| {

@@ -137,7 +137,7 @@ fn integer(r: &mut Reader<'_>, bits: u8, size: u32) -> Result<Class> {
         None => Class::Unknown(Error::unsupported(
             "hdf5.datatype",
             format!(
-                "integers of {precision} bits at bit {offset} of {size} bytes, which no type here is"
+                "integers of {precision} bits at bit {offset} of {size} bytes, for which tenfold has no type"
             ),
         )),
     })
@@ -169,7 +169,8 @@ fn float(r: &mut Reader<'_>, bits: u8, sign: u8, size: u32) -> Result<Class> {
         None => Class::Unknown(Error::unsupported(
             "hdf5.datatype",
             format!(
-                "{}floating-point numbers of {precision} bits in {size} bytes, {e_bits} of the exponent and {m_bits} of the mantissa, which no type here is",
+                "{}floating-point numbers of {precision} bits in {size} bytes, {e_bits} of the exponent and \
+                {m_bits} of the mantissa, for which tenfold has no type",
                 if is_vax { "VAX " } else { "" }
             ),
         )),
@@ -277,7 +278,8 @@ fn enumeration(r: &mut Reader<'_>, version: u8, count: u16, depth: usize) -> Res
 fn complex(r: &mut Reader<'_>, size: u32, depth: usize) -> Result<Class> {
     let base = Datatype::parse(r, depth + 1)?;
     let unknown = |what: &str| {
-        let message = format!("complex numbers of {what} in {size} bytes, which no type here is");
+        let message =
+            format!("complex numbers of {what} in {size} bytes, for which tenfold has no type");
         Class::Unknown(Error::unsupported("hdf5.datatype", message))
     };
     Ok(match base.class {

@@ -25,11 +25,11 @@ pub(crate) struct Content {
     pub(crate) metadata: Metadata,
     /// The attributes of other groups, by their paths.
     pub(crate) groups: Vec<(String, Metadata)>,
-    /// Datasets of addresses, which are no tensors; only where they were asked for.
+    /// Datasets of addresses, which are not tensors; only where they were asked for.
     pub(crate) references: Vec<TensorInfo>,
     /// The paths of all objects by their addresses; only where references were asked for.
     pub(crate) addresses: LookupMap<u64, String>,
-    /// What is no tensor, and what has several names.
+    /// What is not a tensor, and what has several names.
     pub(crate) remarks: Vec<Remark>,
     /// Remarks that were too many to be kept.
     pub(crate) unlisted: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Content {
     pub(crate) range: Range<u64>,
 }
 
-/// Something in a file that is no tensor of its own.
+/// Something in a file that is not a tensor of its own.
 pub(crate) struct Remark {
     pub(crate) kind: RemarkKind,
     pub(crate) path: String,
@@ -87,7 +87,7 @@ fn read_all(
     with_references: bool,
 ) -> Result<Content> {
     let at = find(source, &range)?.ok_or_else(|| {
-        Error::malformed("hdf5.signature", "no HDF5 file: there is no signature")
+        Error::malformed("hdf5.signature", "not an HDF5 file: it has no signature")
             .at(range.start..range.end.min(range.start.saturating_add(8)))
     })?;
     let space = Space {
@@ -204,7 +204,7 @@ impl Walk<'_> {
             let first = known.and_then(|place| self.content.tensors.get(place));
             let why = match first {
                 Some(tensor) => format!("another name of {:?}", tensor.name),
-                None => "another name of an object that is there before".to_owned(),
+                None => "another name of an earlier object".to_owned(),
             };
             return self.remark(RemarkKind::Alias, path, why).map(|()| None);
         }

@@ -20,7 +20,7 @@ use crate::prelude::*;
 pub(crate) struct Rules {
     /// Not JSON, or not the JSON that was expected.
     pub(crate) syntax: &'static str,
-    /// Not UTF-8, or an escape that is no character.
+    /// Not UTF-8, or an escape that is not a character.
     pub(crate) text: &'static str,
     /// Nested too deeply.
     pub(crate) depth: &'static str,
@@ -78,7 +78,7 @@ impl Kind {
 /// A number as it is written: whole numbers may have any length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number<'a> {
-    /// Digits, perhaps behind a minus sign.
+    /// Digits, perhaps after a minus sign.
     Whole(&'a str),
     /// Written with a point or an exponent, or not finite.
     Float(f64),
@@ -110,7 +110,7 @@ impl<'a> Json<'a> {
             rules,
         };
         if text.starts_with('\u{feff}') {
-            Err(json.wrong("begins with a byte order mark, which JSON does not have"))
+            Err(json.wrong("begins with a byte order mark, which JSON does not allow"))
         } else {
             Ok(json)
         }

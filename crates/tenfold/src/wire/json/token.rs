@@ -163,7 +163,7 @@ impl<'a> Json<'a> {
             first
         };
         char::from_u32(code).ok_or_else(|| {
-            let message = format!("\\u{first:04x} is half of a surrogate pair, which is no text");
+            let message = format!("\\u{first:04x} is half of a surrogate pair, which is not text");
             self.error(self.rules.text, begin, message)
         })
     }

@@ -17,7 +17,7 @@ impl Json<'_> {
         Ok(packer.finish())
     }
 
-    /// The next value, put behind what is packed already.
+    /// The next value, put after what is packed already.
     pub(crate) fn pack(&mut self, packer: &mut Packer, repeated: Repeated<'_>) -> Result<()> {
         // Where the keys are of the objects that are not read to their end, innermost last; none for lists.
         let mut open: Vec<Option<Vec<u64>>> = Vec::new();
@@ -39,7 +39,7 @@ impl Json<'_> {
                     packer.value(&self.literal()?.map_or(Value::Null, Value::Bool));
                 }
             }
-            // Closes what ends behind the value.
+            // Closes what ends after the value.
             loop {
                 let Some(inner) = open.last_mut() else {
                     return Ok(());

@@ -31,7 +31,7 @@ mod read {
     }
 
     impl Found {
-        /// Elements that are no numbers, whose bytes are left as they are.
+        /// Elements that are not numbers, whose bytes are left as they are.
         pub(crate) fn bytes(dtype: DType) -> Self {
             Self {
                 dtype,
@@ -123,7 +123,8 @@ mod read {
         let (rule, what) = match (kind, bytes) {
             (Some('O'), _) => (
                 "object",
-                "Python objects in a pickle, which could run any code and is never loaded; save numbers instead",
+                "Python objects in a pickle, which could run arbitrary code and is never loaded; save numbers \
+                instead",
             ),
             (Some('S' | 'a' | 'U' | 'T'), _) => ("string", "text, not numbers"),
             (Some('M' | 'm'), _) => (
@@ -134,11 +135,12 @@ mod read {
             | (Some('c'), Some(20 | 24 | 32))
             | (Some('g' | 'G'), _) => (
                 "longdouble",
-                "numbers of 80 bits with padding, whose form depends on the machine; save them as f8 or c16",
+                "80-bit numbers with padding, whose form depends on the machine; save them as f8 or c16",
             ),
             _ => {
                 let message = format!(
-                    "there is no dtype {descr:?} here; bool, i1 to i8, u1 to u8, f2 to f8, c8, c16 and those of ml_dtypes are read"
+                    "dtype {descr:?} is not known; bool, i1 to i8, u1 to u8, f2 to f8, c8, c16 and those of \
+                    ml_dtypes are read"
                 );
                 return Error::malformed("dtype", message);
             }

@@ -25,7 +25,7 @@ const ALIGN: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Header {
     pub(crate) version: &'static str,
-    /// What the elements are, where they are no numbers.
+    /// What the elements are, where they are not numbers.
     pub(crate) other: Option<Other>,
     pub(crate) dtype: DType,
     pub(crate) endian: Endian,
@@ -39,7 +39,7 @@ pub(crate) struct Header {
     pub(crate) data_len: u64,
 }
 
-/// Elements that are no numbers: text, or records of several fields.
+/// Elements that are not numbers: text, or records of several fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Other {
     /// Which of both.

@@ -13,7 +13,7 @@ use crate::prelude::*;
 
 /// Texts of more bytes are taken out too: protocol 2 has no bytes, and writes them as text.
 const LONG: u64 = 4096;
-/// A line of more bytes is no number and no name.
+/// A line of more bytes is neither a number nor a name.
 const LONGEST_LINE: u64 = 1 << 16;
 
 /// A program without the strings of bytes in it.
@@ -61,14 +61,14 @@ impl Condensed {
             let at = r.pos();
             let code = r.u8("an opcode")?;
             let Some((_, form)) = op::known(code) else {
-                let message = format!("{code:#04x} is no opcode of a pickle");
+                let message = format!("{code:#04x} is not an opcode of pickles");
                 return Err(Error::malformed("pickle-opcode", message).at(at..at + 1));
             };
             taken.operand(&mut r, at, code, form)?;
             let len = taken.program.len() as u64;
             if len > limit.min(MAX_LEN) {
                 let message = format!(
-                    "a pickle of more than {} bytes beside its data",
+                    "a pickle of more than {} bytes besides its data",
                     limit.min(MAX_LEN)
                 );
                 let error = Error::limit("limit", message).at(0..at);

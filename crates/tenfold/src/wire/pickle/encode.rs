@@ -72,7 +72,7 @@ impl Encoder {
             other => match (other.as_i64(), other.as_u64()) {
                 (Some(number), _) => self.number(number),
                 (_, Some(number)) => {
-                    // One byte more, so that the highest bit is no sign.
+                    // One byte more, so that the highest bit is not a sign.
                     let digits = [&number.to_le_bytes()[..], &[0]].concat();
                     self.long(&digits)
                 }

@@ -141,17 +141,17 @@ impl Machine<'_, '_> {
             }
             (0x82..=0x84, Operand::Number(code)) => {
                 self.only_lenient(
-                    "an extension that other programs register: what it is cannot be known",
+                    "an extension that other programs register, so what it is cannot be known",
                 )?;
                 let name = extension(code);
                 self.import("copyreg", &name, op.code, at)?;
                 self.push(Ref::at(at))
             }
             (b'P' | 0x97, _) => {
-                self.only_lenient("what lies outside of the pickle is not read this way")?;
+                self.only_lenient("data outside the pickle is not read this way")?;
                 self.push(Ref::at(at))
             }
-            (0x98, _) => self.only_lenient("what lies outside of the pickle is not read this way"),
+            (0x98, _) => self.only_lenient("data outside the pickle is not read this way"),
             (b'g' | b'h' | b'j', operand) => {
                 let value = self.memo.get(index(operand)?)?;
                 self.push(value)
@@ -241,7 +241,7 @@ impl Machine<'_, '_> {
         let (name, module) = (self.pop()?, self.pop()?);
         let texts = (self.tree.value(module)?, self.tree.value(name)?);
         let (Value::Text(module_text), Value::Text(name_text)) = texts else {
-            let message = "the module and the name of a global are no text";
+            let message = "the module and the name of a global are not text";
             return Err(Error::malformed("pickle", message));
         };
         let import = Import {
@@ -297,7 +297,7 @@ impl Machine<'_, '_> {
         }
         if !self.is_lenient && !matches!(self.tree.value(function)?, Value::Global { .. }) {
             let what = self.tree.value(function)?.what();
-            let message = format!("{what} is called, which is no function");
+            let message = format!("{what} is called, which is not a function");
             return Err(Error::malformed("pickle", message));
         }
         let kind = if code == b'R' { Kind::Call } else { Kind::New };
@@ -322,7 +322,7 @@ impl Machine<'_, '_> {
                 Some(function) => function.what(),
                 None => self.tree.value(target)?.what(),
             };
-            let message = format!("a state is given to {what}, which could run code of it");
+            let message = format!("a state is given to {what}, which could run its code");
             return Err(Error::unsupported("pickle-global", message));
         }
         match target.node().filter(|_| object.is_some()) {
@@ -466,7 +466,7 @@ fn container(code: u8) -> Option<Step> {
 
 fn check_pairs(content: Content, values: &[Ref]) -> Result<()> {
     if content == Content::Entries && !values.len().is_multiple_of(2) {
-        let message = format!("{} values are no keys and values", values.len());
+        let message = format!("{} values do not pair up as keys and values", values.len());
         return Err(Error::malformed("pickle", message));
     }
     Ok(())
@@ -474,7 +474,7 @@ fn check_pairs(content: Content, values: &[Ref]) -> Result<()> {
 
 /// The place in the memo that an operand says.
 fn index(operand: Operand<'_>) -> Result<u64> {
-    let wrong = || Error::malformed("pickle", "a place in the memo that is no number");
+    let wrong = || Error::malformed("pickle", "a place in the memo that is not a number");
     match operand {
         Operand::Number(number) => Ok(number),
         Operand::Line(line) => {
@@ -498,7 +498,7 @@ struct Memo {
 }
 
 impl Memo {
-    /// How far a number may lie behind the last one: Python 2 begins with 1.
+    /// How far a number may lie after the last one: Python 2 begins with 1.
     const GAP: usize = 16;
 
     fn get(&self, index: u64) -> Result<Ref> {

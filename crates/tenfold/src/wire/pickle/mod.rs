@@ -79,7 +79,7 @@ impl Budget {
             }
             None => Err(Error::limit(
                 "limit",
-                "the pickle describes many times more than its own length: it takes too much memory",
+                "the pickle describes many times its own length, which takes too much memory",
             )),
         }
     }

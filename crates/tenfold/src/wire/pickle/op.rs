@@ -11,7 +11,7 @@ pub(super) struct Op<'b> {
     pub(super) end: usize,
 }
 
-/// What stands behind an opcode.
+/// What stands after an opcode.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand<'b> {
     Nothing,
@@ -144,7 +144,7 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Result<Decoded<'_>> {
         return Ok(Decoded::Short(1));
     };
     let Some((name, form)) = known(code) else {
-        let message = format!("{code:#04x} is no opcode of a pickle");
+        let message = format!("{code:#04x} is not an opcode of pickles");
         return Err(Error::malformed("pickle-opcode", message));
     };
     let start = at.saturating_add(1);
@@ -185,7 +185,7 @@ pub(super) fn decode(bytes: &[u8], at: usize) -> Result<Decoded<'_>> {
     })
 }
 
-/// The bytes behind an opcode; `used` are those of the opcode so far, or what it takes at least.
+/// The bytes after an opcode; `used` are those of the opcode so far, or what it takes at least.
 struct Rest<'b> {
     bytes: &'b [u8],
     used: usize,

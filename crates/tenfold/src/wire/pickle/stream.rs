@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::io::Source;
 use crate::prelude::*;
 
-/// Where the program ends that some bytes begin with: behind its STOP.
+/// Where the program ends that some bytes begin with: after its STOP.
 pub(crate) fn find_end(bytes: &[u8]) -> Result<Option<usize>> {
     let mut at = 0;
     loop {
@@ -20,7 +20,7 @@ pub(crate) fn find_end(bytes: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-/// Reads the program that begins at a place, and nothing that lies more than a window behind it.
+/// Reads the program that begins at a place, and nothing that lies more than a window after it.
 pub(crate) fn read_next(source: &dyn Source, start: u64, limit: u64) -> Result<Bytes> {
     let left = source.len().saturating_sub(start);
     let limit = limit.min(MAX_LEN);

@@ -9,7 +9,7 @@ use crate::prelude::*;
 /// Digits of an integer of [`MAX_INTEGER`] bytes, with its sign.
 const MAX_DIGITS: usize = 310;
 
-/// Text in UTF-8. Python writes lone surrogates too, which are no text here.
+/// Text in UTF-8. Python writes lone surrogates too, which are not text here.
 pub(super) fn unicode(bytes: &[u8]) -> Result<Cow<'_, str>> {
     match core::str::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
@@ -35,7 +35,7 @@ pub(super) fn old(bytes: Cow<'_, [u8]>) -> Value<'_> {
 pub(crate) fn integer(line: &[u8]) -> Result<Vec<u8>> {
     let wrong = || {
         let shown: String = line.iter().take(32).copied().map(char::from).collect();
-        Error::malformed("pickle", format!("{shown:?} is no integer"))
+        Error::malformed("pickle", format!("{shown:?} is not an integer"))
     };
     let digits = line.strip_suffix(b"L").unwrap_or(line).trim_ascii();
     if digits.len() > MAX_DIGITS {
@@ -119,7 +119,7 @@ pub(crate) fn decimal(digits: &[u8]) -> String {
 pub(super) fn float(line: &[u8]) -> Result<f64> {
     let text = core::str::from_utf8(line).ok().map(str::trim);
     let number = text.and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Error::malformed("pickle", "a float that is no number"))
+    number.ok_or_else(|| Error::malformed("pickle", "a float that is not a number"))
 }
 
 /// A string in quotes, with the escapes of Python.
@@ -205,5 +205,5 @@ fn hex(digits: &mut impl Iterator<Item = u8>, len: usize) -> Option<u32> {
 }
 
 fn escape() -> Error {
-    Error::malformed("pickle", "an escape that stands for no character")
+    Error::malformed("pickle", "an escape that is not a character")
 }

@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Call,
     /// What a class makes of arguments without its constructor.
     New,
-    /// Something that lies outside of the program, by what stands for it.
+    /// Something that lies outside the program, by what stands for it.
     Persistent,
     Set,
     Tuple,
@@ -141,7 +141,7 @@ impl<'b> Tree<'b> {
         Ok(Ref(number | NODE))
     }
 
-    /// Adds values to a node, behind those that it has.
+    /// Adds values to a node, after those that it has.
     pub(super) fn extend(
         &mut self,
         node: usize,
@@ -255,7 +255,7 @@ impl<'b> Tree<'b> {
                 let mut head = node.head();
                 let mut text = || match head.next().transpose()? {
                     Some(Value::Text(text)) => Ok(text),
-                    _ => Err(Error::malformed("pickle", "a name that is no text")),
+                    _ => Err(Error::malformed("pickle", "a name that is not text")),
                 };
                 Ok(Value::Global {
                     module: text()?,
@@ -344,7 +344,7 @@ impl Value<'_> {
     }
 }
 
-/// A container, an object or something outside of the program.
+/// A container, an object or something outside the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'t> {
     tree: &'t Tree<'t>,
@@ -415,7 +415,7 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// What stands for something outside of the program.
+    /// What stands for something outside the program.
     pub(crate) fn persistent(self) -> Result<Value<'t>> {
         let missing = || Error::malformed("pickle", "a persistent id without a value");
         self.head().next().unwrap_or_else(|| Err(missing()))
@@ -450,7 +450,7 @@ fn atom(bytes: &[u8], at: usize) -> Result<Value<'_>> {
         (b'I' | b'L', Operand::Line(line)) => Value::Integer(text::integer(line)?.into()),
         (b'J', Operand::Signed(number)) => Value::Integer(number.to_le_bytes().to_vec().into()),
         (b'K' | b'M', Operand::Number(number)) => {
-            // One byte more, so that the highest bit is no sign.
+            // One byte more, so that the highest bit is not a sign.
             let [low, high, ..] = number.to_le_bytes();
             Value::Integer(vec![low, high, 0].into())
         }

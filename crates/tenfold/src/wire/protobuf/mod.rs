@@ -29,9 +29,9 @@ const MAX_FIELD: u64 = (1 << 29) - 1;
 /// The rules of a format under which refusals are reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// The file ends inside of a field.
+    /// The file ends inside a field.
     pub(crate) truncated: &'static str,
-    /// A field that ends behind the message that it is in.
+    /// A field that ends past the message that it is in.
     pub(crate) length: &'static str,
     /// A number of more than 10 bytes.
     pub(crate) varint: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Field {
 pub(crate) enum Value {
     Varint(u64),
     Fixed64,
-    /// Bytes, text, a message, or numbers behind each other: where they are.
+    /// Bytes, text, a message, or numbers one after the other: where they are.
     Len(Range<u64>),
     /// A group, with everything that is in it.
     Group,
@@ -105,7 +105,7 @@ impl<'a> Walker<'a> {
                 Value::Group
             }
             4 => {
-                let message = format!("the end of group {number}, which was not begun");
+                let message = format!("the end of group {number}, which was never begun");
                 return Err(self.refuse(self.rules.tag, message, at));
             }
             wire => self.scalar(wire, end)?,
@@ -224,12 +224,12 @@ impl<'a> Walker<'a> {
             match self.tag(end)? {
                 (number, 3) if open.len() < GROUPS => open.push(number),
                 (_, 3) => {
-                    let message = format!("more than {GROUPS} groups inside of each other");
+                    let message = format!("more than {GROUPS} groups inside each other");
                     return Err(self.refuse(self.rules.tag, message, at));
                 }
                 (number, 4) if number == innermost => drop(open.pop()),
                 (number, 4) => {
-                    let message = format!("the end of group {number} inside of group {innermost}");
+                    let message = format!("the end of group {number} inside group {innermost}");
                     return Err(self.refuse(self.rules.tag, message, at));
                 }
                 (_, wire) => {
@@ -266,7 +266,7 @@ impl<'a> Walker<'a> {
         self.r.skip(len, "number").map(drop)
     }
 
-    /// Refuses a field that ends behind its message, or behind the file.
+    /// Refuses a field that ends past its message, or past the file.
     fn room(&self, len: u64, end: u64) -> Result<()> {
         let at = self.r.pos();
         let left = end.saturating_sub(at);
@@ -276,12 +276,12 @@ impl<'a> Walker<'a> {
         let remaining = self.r.remaining();
         let (rule, message) = if len > remaining {
             let message = format!(
-                "a field needs {len} bytes, the file has {remaining} more: it is truncated or damaged"
+                "a field needs {len} bytes, but the file has only {remaining} more: it is truncated or damaged"
             );
             (self.rules.truncated, message)
         } else {
             let message =
-                format!("a field needs {len} bytes, the message around it ends after {left}");
+                format!("a field needs {len} bytes, but the message around it ends after {left}");
             (self.rules.length, message)
         };
         Err(Error::malformed(rule, message).at(at..end.max(at)))

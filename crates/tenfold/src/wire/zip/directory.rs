@@ -19,7 +19,7 @@ const RECORD: [u8; 4] = *b"PK\x01\x02";
 const RECORD_LEN: u64 = 46;
 /// The latest version of the format, in tenths: what needs a later one may mean something else.
 const LATEST: u8 = 63;
-/// Bytes of the end record and the comment behind it, at most.
+/// Bytes of the end record and the comment after it, at most.
 const LONGEST_END: u64 = END_LEN + 0xffff;
 
 /// A directory of up to this length is read at once.
@@ -86,7 +86,7 @@ impl Directory {
             let entry = Entry::parse(&mut r)?;
             if names.insert(entry.name.clone(), ()).is_some() {
                 let message = format!(
-                    "there are two members {:?}; readers disagree about which one counts",
+                    "two members are named {:?}; readers disagree about which one counts",
                     entry.name
                 );
                 return Err(Error::malformed("zip.duplicate", message).at(at..r.pos()));
@@ -95,7 +95,7 @@ impl Directory {
         }
         if r.remaining() > 0 {
             let message = format!(
-                "the end record announces {} members, and {} bytes of the directory are left behind them",
+                "the end record announces {} members, and {} bytes of the directory are left after them",
                 end.count,
                 r.remaining()
             );
@@ -137,16 +137,14 @@ impl Entry {
             .map_err(|error| error.at(place.clone()))?;
         let about = |error: Error| error.at(place.clone());
         let mut numbers = Numbers::of(&extra);
-        let mut resolve = |number: u32, what: &str| {
-            match number {
+        let mut resolve = |number: u32, what: &str| match number {
             SATURATED => numbers.next().ok_or_else(|| {
                 let message = format!(
-                    "member {name:?}: its {what} is to be found in the field for 64 bits, which is missing"
+                    "member {name:?}: its {what} should be in the 64-bit field, which is missing"
                 );
                 about(Error::malformed("zip.zip64", message))
             }),
             number => Ok(u64::from(number)),
-        }
         };
         let size = resolve(said.size, "size")?;
         let compressed = resolve(said.compressed, "compressed size")?;
@@ -184,7 +182,7 @@ impl Entry {
         match self.method {
             STORED if self.compressed != self.size => {
                 let message = format!(
-                    "member {name:?} is stored as it is, in {} bytes, and has {}",
+                    "member {name:?} is stored uncompressed in {} bytes, but its size is {}",
                     self.compressed, self.size
                 );
                 Err(Error::malformed("zip.size", message))
@@ -261,7 +259,8 @@ impl End {
             if agree {
                 return Ok(end);
             }
-            let message = "the end record and the one with 64 bits in front of it say different things about the directory";
+            let message =
+                "the end record and the 64-bit one before it disagree about the directory";
             return Err(Error::malformed("zip.zip64", message).at(at..at + END_LEN));
         }
         if disks != [0, 0] || on_disk != count {
@@ -292,9 +291,7 @@ impl End {
             return Err(several_disks().at(locator_at..end));
         }
         if at.checked_add(END64_LEN).is_none_or(|end| end > locator_at) {
-            return Err(wrong(
-                "the end record with 64 bits would lie outside of the file",
-            ));
+            return Err(wrong("the 64-bit end record would lie outside the file"));
         }
         let mut r = Reader::over(source, at..locator_at, "zip.zip64");
         if r.array::<4>("end record")? != END64 {
@@ -304,7 +301,7 @@ impl End {
         }
         if r.u64("size of the end record")?.checked_add(12) != Some(locator_at - at) {
             return Err(wrong(
-                "the end record with 64 bits does not end where its locator begins",
+                "the 64-bit end record does not end where its locator begins",
             ));
         }
         r.skip(4, "versions")?;
@@ -336,7 +333,7 @@ impl End {
     }
 }
 
-/// The last end record, if its comment ends with the bytes. No other is looked for behind or in front of it: which one
+/// The last end record, if its comment ends with the bytes. No other is looked for after or in front of it: which one
 /// readers would take is not the same for all.
 fn find_end(tail: &[u8]) -> Option<usize> {
     let at = tail.windows(END.len()).rposition(|bytes| bytes == END)?;
@@ -347,6 +344,6 @@ fn find_end(tail: &[u8]) -> Option<usize> {
 }
 
 fn several_disks() -> Error {
-    let message = "the archive is spread over several disks; put it together first";
+    let message = "the archive is split over several disks; join it first";
     Error::unsupported("zip.disks", message)
 }

@@ -26,7 +26,7 @@ pub(crate) struct LocalHeader {
 }
 
 impl LocalHeader {
-    /// A header that begins at byte `at`, with the member at a multiple of `align` behind it.
+    /// A header that begins at byte `at`, with the member at a multiple of `align` after it.
     pub(crate) fn aligned(name: String, at: u64, is_wide: bool, align: u64) -> Self {
         let mut header = Self {
             name,

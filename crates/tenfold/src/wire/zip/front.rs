@@ -12,7 +12,7 @@ use crate::prelude::*;
 pub(crate) struct Front {
     /// Members that are there to their last byte.
     pub(crate) whole: Vec<Member>,
-    /// The one that the file ends in, whose data reaches behind it.
+    /// The one that the file ends in, whose data reaches past it.
     pub(crate) cut: Option<Member>,
     /// Behind the last member there is something of the directory: no member is missing.
     pub(crate) at_directory: bool,
@@ -47,7 +47,7 @@ impl Front {
                 return Err(error.raised_by("header_bytes", None));
             }
             if names.insert(member.name.clone(), ()).is_some() {
-                let message = format!("there are two members {:?}", member.name);
+                let message = format!("two members are named {:?}", member.name);
                 return Err(Error::malformed("zip.duplicate", message).at(member.header));
             }
             if member.data.end > source.len() {
@@ -125,7 +125,7 @@ fn next(r: &mut Reader<'_>, at_directory: &mut bool, len_of: LenOf<'_>) -> Resul
     Ok(Some(member))
 }
 
-/// Takes the checksum from behind a member; `false` where something else stands there than what repeats its length. One
+/// Takes the checksum from after a member; `false` where something else stands there than what repeats its length. One
 /// that is cut off has no checksum.
 fn describe_behind(mut r: Reader<'_>, member: &mut Member) -> Result<bool> {
     member.crc32 = 0;
@@ -157,7 +157,7 @@ fn describe_behind(mut r: Reader<'_>, member: &mut Member) -> Result<bool> {
     }
 }
 
-/// The file ends within a header; a disk that fails is no end.
+/// The file ends within a header; a disk that fails is not an end.
 fn cut_short(error: Error) -> Result<Option<Member>> {
     match error.kind() {
         ErrorKind::Malformed => Ok(None),

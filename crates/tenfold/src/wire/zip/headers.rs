@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 /// Bytes for extra fields, whose length only the header says: most have less.
 const EXTRA: u64 = 64;
-/// Bytes that repeat the sizes of a member behind it, at most.
+/// Bytes that repeat the sizes of a member after it, at most.
 const DESCRIPTOR: u64 = 24;
 
 /// The headers of all members in the order of the file, and the bytes around them.
@@ -46,7 +46,7 @@ impl<'a> Headers<'a> {
         for (entry, limit) in entries.iter().zip(limits) {
             let at = entry.local_at.min(end);
             let len = LOCAL_LEN + entry.raw_name.len() as u64 + extra + beginning;
-            // What is behind the member before this one is read with it.
+            // What is after the member before this one is read with it.
             let start = at.saturating_sub(before);
             wanted.push(start..at.saturating_add(len).min(limit.clamp(at, end)));
             before = behind(entry).min(spare);
@@ -109,7 +109,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Bytes behind a member that are no part of it.
+/// Bytes after a member that are not part of it.
 fn behind(entry: &Entry) -> u64 {
     match entry.flags & DESCRIPTOR_FOLLOWS {
         0 => 0,

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Looks through the directory until the members tell. A disk that fails is no answer.
+    /// Looks through the directory until the members tell. A disk that fails is not an answer.
     pub(crate) fn of(source: &dyn Source) -> Result<Self> {
         let mut found = Found::default();
         let scanned = Directory::scan(source, &mut |name, read| {

@@ -41,7 +41,7 @@ const UTF8: u16 = 1 << 11;
 /// A zip archive, with its members in the order of its directory.
 pub(crate) struct Zip {
     pub(crate) members: Vec<Member>,
-    /// The directory and everything behind it.
+    /// The directory and everything after it.
     pub(crate) tail: Range<u64>,
     /// What readers tolerate: rule, place, message.
     pub(crate) remarks: Vec<(&'static str, Range<u64>, String)>,
@@ -59,7 +59,7 @@ pub(crate) struct Member {
     pub(crate) header: Range<u64>,
     /// Its bytes as they are stored.
     pub(crate) data: Range<u64>,
-    /// What repeats its sizes behind it, where it was written to a stream.
+    /// What repeats its sizes after it, where it was written to a stream.
     pub(crate) descriptor: Option<Range<u64>>,
     /// What is known of its stored bytes: some at their beginning, where they were asked for.
     pub(crate) beginning: Bytes,
@@ -246,18 +246,18 @@ impl Local {
         }
         if self.name != entry.raw_name {
             return refuse(format!(
-                "the name in front of the member is \"{}\", in the directory it is another",
+                "the name in front of the member is \"{}\", but the directory has another",
                 self.name.escape_ascii()
             ));
         }
         if self.method != entry.method {
             let (local, central) = (self.method, entry.method);
             return refuse(format!(
-                "the method is {local} in front of the member and {central} in the directory"
+                "the method is {local} in front of the member, but {central} in the directory"
             ));
         }
         if self.flags & ENCRYPTED != 0 {
-            return refuse("the member is encrypted, and the directory says that it is not".into());
+            return refuse("the member is encrypted, but the directory says that it is not".into());
         }
         Ok(())
     }
@@ -267,14 +267,14 @@ impl Local {
         let same = self.sizes == Some((entry.compressed, entry.size)) && self.crc32 == entry.crc32;
         (!same).then(|| {
             format!(
-                "member {:?}: the sizes or the CRC-32 in front of it are not those of the directory, which count",
+                "member {:?}: the sizes or the CRC-32 in front of it differ from those of the directory, which count",
                 entry.name
             )
         })
     }
 }
 
-/// What repeats the sizes behind a member, where all that lies up to the next one can be that.
+/// What repeats the sizes after a member, where all that lies up to the next one can be that.
 fn descriptor(r: &Reader<'_>, entry: &Entry, limit: u64) -> Result<Option<Range<u64>>> {
     let at = r.pos();
     let mut ahead = r.clone();

@@ -87,12 +87,10 @@ pub(super) fn data_start(
     let packed_end = header_end + end;
     if file >= aligned_end {
         let message = if header_end == aligned {
-            format!(
-                "data begins at byte {aligned}, where the metadata ends and which is a multiple of {ALIGN}"
-            )
+            format!("data begins at byte {aligned}, where the metadata ends, a multiple of {ALIGN}")
         } else {
             format!(
-                "data begins at byte {aligned}, a multiple of {ALIGN}, as Burn 0.20 and later have it"
+                "data begins at byte {aligned}, a multiple of {ALIGN}, as Burn 0.20 and later write it"
             )
         };
         cx.note("burnpack.layout", header_end..aligned, message);
@@ -112,7 +110,8 @@ pub(super) fn data_start(
     }
     if file == packed_end && !has_scalars && is_packed(&by_place) {
         let message = format!(
-            "data begins at byte {header_end}, right after the metadata, as Burn 0.19 has it; later releases read wrong \
+            "data begins at byte {header_end}, right after the metadata, as Burn 0.19 writes it; later releases \
+            read wrong \
              values or refuse the file, and converting it makes it readable"
         );
         cx.note("burnpack.layout", header_end..header_end, message);
@@ -156,16 +155,16 @@ impl Ends {
         Ok(match (by_place.iter().any(is_unaligned), is_blank) {
             (_, false) if file < header + self.data => cut(header, Some(NO_PADDING)),
             (false, true) => cut(aligned, Some(PADDING)),
-            // Zeros can be padding or data, and none of the releases puts such tensors behind padding.
+            // Zeros can be padding or data, and none of the releases puts such tensors after padding.
             _ => cut(aligned, None),
         })
     }
 }
 
 const NO_PADDING: &str =
-    " (data begins right after the metadata, as Burn 0.19 has it: there is no padding)";
-const PADDING: &str = " (data is taken to begin at a multiple of 256, as Burn 0.20 and later have it: there are zeros in \
-                       front of that)";
+    " (data begins right after the metadata, as Burn 0.19 writes it: there is no padding)";
+const PADDING: &str = " (data is taken to begin at a multiple of 256, as Burn 0.20 and later write it: the \
+bytes before that are zeros)";
 
 /// Whether a file of the right size for it is packed, and not an aligned one that lost its end.
 fn is_packed(by_place: &[Placed<'_>]) -> bool {
@@ -226,7 +225,7 @@ fn check_gaps(cx: &mut Context<'_>, by_place: &[Placed<'_>], base: u64, align: u
         let Range { start, end: next } = place.offsets;
         if start > end.next_multiple_of(align) {
             let message = format!(
-                "{} bytes before tensor {name:?} belong to none",
+                "{} bytes before tensor {name:?} belong to no tensor",
                 start - end
             );
             cx.warn("burnpack.gap", base + end..base + start, message)?;

@@ -54,7 +54,7 @@ impl Scheme {
         self.line_len(product(&dims)?)?.checked_next_multiple_of(4)
     }
 
-    /// Bytes of as many codes behind each other, in whole words.
+    /// Bytes of as many codes one after the other, in whole words.
     pub(in super::super) fn line_len(&self, codes: u64) -> Option<u64> {
         let (word, per_word) = match self.store {
             Store::Native => (1, 1),

@@ -57,7 +57,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the header, and goes on behind it, up to `limit`.
+    /// Reads the header, and goes on after it, up to `limit`.
     pub(super) fn begin(source: &'a dyn Source, limit: u64) -> Result<(Self, Header)> {
         let mut r = Reader::new(source, TRUNCATED);
         let magic = r.array::<4>("the magic")?;

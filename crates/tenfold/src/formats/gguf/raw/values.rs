@@ -229,7 +229,7 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// A value that is no array.
+    /// A value that is not an array.
     fn value(&mut self, kind: (u32, ValueKind, u64)) -> Result<Value> {
         const VALUE: &str = "a value";
         Ok(match kind.1 {
@@ -281,7 +281,7 @@ impl Load for Dialect {
 }
 
 fn not_bool(byte: u8, at: u64) -> Error {
-    let message = format!("a bool is stored as byte {byte}, 0 and 1 are its values");
+    let message = format!("a bool is stored as byte {byte}, expected 0 or 1");
     Error::malformed("gguf.bool", message).at(at..at + 1)
 }
 

@@ -98,7 +98,7 @@ fn unique_names(tensors: &[TensorInfo], records: &[u64]) -> Result<()> {
     match crate::model::repeated(tensors.iter().map(|tensor| tensor.name.as_str())) {
         Some((place, name)) => {
             let at = records.get(place).copied().unwrap_or_default();
-            let error = Error::malformed("mag.duplicate", "there are two tensors of this name");
+            let error = Error::malformed("mag.duplicate", "two tensors have this name");
             Err(error.at(at..at + 1).in_tensor(name))
         }
         None => Ok(()),
@@ -144,7 +144,7 @@ fn cut_off(file: u64, expected: u64) -> CutOff {
     }
 }
 
-/// Puts the checksum of everything behind `field` into it.
+/// Puts the checksum of everything after `field` into it.
 fn seal(head: &mut [u8], field: Range<u64>) {
     let end = usize::try_from(field.end).unwrap_or(usize::MAX);
     let checksum = crc32c(head.get(end..).unwrap_or_default());

@@ -208,7 +208,7 @@ struct Extents {
 }
 
 impl Extents {
-    /// Data lies in the order of the descriptors, packed or at multiples of 16, and ends with the file, or behind it where
+    /// Data lies in the order of the descriptors, packed or at multiples of 16, and ends with the file, or past it where
     /// that is `cut` off.
     fn check(
         &self,
@@ -233,7 +233,7 @@ impl Extents {
                 _ => last.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX),
             };
             if range.is_empty() && (last..=place).contains(&range.start) {
-                // Its place can lie behind the end, because nothing is padded behind the last byte.
+                // Its place can lie past the end, because nothing is padded after the last byte.
                 without_bytes.push(index);
                 continue;
             }

@@ -173,11 +173,12 @@ fn refuse_spec_only(record: &MetaRecord, at: u64) -> Error {
     let error = if key.is_empty() {
         Error::malformed(
             "mag.name",
-            "a metadata key is empty, which the archive layout does not have",
+            "a metadata key is empty, which the archive layout does not allow",
         )
     } else {
-        let message =
-            format!("metadata {key:?} has the type tag 0, which the archive layout does not have");
+        let message = format!(
+            "metadata {key:?} has the type tag 0, which the archive layout does not define"
+        );
         Error::malformed("mag.tag", message)
     };
     error.at(at..at + 16)
@@ -210,7 +211,7 @@ fn check_sum(cx: &mut Context<'_>, header: &Header, kind: Kind, end: u64) -> Res
     )
 }
 
-/// Data may lie in any order behind the records, but inside of the file, or behind it where that is `cut` off, and no
+/// Data may lie in any order after the records, but inside the file, or past it where that is `cut` off, and no
 /// byte belongs to two tensors.
 fn check_extents(records: &Records, file: u64, cut: &mut Option<CutOff>) -> Result<()> {
     let Records {
@@ -290,7 +291,7 @@ fn to_metadata(records: Vec<(MetaRecord, u64)>) -> Result<Metadata> {
 pub(super) fn plan_spec(what: &Manifest, reading: Reading) -> Result<Vec<Segment>> {
     plan(what, Kind::Spec, reading, |tensor, offset, out| {
         let shape = shape::to_slots(&tensor.shape).ok_or_else(|| {
-            let message = format!("shape {:?} has no place in six slots", tensor.shape);
+            let message = format!("shape {:?} does not fit six slots", tensor.shape);
             Error::unsupported("mag.rank", message).in_tensor(&tensor.name)
         })?;
         let record = SpecTensor {
@@ -393,7 +394,7 @@ fn to_meta_value(key: &str, value: &Value, kind: Kind) -> Result<MetaValue> {
         (_, Some(value), Kind::Archive) => Ok(MetaValue::Integer(value)),
         _ => Err(Error::unsupported(
             "mag.tag",
-            format!("metadata {key:?} is no number of 64 bits"),
+            format!("metadata {key:?} is not a 64-bit number"),
         )),
     }
 }

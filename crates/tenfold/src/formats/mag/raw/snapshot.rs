@@ -22,7 +22,7 @@ pub(crate) const DATA: &[u8; 4] = b"BUF!";
 pub(crate) struct Header {
     /// Seconds since 1970.
     pub(crate) timestamp: u64,
-    /// CRC-32C of everything behind it up to the end of the descriptors.
+    /// CRC-32C of everything after it up to the end of the descriptors.
     pub(crate) checksum: u32,
     /// Written as 0, ignored by readers.
     pub(crate) aux: u32,
@@ -117,7 +117,7 @@ impl Pool {
             };
             if !ascends {
                 let expected = last.map_or("0".to_owned(), |last| format!("more than {last}"));
-                let message = format!("a string's offset is {offset}, expected is {expected}");
+                let message = format!("a string's offset is {offset}, expected {expected}");
                 return Err(Error::malformed("mag.pool", message).at(at..at + 4));
             }
             if last.is_some() {

@@ -131,7 +131,7 @@ impl Contents {
             }
             (Some((of, _)), None) if key.starts_with(of) => {
                 let outer = names::join(of);
-                let why = format!("{outer:?} is a parameter, and no model that this could be in");
+                let why = format!("{outer:?} is a parameter, not a model that could contain this");
                 self.losses.push(impossible(tensor, why));
             }
             (_, None) => self.parameters.push(Parameter {

@@ -19,7 +19,8 @@ impl Frame {
         let source = cx.source();
         let len = source.len();
         if len < 17 {
-            let message = format!("{len} bytes are no file of generation 1: it is truncated");
+            let message =
+                format!("{len} bytes are too few for a file of generation 1: it is truncated");
             return Err(Error::malformed("ztensor.truncated", message).at(0..len));
         }
         let is_10 = source.read(len - 8..len)? != MAGIC;

@@ -276,7 +276,8 @@ impl Reading<'_, '_> {
         match names::from_logical(logical, false) {
             Some((over, dtype)) if over == storage => Ok(dtype),
             Some((over, _)) => {
-                let message = format!("type {logical:?} over {storage}, it is stored as {over}");
+                let message =
+                    format!("type {logical:?} over {storage}, but it should be over {over}");
                 Err(Error::malformed("ztensor.dtype", message).at(at.clone()))
             }
             None => {

@@ -151,7 +151,7 @@ impl Reading<'_, '_> {
             None => storage,
             Some((_, Some((over, dtype)))) if over == storage => dtype,
             Some((name, Some((over, _)))) => {
-                let message = format!("type {name:?} over {storage}, it is stored as {over}");
+                let message = format!("type {name:?} over {storage}, but it should be over {over}");
                 return Err(Error::malformed("ztensor.dtype", message).at(at));
             }
             Some((name, None)) => {
@@ -289,7 +289,7 @@ fn odd_parts(scheme: &str, parts: &[StoredPart<'_>]) -> Option<String> {
         return Some(format!("{scheme} has no part {:?}", part.name));
     }
     let (Some(data), Some(scales)) = (dtype_of("data"), dtype_of("scales")) else {
-        return Some(format!("{scheme} without its parts data and scales"));
+        return Some(format!("{scheme} lacks its parts data and scales"));
     };
     let elements = [DType::F4_E2M1, DType::F8_E4M3, DType::F8_E5M2, DType::I8];
     if scheme == MX && (scales != DType::F8_E8M0 || !elements.contains(&data)) {

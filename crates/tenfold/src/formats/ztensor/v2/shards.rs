@@ -126,7 +126,7 @@ impl Shards {
     }
 }
 
-/// Names make file names, so they are narrow; `at` is behind the name.
+/// Names make file names, so they are narrow; `at` is after the name.
 fn check_name(name: &str, at: u64) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain) {

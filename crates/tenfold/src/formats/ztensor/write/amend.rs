@@ -11,7 +11,7 @@ use crate::io::Patch;
 use crate::model::Manifest;
 use crate::prelude::*;
 
-/// The index at the end of the file, which becomes longer where there is too little room behind the data. What is left
+/// The index at the end of the file, which becomes longer where there is too little room after the data. What is left
 /// between them is filled with zeros.
 pub(in crate::formats::ztensor) fn amend(
     what: &Manifest,
@@ -70,7 +70,7 @@ pub(in crate::formats::ztensor) fn amend(
     Ok(vec![Patch::new(data_end, index)])
 }
 
-/// Bytes that end where the file does, or behind its end if they do not fit in front of it.
+/// Bytes that end where the file does, or after its end if they do not fit in front of it.
 fn behind(bytes: Vec<u8>, begin: u64, len: u64) -> Vec<u8> {
     let at = len.saturating_sub(bytes.len() as u64).max(begin);
     let mut all = zeros(begin, at);

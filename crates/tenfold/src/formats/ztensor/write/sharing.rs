@@ -136,7 +136,7 @@ pub(super) fn canonical_order(
             return Ok(());
         }
         let message = format!(
-            "the name {name:?} is not in Unicode normalization form C, as canonical files need it"
+            "the name {name:?} is not in Unicode normalization form C, which canonical files need"
         );
         Err(Error::argument(message))
     };

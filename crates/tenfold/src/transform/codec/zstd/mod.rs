@@ -104,7 +104,7 @@ mod with_c {
         match bulk::decompress_to_buffer(stored, out) {
             Ok(n) if n == out.len() => Ok(()),
             Ok(n) => Err(broken(format!(
-                "a frame gives {n} bytes instead of {}",
+                "a frame decodes to {n} bytes instead of {}",
                 out.len()
             ))),
             Err(cause) => Err(broken(cause)),
@@ -280,7 +280,7 @@ mod in_rust {
             match decoder.read(&mut out[filled..])? {
                 0 => {
                     return Err(broken(format!(
-                        "a frame gives {filled} bytes instead of {}",
+                        "a frame decodes to {filled} bytes instead of {}",
                         out.len()
                     )));
                 }
@@ -290,7 +290,7 @@ mod in_rust {
         match decoder.read(&mut [0])? {
             0 => Ok(()),
             _ => Err(broken(format!(
-                "a frame gives more than {} bytes",
+                "a frame decodes to more than {} bytes",
                 out.len()
             ))),
         }

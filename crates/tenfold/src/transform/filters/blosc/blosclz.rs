@@ -50,7 +50,7 @@ pub(super) fn undo(stored: &[u8], out: &mut [u8]) -> Result<()> {
         match next() {
             Some(byte) => control = byte,
             None if made == out.len() => return Ok(()),
-            None => return Err(broken(format_args!("it gives {made} bytes only"))),
+            None => return Err(broken(format_args!("it decodes to {made} bytes only"))),
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn undo(stored: &[u8], out: &mut [u8]) -> Result<()> {
 /// Copies what was made before, which may be made by the copy itself.
 pub(super) fn copy(out: &mut [u8], made: usize, distance: usize, len: usize) -> Result<()> {
     let from = made.checked_sub(distance).filter(|_| distance > 0);
-    let from = from.ok_or_else(|| broken("it copies what is before its beginning"))?;
+    let from = from.ok_or_else(|| broken("it copies from before its beginning"))?;
     let end = made.checked_add(len).filter(|end| *end <= out.len());
     end.ok_or_else(too_long)?;
     if distance >= len {
@@ -72,7 +72,7 @@ pub(super) fn copy(out: &mut [u8], made: usize, distance: usize, len: usize) -> 
 }
 
 fn too_long() -> Error {
-    broken("it gives more bytes than it should")
+    broken("it decodes to more bytes than it should")
 }
 
 fn broken(what: impl core::fmt::Display) -> Error {

@@ -51,7 +51,7 @@ pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Bytes>
     let mut r = Reader::new(stored, "blosc");
     let frame = Frame::read(&mut r, stored.len() as u64)?;
     if frame.len > most {
-        let message = format!("it gives {} bytes, not {most}", frame.len);
+        let message = format!("it decodes to {} bytes, not {most}", frame.len);
         return Err(broken(message));
     }
     if frame.flags & STORED != 0 {
@@ -79,7 +79,7 @@ impl Frame {
         let block = r.u32("bytes of a block")?.into();
         let all = u64::from(r.u32("bytes of the frame")?);
         if all != stored {
-            let message = format!("it says that it has {all} bytes, there are {stored}");
+            let message = format!("it says that it has {all} bytes, but there are {stored}");
             return Err(broken(message));
         }
         let inner = match flags >> 5 {
@@ -113,7 +113,7 @@ impl Frame {
             return Err(broken(format!("it has no room for {count} blocks")));
         }
         let starts: Vec<u64> = (0..count)
-            .map(|_| r.u32("begin of a block").map(u64::from))
+            .map(|_| r.u32("start of a block").map(u64::from))
             .collect::<Result<_>>()?;
         let front = r.pos();
         let mut out = crate::io::zeros(self.len)?;
@@ -121,7 +121,7 @@ impl Frame {
             check()?;
             if start < front {
                 return Err(broken(format!(
-                    "a block begins at byte {start}, in its head"
+                    "a block begins at byte {start}, inside its header"
                 )));
             }
             let mut r = Reader::new(stored, "blosc");
@@ -140,7 +140,7 @@ impl Frame {
         let streams = if is_split { self.width } else { 1 };
         if !len.is_multiple_of(streams) {
             return Err(broken(
-                "a block that is no whole number of elements is split",
+                "a block is split that is not a whole number of elements",
             ));
         }
         let width = as_size(self.width)?;
@@ -195,7 +195,11 @@ impl Frame {
 /// Takes the bytes of a stream, which must be as many as there is room for.
 fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
     if bytes.len() != out.len() {
-        let message = format_args!("a stream gives {} bytes, not {}", bytes.len(), out.len());
+        let message = format_args!(
+            "a stream decodes to {} bytes, not {}",
+            bytes.len(),
+            out.len()
+        );
         return Err(broken(message));
     }
     out.copy_from_slice(bytes);
@@ -203,7 +207,7 @@ fn fill(out: &mut [u8], bytes: &[u8]) -> Result<()> {
 }
 
 /// Puts the bits of elements together again: plane by plane, eight elements in a byte, the first in its lowest bit. The
-/// bits of elements that are no multiple of eight are not taken apart.
+/// bits of elements that are not a multiple of eight are not taken apart.
 fn undo_bits(mixed: &[u8], out: &mut [u8], width: usize) {
     let count = mixed.len().checked_div(width).unwrap_or(0);
     if count == 0 || !count.is_multiple_of(8) {

@@ -267,13 +267,13 @@ fn a_place_that_is_named_twice_is_refused() {
     let mut entries = ENTRIES.to_vec();
     entries.push((2, 2, 5));
     let endian = Endian::Little;
-    let expected = "entries 3 and 6 have the same place";
+    let expected = "entries 3 and 6 are at the same place";
     assert_refused(&coo_of(&entries, DType::U8, endian, endian), expected);
     assert_refused(&pairs_of(&entries, true), expected);
     assert_refused(&pairs_of(&entries, false), expected);
     assert_refused(
         &csr_of(&[0, 2, 2, 2, 2, 2], &[3, 3], &[1, 2]),
-        "entries 0 and 1 have the same place",
+        "entries 0 and 1 are at the same place",
     );
 }
 
@@ -323,7 +323,7 @@ fn counts_that_do_not_fit_each_other_are_refused() {
     info.layout = Layout::Coo { nnz: 7 };
     assert_refused(
         &info,
-        "\"coords\" has 48 bytes, 14 numbers of u32 are needed",
+        "\"coords\" has 48 bytes, but 14 numbers of u32 are needed",
     );
     let mut info = good();
     info.parts[0].payload = inline([0; 10]);

@@ -40,7 +40,7 @@ impl Elements {
         Entry::parse(&entry, self.size).map(Some)
     }
 
-    /// An entry of a page of so many: pages are one behind the other, each with a checksum.
+    /// An entry of a page of so many: pages are one after the other, each with a checksum.
     fn in_page(
         self,
         file: &mut dyn Fetch,

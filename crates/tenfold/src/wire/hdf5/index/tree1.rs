@@ -42,7 +42,7 @@ pub(super) fn find(
             Ok((level, u64::from(r.u16("entries of a node")?)))
         })?;
         let entries = file.block(address.saturating_add(24), count * step, WHAT)?;
-        // How many keys are not behind what is wanted.
+        // How many keys are not after what is wanted.
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -45,7 +45,7 @@ pub(super) fn parse(text: &[u8], rules: Rules) -> Result<Fields> {
             "shape" => shape.replace(scan.shape()?).is_none(),
             _ => {
                 let message = format!(
-                    "the header has a key {key:?}; descr, fortran_order and shape are all there is"
+                    "the header has a key {key:?}; only descr, fortran_order and shape are allowed"
                 );
                 return Err(scan.refuse("keys", message, at));
             }
@@ -125,7 +125,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         self.blank();
         self.text.get(self.at).copied()
@@ -145,7 +145,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The type's description. What is no text is a type of several fields or of arrays.
+    /// The type's description. What is not text is a type of several fields or of arrays.
     fn descr(&mut self) -> Result<Descr> {
         let next = self.peek();
         let at = self.at;
@@ -180,8 +180,8 @@ impl Scan<'_> {
                         .strip_prefix('O')
                         .is_some_and(|size| size.bytes().all(|c| c.is_ascii_digit()))
                     {
-                        let message = "the dtype has a field of Python objects in a pickle, which could run any code and \
-                                       is never loaded; save numbers instead";
+                        let message = "the dtype has a field of Python objects in a pickle, which could run \
+                        arbitrary code and is never loaded; save numbers instead";
                         return Err(self.unsupported("object", message.into(), at));
                     }
                     continue;
@@ -249,7 +249,7 @@ impl Scan<'_> {
             comma = self.take(b',');
         }
         if shape.len() == 1 && !comma {
-            let message = "a shape of one number needs a comma behind it to be a tuple";
+            let message = "a shape of one number needs a comma after it to be a tuple";
             return Err(self.refuse("shape", message.into(), start));
         }
         Ok((shape, start..self.at))
@@ -305,7 +305,7 @@ impl Scan<'_> {
             let byte = self.byte(start)?;
             match byte {
                 b'\n' | b'\r' => {
-                    return Err(self.refuse("header", "a text ends with its line".into(), start));
+                    return Err(self.refuse("header", "a string ends with its line".into(), start));
                 }
                 b'\\' => self.escape(start, &mut text)?,
                 byte if byte == quote => break,
@@ -314,7 +314,7 @@ impl Scan<'_> {
             }
         }
         String::from_utf8(text).map_err(|cause| {
-            let message = "a text of the header is not UTF-8";
+            let message = "a string of the header is not UTF-8";
             self.refuse("utf8", message.into(), start).because(cause)
         })
     }
@@ -327,10 +327,7 @@ impl Scan<'_> {
             b'x' => self.hexadecimal(2, start)?,
             b'u' => self.hexadecimal(4, start)?,
             other => {
-                let message = format!(
-                    "a text has an escape \\{}, which is not known",
-                    other.escape_ascii()
-                );
+                let message = format!("a string has the unknown escape \\{}", other.escape_ascii());
                 return Err(self.refuse("header", message, start));
             }
         };
@@ -350,7 +347,7 @@ impl Scan<'_> {
     fn bad_code(&self, start: usize) -> Error {
         self.refuse(
             "header",
-            "a text has a code that is no character".into(),
+            "a string has a code that is not a character".into(),
             start,
         )
     }
@@ -358,7 +355,7 @@ impl Scan<'_> {
     fn byte(&mut self, start: usize) -> Result<u8> {
         let byte = self.text.get(self.at).copied();
         self.at += 1;
-        byte.ok_or_else(|| self.refuse("header", "a text has no end".into(), start))
+        byte.ok_or_else(|| self.refuse("header", "a string has no end".into(), start))
     }
 
     fn unexpected(&self, wanted: &str) -> Error {

@@ -64,7 +64,7 @@ pub(super) fn number(json: &mut Json<'_>, field: &'static str, rule: &'static st
     let at = json.at();
     let digits = json.whole(field)?;
     digits.parse().map_err(|cause| {
-        let message = format!("{field} is {digits}, which is no unsigned number of 64 bits");
+        let message = format!("{field} is {digits}, which is not an unsigned 64-bit number");
         Error::malformed(rule, message)
             .at(at..at + 1)
             .because(cause)

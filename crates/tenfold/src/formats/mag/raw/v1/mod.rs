@@ -14,7 +14,7 @@ use crate::prelude::*;
 /// The header, which both layouts share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Header {
-    /// Of everything behind it up to the end of the tensor records.
+    /// Of everything after it up to the end of the tensor records.
     pub(crate) checksum: u32,
     /// Tensor records.
     pub(crate) num_tensors: u32,
@@ -279,7 +279,7 @@ impl ArchiveTensor {
         let key_at = r.pos();
         let key = sized_key(r, "a tensor's key")?;
         if key.is_empty() {
-            let message = "a tensor's key is empty, which the archive layout does not have";
+            let message = "a tensor's key is empty, which the archive layout does not allow";
             return Err(Error::malformed("mag.name", message).at(key_at..key_at + 4));
         }
         let record = Self {
@@ -299,7 +299,7 @@ impl ArchiveTensor {
         let Self { shape, numel, .. } = self;
         if shape.contains(&0) {
             let message =
-                format!("a size of 0 in {shape:?}, which the archive layout does not have");
+                format!("a size of 0 in {shape:?}, which the archive layout does not allow");
             return Err(Error::malformed("mag.shape", message));
         }
         shape::bytes(shape, self.dtype)?;

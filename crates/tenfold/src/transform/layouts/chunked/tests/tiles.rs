@@ -21,7 +21,7 @@ impl FindTile for Listed {
 enum Stored {
     RowMajor,
     ColumnMajor,
-    /// With an element in front of them all, and one behind each.
+    /// With an element in front of them all, and one after each.
     Apart,
 }
 
