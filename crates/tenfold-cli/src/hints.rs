@@ -90,6 +90,10 @@ fn word(hint: &Hint) -> Option<String> {
         Hint::OneFile => "or write a format that holds all tensors in one file".into(),
         Hint::Rename => "`tenfold rename` gives it another name".into(),
         Hint::Replace => "pass --force to replace it".into(),
+        Hint::RunAgain(Some(item)) => {
+            format!("`tenfold run PLAN --item {item} --again` writes it again")
+        }
+        Hint::RunAgain(None) => "`tenfold run PLAN --item N --again` does an item again".into(),
         Hint::Salvage => "convert --salvage rescues what is intact".into(),
         Hint::Shard => "--shard-size SIZE writes several files".into(),
         Hint::SkipChecksums => "--no-verify reads it anyway".into(),
@@ -139,6 +143,8 @@ mod tests {
             },
             Hint::Rename,
             Hint::Replace,
+            Hint::RunAgain(None),
+            Hint::RunAgain(Some(3)),
             Hint::Salvage,
             Hint::Shard,
             Hint::SkipChecksums,

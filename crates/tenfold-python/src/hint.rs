@@ -59,6 +59,8 @@ fn word(hint: &Hint) -> Option<String> {
         },
         Hint::Rename => "rename= gives the tensor another name".into(),
         Hint::Replace => "force=True replaces it".into(),
+        Hint::RunAgain(Some(item)) => format!("run({item}, again=True) writes it again"),
+        Hint::RunAgain(None) => "run(item, again=True) does an item again".into(),
         Hint::Salvage => "salvage=True opens what is whole".into(),
         Hint::Shard => "shard_size= writes several files".into(),
         Hint::SkipChecksums => "checksums=False reads it as it is".into(),

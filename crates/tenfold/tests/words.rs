@@ -8,8 +8,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const COMMANDS: &[&str] = &[
-    "inspect", "verify", "digest", "convert", "diff", "stats", "extract", "merge", "split",
-    "rename", "meta", "formats", "show",
+    "inspect",
+    "verify",
+    "digest",
+    "show",
+    "view",
+    "scan",
+    "convert",
+    "diff",
+    "stats",
+    "extract",
+    "merge",
+    "split",
+    "rename",
+    "meta",
+    "plan",
+    "run",
+    "join",
+    "formats",
+    "completions",
+    "man",
 ];
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {

@@ -56,6 +56,8 @@ pub enum Hint {
     Rename,
     /// Replace what is there: `AtomicOutput::force`.
     Replace,
+    /// Do this item of a plan again, or the one that a message is about: `ops::scale::run`.
+    RunAgain(Option<usize>),
     /// Open what is whole: `OpenOptions::salvage`.
     Salvage,
     /// Write several files: `ConvertOptions::shards`.

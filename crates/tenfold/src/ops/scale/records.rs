@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Site;
 use crate::digest::{Hex, unhex};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Finding, Registry, Severity};
 use crate::model::{DType, SourceId};
 use crate::ops::{Checked, Verified};
@@ -266,6 +266,6 @@ pub(super) fn dtype(name: &str) -> Result<DType> {
 }
 
 pub(super) fn damaged(what: &str) -> Error {
-    let message = format!("{what}: run its item again after `join --abandon`, or plan again");
-    Error::new(ErrorKind::Mismatch, "plan.receipt", message)
+    let error = Error::new(ErrorKind::Mismatch, "plan.receipt", what);
+    error.hinting(Hint::RunAgain(None))
 }

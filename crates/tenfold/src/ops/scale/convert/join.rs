@@ -130,10 +130,10 @@ fn exists(output: &Output) -> Error {
 }
 
 pub(super) fn damaged_item(item: usize) -> Error {
-    let message = format!(
-        "what item {item} wrote is not what its receipt says: it was damaged since; `tenfold run PLAN --item {item} --again` writes it again"
-    );
-    Error::new(ErrorKind::Mismatch, "plan.damaged-item", message)
+    let message =
+        format!("what item {item} wrote is not what its receipt says: it was damaged since");
+    let error = Error::new(ErrorKind::Mismatch, "plan.damaged-item", message);
+    error.hinting(Hint::RunAgain(Some(item)))
 }
 
 fn join_files(
