@@ -119,7 +119,20 @@ fn killed_at_any_moment_it_is_finished_by_whoever_comes_next() {
     }
     assert!(killed > 20, "only {killed} were killed before their end");
     succeeds(directory, &["run", plan, "--all", "-q"]);
-    succeeds(directory, &["join", plan, "--check", "-q"]);
+    for n in 0..40 {
+        let mut child = tenfold(directory, &["join", plan, "--check", "-q"])
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_micros(n * 7919 % 60_000));
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let last = output(directory, &["join", plan, "--check", "-q"]);
+    assert!(
+        last.status.success() || said(&last).contains("joined before"),
+        "{}",
+        said(&last)
+    );
     let read = |name: &str| fs::read(directory.join(name)).unwrap();
     assert!(read("one.gguf") == read("many.gguf"));
     let again = output(directory, &["run", plan, "--item", "3"]);
@@ -255,6 +268,35 @@ fn join_prints_what_one_process_prints() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn what_a_plan_leaves_out_of_a_tree_is_said_and_how_it_goes_on() {
+    let (_kept, directory) = with_model(1 << 10);
+    let directory = directory.as_path();
+    fs::write(directory.join("optimizer.pt"), "moments").unwrap();
+    std::os::unix::fs::symlink("nothing", directory.join("lost.gguf")).unwrap();
+    fs::create_dir(directory.join("deep")).unwrap();
+    fs::copy(
+        directory.join("model.safetensors"),
+        directory.join("deep/other.safetensors"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("deep", directory.join("again")).unwrap();
+    let plan = [
+        "plan", "verify", ".", "--items", "2", "--state", "state", "-o", "-",
+    ];
+    let planned = output(directory, &plan);
+    let said = said(&planned);
+    assert!(planned.status.success(), "{said}");
+    for words in [
+        "left out: optimizer.pt (it is the state of a training)",
+        "left out: lost.gguf (what it links to is not there)",
+        "left out: again (links to directories are not followed)",
+        "`tenfold run PLAN --item N`",
+    ] {
+        assert!(said.contains(words), "{said}");
     }
 }
 

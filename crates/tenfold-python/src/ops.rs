@@ -99,12 +99,6 @@ pub(crate) fn verify(
         }
         Ok(findings)
     })?;
-    let worst = if strict {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
-    let sound = !findings.iter().any(|finding| finding.severity >= worst);
     let directory = archive.path().map(directory_of);
     let file_of = |finding: &Finding| {
         let source = finding.at.as_ref().map(|(source, _)| *source);
@@ -118,17 +112,29 @@ pub(crate) fn verify(
             _ => Cow::Borrowed(file),
         }
     };
+    let format = archive.format().map(|spec| spec.id);
+    let format = (format, Some(archive.version()));
+    verification(file, format, strict, &findings, file_of)
+}
+
+/// What verification says of a file, of this format and version; `file_of` says which of its files a finding is about.
+pub(crate) fn verification<'f>(
+    file: &str,
+    (format, version): (Option<&'static str>, Option<&str>),
+    strict: bool,
+    findings: &[Finding],
+    file_of: impl Fn(&Finding) -> Cow<'f, str>,
+) -> PyResult<String> {
+    let worst = if strict {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let sound = !findings.iter().any(|finding| finding.severity >= worst);
     let rows = findings
         .iter()
         .map(|finding| FindingDocument::new(finding, file_of(finding), words));
-    let format = archive.format().map(|spec| spec.id);
-    json(&Verification::new(
-        file,
-        format,
-        Some(archive.version()),
-        sound,
-        rows,
-    ))
+    json(&Verification::new(file, format, version, sound, rows))
 }
 
 /// What a file holds, as hashes.

@@ -1,21 +1,20 @@
 //! Work for many machines: plans as texts of JSON, so that they travel as they are.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use pyo3::prelude::*;
-use serde::Serialize;
-use tenfold::documents::{
-    DiffDocument, DigestDocument, FindingDocument, StatsDocument, Verification,
-};
-use tenfold::format::{Finding, Severity};
+use tenfold::documents::{DiffDocument, DigestDocument, StatsDocument};
+use tenfold::format::Finding;
 use tenfold::ops::scale::{
-    self, Check, Done, JoinOptions, Options, Plan, Planning, Report, Site, Verb, VerifyReport,
+    self, Check, Done, FileReport, JoinOptions, Options, Plan, Planning, Report, RunOptions, Site,
+    Verb, VerifyReport,
 };
 use tenfold::{Error, ErrorKind};
 
-use crate::error::raised;
+use crate::error::{raised, raised_about};
 use crate::hint::words;
-use crate::ops::json;
+use crate::ops::{json, verification};
 use crate::supervise::{Watch, supervised};
 
 fn site(watch: &Watch) -> Site {
@@ -75,12 +74,14 @@ pub(crate) fn run_item(
 ) -> PyResult<&'static str> {
     let plan = parsed(plan)?;
     let done = supervised(py, None, threads, |watch| {
-        scale::run_again(&plan, item, again, &site(watch))
+        scale::run(&plan, item, &RunOptions::new().again(again), &site(watch))
     })?;
     Ok(match done {
-        Done::Now(false) => "done",
-        Done::Now(true) => "found",
-        Done::Before(_) => "before",
+        Done::Now {
+            has_findings: false,
+        } => "done",
+        Done::Now { .. } => "found",
+        Done::Before { .. } => "before",
         _ => "joined",
     })
 }
@@ -100,13 +101,10 @@ pub(crate) fn abandon_plan(py: Python<'_>, plan: &str) -> PyResult<()> {
     supervised(py, None, 0, |watch| scale::abandon(&plan, &site(watch)))
 }
 
-#[derive(Serialize)]
-struct Converted {
-    bytes: u64,
-    failed: Vec<(String, String)>,
-}
+/// What a plan came to: kinds of documents, each with its text, or with the exception of an input that could not be read.
+type Documents = Vec<(&'static str, Py<PyAny>)>;
 
-/// Joins a plan, and gives what it came to as documents, each with what it is, and errors of inputs that could not be read.
+/// Joins a plan, and gives what it came to.
 #[pyfunction]
 #[pyo3(signature = (plan, check, force, tidy, threads))]
 pub(crate) fn join_plan(
@@ -116,67 +114,93 @@ pub(crate) fn join_plan(
     force: bool,
     tidy: bool,
     threads: usize,
-) -> PyResult<Vec<(&'static str, String)>> {
+) -> PyResult<Documents> {
     let plan = parsed(plan)?;
-    let mut options = JoinOptions::default();
-    options.force = force;
-    options.tidy = tidy;
-    if check {
-        options.check = Check::Read;
-    }
+    let check = if check { Check::Read } else { Check::Structure };
+    let options = JoinOptions::new().check(check).force(force).tidy(tidy);
     let report = supervised(py, None, threads, |watch| {
         scale::join(&plan, &options, &site(watch))
     })?;
-    let mut documents = Vec::new();
     match report {
+        Report::Unfinished(status) => {
+            let message = format!("not done: {}", status.missing_in_words());
+            Err(raised(Error::new(
+                ErrorKind::Argument,
+                "plan.missing",
+                message,
+            )))
+        }
         Report::Converted { bytes, bad } => {
-            let failed = bad.into_iter();
-            let failed = failed.map(|(name, error)| (name, error.to_string()));
-            let failed = failed.collect();
-            documents.push(("convert", json(&Converted { bytes, failed })?));
+            let output = plan
+                .output
+                .as_ref()
+                .map_or("", |output| output.url.as_str());
+            let written = (output, bytes).into_pyobject(py)?.into_any().unbind();
+            let failed = bad
+                .into_iter()
+                .map(|(name, error)| failed(py, &name, &error));
+            Ok([("convert", written)].into_iter().chain(failed).collect())
         }
-        Report::Digested(reports) => {
-            for report in reports {
-                documents.push(match report.found {
-                    Ok(found) => {
-                        let document =
-                            DigestDocument::new(&report.name, found.format, &found.digests);
-                        ("digest", json(&document)?)
-                    }
-                    Err(error) => return Err(raised(error)),
-                });
-            }
-        }
+        Report::Digested(reports) => documents(py, reports, |name, found| {
+            let document = DigestDocument::new(name, found.format, &found.digests);
+            Ok(("digest", json(&document)?))
+        }),
         Report::Verified(reports) => {
-            for report in reports {
-                let text = match report.found {
-                    Ok(found) => verified(&plan, &report.name, found)?,
-                    Err(error) if error.kind() == ErrorKind::Io => return Err(raised(error)),
-                    Err(error) => unsound(&report.name, &error)?,
+            // What is wrong with a file is what was asked for, also where it cannot be opened.
+            let known = reports.into_iter().map(|report| {
+                let found = match report.found {
+                    Ok(found) => Ok(Ok(found)),
+                    Err(error) if error.kind() == ErrorKind::Io => Err(error),
+                    Err(error) => Ok(Err(error)),
                 };
-                documents.push(("verify", text));
-            }
+                FileReport::new(report.name, found)
+            });
+            documents(py, known.collect(), |name, found| {
+                let text = match found {
+                    Ok(found) => verified(&plan, name, found)?,
+                    Err(error) => unsound(name, &error)?,
+                };
+                Ok(("verify", text))
+            })
         }
-        Report::Summarized(reports) => {
-            for report in reports {
-                documents.push(match report.found {
-                    Ok(found) => {
-                        let (name, stats) = (&report.name, &found.stats);
-                        let document = StatsDocument::new(name, &found.archive, stats, words);
-                        ("stats", json(&document)?)
-                    }
-                    Err(error) => return Err(raised(error)),
-                });
-            }
-        }
+        Report::Summarized(reports) => documents(py, reports, |name, found| {
+            let document = StatsDocument::new(name, &found.archive, &found.stats, words);
+            Ok(("stats", json(&document)?))
+        }),
         Report::Compared(diff) => {
             let name = |place: usize| plan.inputs.get(place).map_or("", |input| input.name());
             let document = DiffDocument::new(name(0), name(1), &diff, words);
-            documents.push(("diff", json(&document)?));
+            Ok(vec![("diff", text(py, &json(&document)?)?)])
         }
-        _ => {}
+        _ => Ok(Vec::new()),
     }
-    Ok(documents)
+}
+
+/// What was found in inputs. One that could not be read does not take the others with it.
+fn documents<T>(
+    py: Python<'_>,
+    reports: Vec<FileReport<T>>,
+    document: impl Fn(&str, T) -> PyResult<(&'static str, String)>,
+) -> PyResult<Documents> {
+    let reports = reports.into_iter();
+    reports
+        .map(|report| match report.found {
+            Ok(found) => {
+                let (kind, json) = document(&report.name, found)?;
+                Ok((kind, text(py, &json)?))
+            }
+            Err(error) => Ok(failed(py, &report.name, &error)),
+        })
+        .collect()
+}
+
+fn text(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+    Ok(text.into_pyobject(py)?.into_any().unbind())
+}
+
+fn failed(py: Python<'_>, name: &str, error: &Error) -> (&'static str, Py<PyAny>) {
+    let raised = raised_about(Some(Path::new(name)), error);
+    ("error", raised.into_value(py).into_any())
 }
 
 fn verified(plan: &Plan, name: &str, found: VerifyReport) -> PyResult<String> {
@@ -188,34 +212,23 @@ fn verified(plan: &Plan, name: &str, found: VerifyReport) -> PyResult<String> {
         findings.extend(numbers.findings);
         findings.push(note);
     }
-    document(
-        plan.options.strict,
+    let file = |_: &Finding| Cow::Borrowed(name);
+    verification(
         name,
-        found.format,
-        Some(&found.version),
+        (found.format, Some(&found.version)),
+        plan.options.strict,
         &findings,
+        file,
     )
 }
 
 fn unsound(name: &str, error: &Error) -> PyResult<String> {
-    document(false, name, error.format(), None, &[Finding::from(error)])
-}
-
-fn document(
-    strict: bool,
-    name: &str,
-    format: Option<&'static str>,
-    version: Option<&str>,
-    findings: &[Finding],
-) -> PyResult<String> {
-    let worst = if strict {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
-    let sound = !findings.iter().any(|finding| finding.severity >= worst);
-    let rows = findings
-        .iter()
-        .map(|finding| FindingDocument::new(finding, Cow::Borrowed(name), words));
-    json(&Verification::new(name, format, version, sound, rows))
+    let file = |_: &Finding| Cow::Borrowed(name);
+    verification(
+        name,
+        (error.format(), None),
+        false,
+        &[Finding::from(error)],
+        file,
+    )
 }

@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from . import _tenfold
+from ._errors import ArgumentError, Error
 from ._results import ArchiveStats, Diff, Digests, Verification
 
-Joined = dict[str, Any] | Diff | Digests | ArchiveStats | Verification | list[Digests | ArchiveStats | Verification]
+
+@dataclass(frozen=True)
+class Converted:
+    """What the items of a conversion wrote: where, how many bytes, and why inputs of a tree were not converted."""
+
+    path: Path
+    nbytes: int
+    failed: tuple[Error, ...]
+
+
+Found = Digests | ArchiveStats | Verification
+Joined = Converted | Diff | Found | list[Found | Error]
 
 
 class Plan:
@@ -20,9 +34,10 @@ class Plan:
     machine takes its credentials from its own environment.
 
     >>> import tenfold
-    >>> plan = tenfold.plan("digest", "fixtures/safetensors/valid/scalars.safetensors", items=4, state="target/state")
+    >>> path = "fixtures/safetensors/valid/scalars.safetensors"
+    >>> plan = tenfold.plan("digest", path, items=4, state="target/state")
     >>> done = [plan.run(item) for item in range(len(plan.items))]
-    >>> plan.join(tidy=True) == tenfold.digest("fixtures/safetensors/valid/scalars.safetensors")
+    >>> plan.join(tidy=True) == tenfold.digest(path)
     True
     """
 
@@ -65,25 +80,35 @@ class Plan:
     def join(self, *, check: bool = False, force: bool = False, tidy: bool = False, threads: int = 0) -> Joined:
         """Puts together what the items came to, and makes it visible: what one process would have written, or found.
 
-        A report about one input is what `digest`, `verify`, `stats` or `diff` gives, about several a list of these. A conversion
-        gives ``{"bytes": …, "failed": […]}``. `check` reads back what was written.
+        A report about one input is what `digest`, `verify`, `stats` or `diff` gives, about several a list of these, in which an
+        `Error` stands for an input that could not be read; of an only input it is raised. `check` reads back what was written.
         """
-        made: list[Any] = []
-        for kind, text in _tenfold.join_plan(self._text, check, force, tidy, threads):
-            if kind == "digest":
-                made.append(Digests._of(text))
+        found: list[Any] = []
+        written: tuple[str, int] | None = None
+        for kind, what in _tenfold.join_plan(self._text, check, force, tidy, threads):
+            if kind == "convert":
+                written = what
+            elif kind == "digest":
+                found.append(Digests._of(what))
             elif kind == "verify":
-                made.append(Verification._of(json.loads(text)))
+                found.append(Verification._of(json.loads(what)))
             elif kind == "stats":
-                made.append(ArchiveStats._of(text))
+                found.append(ArchiveStats._of(what))
             elif kind == "diff":
-                made.append(Diff._of(text))
+                found.append(Diff._of(what))
             else:
-                made.append(json.loads(text))
-        return made[0] if len(made) == 1 else made
+                found.append(what)
+        if written is not None:
+            return Converted(Path(written[0]), written[1], tuple(found))
+        if len(found) != 1:
+            return found
+        if isinstance(found[0], Error):
+            raise found[0]
+        only: Joined = found[0]
+        return only
 
     def abandon(self) -> None:
-        """Gives the plan up: removes what its items left, and ends its upload."""
+        """Gives the plan up: removes what its items left."""
         _tenfold.abandon_plan(self._text)
 
     def to_json(self) -> str:
@@ -126,11 +151,11 @@ def plan(
         ``"convert"``, ``"digest"``, ``"verify"``, ``"stats"`` or ``"diff"``.
     inputs : path, URL or list of them
         Files, models, trees of models or prefixes in stores.
-    output : path or URL, optional
+    output : path, optional
         What a conversion writes.
     items, item_size : int
         How many items there are, or about how many bytes each has.
-    state : path or URL, optional
+    state : path, optional
         Where receipts are kept, which all machines see; by default beside the output.
     options : mapping, optional
         How it is done, with the names that the options of the command have, and underscores: ``{"to": "gguf", "cast":
@@ -139,7 +164,7 @@ def plan(
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     if (items is None) == (item_size is None):
-        raise ValueError("a plan has items or item_size")
+        raise ArgumentError("a plan has items or item_size")
     given = [os.fspath(path) for path in inputs]
     place = None if output is None else os.fspath(output)
     base = None if state is None else os.fspath(state)

@@ -195,7 +195,7 @@ fn is_bundle_data(name: &str) -> bool {
     ShardName::in_stem(name).is_some_and(|shard| shard.stem.ends_with(".data"))
 }
 
-pub(super) fn is_training_state(name: &str) -> bool {
+pub(crate) fn is_training_state(name: &str) -> bool {
     let is_state = TRAINING.iter().any(|known| name.starts_with(known));
     has_ending(name, &PICKLED) && (is_state || name.contains("optim_states"))
 }

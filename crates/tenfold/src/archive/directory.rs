@@ -163,7 +163,7 @@ enum Kind {
 
 impl OpenOptions {
     pub(super) fn open_directory(&self, directory: &Directory<'_>) -> Result<Archive> {
-        let mut sets = self.sets(directory);
+        let mut sets = self.sets(&directory.names);
         sets.sort_by_key(|set| set.rank);
         let mut incomplete: Vec<String> = Vec::new();
         let mut failed = None;
@@ -189,11 +189,11 @@ impl OpenOptions {
     }
 
     /// The sets of files whose names say that they are of a known format.
-    fn sets(&self, directory: &Directory<'_>) -> Vec<Set> {
+    fn sets(&self, names: &[String]) -> Vec<Set> {
         let mut sets: Vec<Set> = Vec::new();
         let entries = self.registry.entries();
         let wanted = self.format_id().and_then(|id| self.registry.get(id).ok());
-        let known: Vec<(&String, &Entry)> = (directory.names.iter())
+        let known: Vec<(&String, &Entry)> = (names.iter())
             .filter(|name| !is_training_state(name))
             .filter_map(|name| Some((name, self.registry.by_extension(name)?)))
             .collect();
@@ -239,6 +239,43 @@ impl OpenOptions {
             }
         }
         sets
+    }
+
+    /// What there is among the names of files that lie together, for whoever wants all of it and not one set: each is
+    /// opened by its first file, behind which come those that belong to it. Of parts that no index names, none opens the
+    /// others.
+    #[cfg(feature = "scale")]
+    pub(crate) fn models_among(&self, names: &[String]) -> Vec<Vec<String>> {
+        let visible = names.iter().filter(|name| !name.starts_with('.'));
+        let visible: Vec<String> = visible.cloned().collect();
+        let id = |name: &str| self.registry.by_extension(name).map(|entry| entry.spec.id);
+        let mut shards: LookupMap<(String, Option<&str>), Vec<String>> = LookupMap::default();
+        for name in &visible {
+            if let Some(shard) = ShardName::parse(name) {
+                let of = (shard.stem.to_owned(), id(name));
+                shards.entry(of).or_default().push(name.clone());
+            }
+        }
+        let mut models: Vec<Vec<String>> = Vec::new();
+        for name in self.sets(&visible).into_iter().flat_map(|set| set.names) {
+            let shard = ShardName::parse(&name).map(|shard| shard.stem.to_owned());
+            let stem = match shard {
+                _ if self.is_index(&name) => Some(index_stem(&name)),
+                stem => stem,
+            };
+            // Several belong together by their index, or by their numbers: then the first of them stands for all.
+            let together = stem.and_then(|stem| shards.remove(&(stem, id(&name))));
+            match together {
+                Some(mut others) => {
+                    others.retain(|other| *other != name);
+                    models.push([vec![name], others].concat());
+                }
+                None if ShardName::parse(&name).is_some() => {}
+                None => models.push(vec![name]),
+            }
+        }
+        models.sort();
+        models
     }
 
     /// Opens the files of a set as one; nothing where none of them is what its name says.
@@ -288,7 +325,7 @@ impl OpenOptions {
         })
     }
 
-    fn is_index(&self, name: &str) -> bool {
+    pub(crate) fn is_index(&self, name: &str) -> bool {
         (self.registry.by_extension(name)).is_some_and(|entry| entry.is_index(name))
     }
 
@@ -426,7 +463,7 @@ fn slices(set: &Set) -> Error {
 }
 
 /// What the names of the files begin with that an index of this name is about.
-fn index_stem(name: &str) -> String {
+pub(crate) fn index_stem(name: &str) -> String {
     // The first of several parts may stand for all of them.
     if let Some(shard) = ShardName::parse(name) {
         return shard.stem.to_owned();

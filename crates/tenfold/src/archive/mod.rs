@@ -27,7 +27,11 @@ use bytes::Bytes;
 
 #[cfg(feature = "std")]
 pub use beside::Companion;
+#[cfg(feature = "scale")]
+pub(crate) use beside::is_training_state;
 pub use builder::{ArchiveBuilder, Pushed};
+#[cfg(feature = "scale")]
+pub(crate) use directory::index_stem;
 #[cfg(feature = "std")]
 pub use directory::{PassedOver, PassedOverFor};
 pub use many::Reading;

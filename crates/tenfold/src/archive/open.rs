@@ -260,12 +260,7 @@ impl OpenOptions {
         directory: &Directory<'_>,
         file: impl Fn(&'static dyn Format) -> Option<&'f str>,
     ) -> Result<Option<Archive>> {
-        let wanted = |entry: &&crate::format::Entry| {
-            self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
-        };
-        let mut entries = self.registry.entries().iter().filter(wanted);
-        let found = entries.find_map(|entry| Some((entry.spec.id, file(entry.codec?)?)));
-        let Some((id, file)) = found else {
+        let Some((id, file)) = self.file_of(file) else {
             return Ok(None);
         };
         let options = self.clone().format(Some(id));
@@ -273,6 +268,31 @@ impl OpenOptions {
         let source = files.open_below(&file.split('/').collect::<Vec<_>>())?;
         let archive = options.describe(source, Some(file), Some(files))?;
         Ok(Some(directory.opened_whole(archive)))
+    }
+
+    /// The format of which a directory is, by the file that it is opened through.
+    #[cfg(feature = "std")]
+    fn file_of<'f>(
+        &self,
+        file: impl Fn(&'static dyn Format) -> Option<&'f str>,
+    ) -> Option<(&'static str, &'f str)> {
+        let wanted = |entry: &&crate::format::Entry| {
+            self.format.as_ref().is_none_or(|id| *id == entry.spec.id)
+        };
+        let mut entries = self.registry.entries().iter().filter(wanted);
+        entries.find_map(|entry| Some((entry.spec.id, file(entry.codec?)?)))
+    }
+
+    /// Whether a directory is of a format as a whole, by the names of its files, the hidden ones too.
+    #[cfg(feature = "scale")]
+    pub(crate) fn is_whole(&self, names: &[String]) -> bool {
+        self.file_of(|codec| codec.directory_file(names)).is_some()
+    }
+
+    /// Whether it is of one by what lies in the directories below.
+    #[cfg(feature = "scale")]
+    pub(crate) fn is_whole_by_tree(&self, tree: &crate::io::Tree) -> bool {
+        self.file_of(|codec| codec.tree_file(tree)).is_some()
     }
 
     /// Opens what a stream delivers. All of it is kept first, up to [`Limits::spool_bytes`]: in memory if it is little,

@@ -41,26 +41,44 @@ pub(crate) fn run(args: &DiffArgs, session: &Session<'_>, out: &mut Out<'_>) -> 
         return Err(Failure::Message(message.into()));
     }
     let diff = compare(&a, &b, args, session)?;
-    tell(&diff, args, out)
+    let shown = Shown {
+        a: &args.a,
+        b: &args.b,
+        names_only: args.names_only,
+        full: args.full,
+        quiet: args.quiet,
+        json: args.json,
+    };
+    tell(&diff, &shown, out)
+}
+
+/// What is said of differences: between which files, and how much.
+pub(crate) struct Shown<'s> {
+    pub(crate) a: &'s Path,
+    pub(crate) b: &'s Path,
+    pub(crate) names_only: bool,
+    pub(crate) full: bool,
+    pub(crate) quiet: bool,
+    pub(crate) json: bool,
 }
 
 /// Prints what is different.
-pub(crate) fn tell(diff: &Diff, args: &DiffArgs, out: &mut Out<'_>) -> Result<Exit> {
+pub(crate) fn tell(diff: &Diff, shown: &Shown<'_>, out: &mut Out<'_>) -> Result<Exit> {
     for change in &diff.changes {
         if let ChangeKind::Unreadable { of, error } = &change.kind {
             let file = match of {
-                Which::First => &args.a,
-                Which::Second => &args.b,
+                Which::First => shown.a,
+                Which::Second => shown.b,
             };
             say(format_args!("{}: {}", file.display(), hints::line(error)));
         }
     }
-    if args.json && !args.quiet {
-        let (a, b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
+    if shown.json && !shown.quiet {
+        let (a, b) = (shown.a.to_string_lossy(), shown.b.to_string_lossy());
         json::write(out, &DiffDocument::new(&a, &b, diff, hints::words))?;
         writeln!(out)?;
-    } else if !args.quiet {
-        text::write_text(args, diff, out)?;
+    } else if !shown.quiet {
+        text::write_text(shown, diff, out)?;
     }
     Ok(exit(diff))
 }

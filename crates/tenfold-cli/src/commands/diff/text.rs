@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use tenfold::ops::{Change, ChangeKind, Diff, Difference, MetadataChange, Number, Parts, Side};
 
+use super::Shown;
 use super::group::groups;
-use crate::args::DiffArgs;
 use crate::commands::inspect::shape;
 use crate::json::short_value;
 use crate::output::{
@@ -15,8 +15,8 @@ use crate::output::{
 /// More changes are shown by the pattern of their names.
 const MANY: usize = 24;
 
-pub(super) fn write_text(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io::Result<()> {
-    if diff.changes.len() > MANY && !args.full {
+pub(super) fn write_text(shown: &Shown<'_>, diff: &Diff, out: &mut Out<'_>) -> io::Result<()> {
+    if diff.changes.len() > MANY && !shown.full {
         for group in groups(&diff.changes) {
             group.write(out)?;
         }
@@ -28,7 +28,7 @@ pub(super) fn write_text(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io:
     for change in &diff.metadata {
         write_metadata(change, out)?;
     }
-    write_closing(args, diff, out)
+    write_closing(shown, diff, out)
 }
 
 pub(super) fn write_change(change: &Change, out: &mut Out<'_>) -> io::Result<()> {
@@ -222,13 +222,13 @@ fn write_metadata(change: &MetadataChange, out: &mut Out<'_>) -> io::Result<()> 
     }
 }
 
-fn write_closing(args: &DiffArgs, diff: &Diff, out: &mut Out<'_>) -> io::Result<()> {
-    let (a, b) = (show_path(&args.a), show_path(&args.b));
+fn write_closing(shown: &Shown<'_>, diff: &Diff, out: &mut Out<'_>) -> io::Result<()> {
+    let (a, b) = (show_path(shown.a), show_path(shown.b));
     let (a, b) = (out.paint(BOLD, a), out.paint(BOLD, b));
     let equal = count(diff.equal, "tensor");
     if diff.is_equal() {
         let verdict = out.paint(GREEN, "equal");
-        let what = if args.names_only { "names of " } else { "" };
+        let what = if shown.names_only { "names of " } else { "" };
         return writeln!(out, "{a} and {b} are {verdict}: {what}{equal}");
     }
     let unreadable = diff

@@ -7,12 +7,12 @@ use serde::Serialize;
 use tenfold::documents::{DigestDocument, StatsDocument};
 use tenfold::ops::Diff;
 use tenfold::ops::scale::{
-    self, Check, DigestReport, FileReport, JoinOptions, Plan, Report, Site, StatsReport, Verb,
+    self, Check, DigestReport, FileReport, JoinOptions, Plan, Report, StatsReport, Status,
     VerifyReport,
 };
 
 use super::{read, site};
-use crate::args::{AsNumbers, DiffArgs, Filter, JoinArgs, Opening, Reading, Threads};
+use crate::args::JoinArgs;
 use crate::commands::verify::{Checked, Opened, missing_files};
 use crate::commands::{Session, diff, digest, json_reports, stats, text_reports};
 use crate::failure::{Exit, Failure, Result};
@@ -24,7 +24,7 @@ pub(crate) fn join(args: &JoinArgs, session: &Session<'_>, out: &mut Out<'_>) ->
     let plan = read(&args.plan, session)?;
     let site = site(session, args.threads.count())?;
     if args.status {
-        return status(&plan, args, &site, out);
+        return status(&plan, args, scale::status(&plan, &site)?, out);
     }
     if args.abandon {
         scale::abandon(&plan, &site)?;
@@ -33,17 +33,20 @@ pub(crate) fn join(args: &JoinArgs, session: &Session<'_>, out: &mut Out<'_>) ->
         }
         return Ok(Exit::Done);
     }
-    let mut options = JoinOptions::default();
-    options.force = args.force;
-    options.tidy = args.tidy;
-    if args.check {
-        options.check = Check::Read;
-    }
-    let report = match scale::join(&plan, &options, &site) {
-        Err(error) if error.rule() == "plan.missing" => return status(&plan, args, &site, out),
-        report => report.map_err(|error| Failure::about(&args.plan, &error))?,
+    let check = if args.check {
+        Check::Read
+    } else {
+        Check::Structure
     };
-    tell(&plan, report, args, out)
+    let options = JoinOptions::new()
+        .check(check)
+        .force(args.force)
+        .tidy(args.tidy);
+    let report = scale::join(&plan, &options, &site);
+    match report.map_err(|error| Failure::about(&args.plan, &error))? {
+        Report::Unfinished(found) => status(&plan, args, found, out),
+        report => tell(&plan, report, args, out),
+    }
 }
 
 #[derive(Serialize)]
@@ -55,8 +58,7 @@ struct StatusDocument {
 }
 
 /// Says what is not done: with `--status` alone, so that it can be given to a scheduler.
-fn status(plan: &Plan, args: &JoinArgs, site: &Site, out: &mut Out<'_>) -> Result<Exit> {
-    let status = scale::status(plan, site)?;
+fn status(plan: &Plan, args: &JoinArgs, status: Status, out: &mut Out<'_>) -> Result<Exit> {
     let exit = if status.missing.is_empty() {
         Exit::Done
     } else {
@@ -249,41 +251,14 @@ fn compared(plan: &Plan, found: &Diff, args: &JoinArgs, out: &mut Out<'_>) -> Re
         let input = plan.inputs.get(place);
         PathBuf::from(input.map_or("", |input| input.name()))
     };
-    let options = &plan.options;
-    debug_assert_eq!(plan.verb, Verb::Diff);
-    let as_given = DiffArgs {
-        a: name(0),
-        b: name(1),
-        opening: Opening {
-            reading: Reading {
-                from: None,
-                assume: None,
-                shape: None,
-                offset: None,
-                order: None,
-                endian: None,
-                opaque: false,
-                options: Vec::new(),
-            },
-            no_verify: false,
-        },
-        numbers: AsNumbers { dequantize: false },
-        filter: Filter {
-            include: Vec::new(),
-            exclude: Vec::new(),
-            regex: Vec::new(),
-        },
-        rtol: options.rtol,
-        atol: options.atol,
-        ulp: options.ulp,
-        ignore_dtype: options.ignore_dtype,
-        ignore_metadata: options.ignore_metadata,
-        names_only: options.names_only,
+    let (a, b) = (name(0), name(1));
+    let shown = diff::Shown {
+        a: &a,
+        b: &b,
+        names_only: plan.options.names_only,
         full: false,
         quiet: false,
-        no_progress: true,
-        threads: Threads { threads: None },
         json: args.json,
     };
-    diff::tell(found, &as_given, out)
+    diff::tell(found, &shown, out)
 }

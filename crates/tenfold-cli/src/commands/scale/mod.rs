@@ -8,7 +8,9 @@ use std::io::Write;
 use std::path::Path;
 
 use tenfold::Work;
-use tenfold::ops::scale::{self, Done, Plan, Planned, Planning, Site, Verb};
+use tenfold::ops::scale::{
+    self, Done, LeftOut, LeftOutFor, Plan, Planned, Planning, RunOptions, Site, Verb,
+};
 
 use crate::args::{Cut, Kept, PlanArgs, PlanConvert, PlanVerb, RunArgs};
 use crate::commands::{Session, is_stream, write_file};
@@ -185,15 +187,41 @@ fn keep(
         })?;
     }
     if !quiet {
+        planned.left_out.iter().for_each(say_left_out);
         describe(&planned.plan, file);
     }
     Ok(Exit::Done)
 }
 
+/// Says what is in a tree and not in its plan.
+fn say_left_out(left_out: &LeftOut) {
+    let what = match left_out.why {
+        LeftOutFor::DirectoryLink => "links to directories are not followed",
+        LeftOutFor::NoTarget => "what it links to is not there",
+        LeftOutFor::NotUnicode => "the name is not Unicode",
+        LeftOutFor::TooDeep => "it lies too deep",
+        LeftOutFor::TrainingState => "it is the state of a training",
+        LeftOutFor::Unreadable => "it cannot be read",
+        _ => "it is no model",
+    };
+    let more = match left_out.count {
+        1 => String::new(),
+        n => format!(", and {} more of the kind", n - 1),
+    };
+    let first = show_path(Path::new(&left_out.first));
+    say(format_args!("left out: {first} ({what}){more}"));
+}
+
 fn describe(plan: &Plan, file: &Path) {
-    let (n, file) = (plan.items.len(), show_path(file));
+    let n = plan.items.len();
+    // One that is printed gets its name by whoever keeps it.
+    let (name, file) = if is_stream(file) {
+        ("the plan".to_owned(), "PLAN".to_owned())
+    } else {
+        (show_path(file), show_path(file))
+    };
     say(format_args!(
-        "{file}: {} in {}, receipts in {}",
+        "{name}: {} in {}, receipts in {}",
         plan.verb.name(),
         count(n, "item"),
         plan.state
@@ -241,7 +269,7 @@ pub(crate) fn run(args: &RunArgs, session: &Session<'_>) -> Result<Exit> {
     let mut worst = Exit::Done;
     for item in items {
         let begun = std::time::Instant::now();
-        let done = match scale::run_again(&plan, item, args.again, &site) {
+        let done = match scale::run(&plan, item, &RunOptions::new().again(args.again), &site) {
             Ok(done) => done,
             Err(error) if error.kind() == tenfold::ErrorKind::Canceled => {
                 return Err(Failure::Canceled);
@@ -253,9 +281,9 @@ pub(crate) fn run(args: &RunArgs, session: &Session<'_>) -> Result<Exit> {
             }
         };
         let (word, has_findings) = match done {
-            Done::Before(findings) => ("done before", findings),
+            Done::Before { has_findings } => ("done before", has_findings),
             Done::Joined => ("joined before", false),
-            Done::Now(findings) => ("done", findings),
+            Done::Now { has_findings } => ("done", has_findings),
             _ => ("done", false),
         };
         if has_findings {

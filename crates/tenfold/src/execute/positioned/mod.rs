@@ -267,7 +267,8 @@ impl<'e> Job<'_, 'e> {
             let end = segment.range.end;
             match &segment.what {
                 What::Bytes(bytes) => scratch.buffer.extend_from_slice(bytes),
-                What::Align(0) if segment.len() >= HOLE => {
+                // A part may be written where something else was before.
+                What::Align(0) if segment.len() >= HOLE && !self.is_part() => {
                     self.flush(start, &mut scratch.buffer)?;
                     self.executor.options.control.advance(segment.len())?;
                     start = end;
@@ -353,7 +354,19 @@ impl<'e> Job<'_, 'e> {
         let tensor = match &of.what {
             What::Tensor(tensor) => tensor,
             What::Copy(payload) => return copy(&self.executor.data().input(payload)?),
-            What::Bytes(_) | What::Align(_) | What::Late => return Ok(()),
+            What::Align(fill) => {
+                buffer.clear();
+                buffer.resize(as_size(len.min(SMALL))?, *fill);
+                let mut place = at;
+                while place < at + len {
+                    let step = as_size((at + len - place).min(SMALL))?;
+                    self.put(place, buffer.get(..step).unwrap_or_default())?;
+                    self.advance(step)?;
+                    place += step as u64;
+                }
+                return Ok(());
+            }
+            What::Bytes(_) | What::Late => return Ok(()),
         };
         let view = self.view(tensor)?;
         if let Some(input) = view.direct() {

@@ -95,7 +95,25 @@ pub(super) fn shares(lens: &[u64], size: Size) -> Vec<[usize; 2]> {
     groups
 }
 
-/// The largest range that an item has, in words for messages.
+/// How many items each of several has that have so many bytes: one at least, and of all not more than `most`. Nothing where
+/// there are more of them than that.
+pub(super) fn portions(bytes: &[u64], most: usize) -> Option<Vec<usize>> {
+    let more = most.checked_sub(bytes.len())?;
+    let sum = |bytes: &[u64]| bytes.iter().map(|len| u128::from(*len)).sum::<u128>();
+    let all = sum(bytes).max(1);
+    let mut before = 0u128;
+    let mut given = 0;
+    let portion = |len: &u64| {
+        before += u128::from(*len);
+        let until = usize::try_from(before * more as u128 / all).unwrap_or(more);
+        let own = until - given;
+        given = until;
+        1 + own
+    };
+    Some(bytes.iter().map(portion).collect())
+}
+
+/// Numbers in words that schedulers take: `3,7-9`.
 pub(super) fn numbers(items: &[usize]) -> String {
     let mut text = String::new();
     let mut rest = items;
@@ -165,6 +183,16 @@ mod tests {
             groups([5, 5, 5, 20, 1].into_iter(), 10),
             [[0, 2], [2, 3], [3, 4], [4, 5]]
         );
+    }
+
+    #[test]
+    fn portions_are_as_many_as_were_asked_for_and_never_more() {
+        assert_eq!(portions(&[1, 99], 4), Some(vec![1, 3]));
+        assert_eq!(portions(&[50, 50, 50], 3), Some(vec![1, 1, 1]));
+        assert_eq!(portions(&[0, 0], 5), Some(vec![1, 1]));
+        assert_eq!(portions(&[1, 2, 3], 2), None);
+        let most = portions(&[u64::MAX; 3], 1000).unwrap();
+        assert_eq!(most.iter().sum::<usize>(), 1000);
     }
 
     #[test]

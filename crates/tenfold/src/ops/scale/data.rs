@@ -113,6 +113,15 @@ impl Input {
         self.name.as_deref().unwrap_or(&self.url)
     }
 
+    /// Where its files are.
+    pub(super) fn urls(&self) -> impl Iterator<Item = String> {
+        let at = self.url.rfind('/').map_or(0, |at| at + 1);
+        let directory = self.url.get(..at).unwrap_or_default();
+        let names = self.parts.iter().filter_map(|part| part.name.as_deref());
+        let parts = names.map(move |name| format!("{directory}{name}"));
+        parts.chain([self.url.clone()])
+    }
+
     /// The bytes of its files.
     pub(super) fn len(&self) -> u64 {
         let parts = self.parts.iter().map(|part| part.stamp.len);

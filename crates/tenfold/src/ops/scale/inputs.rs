@@ -4,15 +4,14 @@ use std::path::Path;
 
 use super::data::{Input, PinnedPart};
 use super::options::Options;
+use super::report::is_trouble;
 use super::state::{Site, stamps};
+use super::tree::{LeftOut, Listing, Model};
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Registry, ShardName};
+use crate::format::ShardName;
 use crate::io::Stamp;
 use crate::prelude::*;
-
-/// How deep directories are looked into.
-const DEEPEST: usize = 16;
 
 /// Something that is read, as far as it was opened already.
 pub(super) struct Given {
@@ -20,6 +19,13 @@ pub(super) struct Given {
     pub(super) archive: Option<Archive>,
     /// Its name below the tree that it was found in.
     pub(super) below: Option<String>,
+}
+
+/// All that is read, and what was left out of the trees that it was found in.
+#[derive(Default)]
+pub(super) struct Collected {
+    pub(super) given: Vec<Given>,
+    pub(super) left_out: Vec<LeftOut>,
 }
 
 /// Refuses what has a secret in it: a plan is mailed around and lies on shared disks.
@@ -133,35 +139,97 @@ pub(super) fn collect(
     options: &Options,
     compares: bool,
     site: &Site,
-) -> Result<Vec<Given>> {
-    let mut all = Vec::new();
+) -> Result<Collected> {
+    let asking = options.opening(compares)?.registry(site.known());
+    let open = |name: &str| open_model(name, options, compares, site);
+    let mut all = Collected::default();
     for name in given {
         refuse_secrets(name)?;
-        let Some(files) = files_below(name, site)? else {
-            all.push(one_file(name, options, compares, site)?);
+        let Some(listing) = Listing::of(name, &asking, site)? else {
+            all.given.push(one_file(name, options, compares, site)?);
             continue;
         };
-        let registry = site.known();
-        let models = models(&files, &registry);
-        let is_one = models.len() == 1 || files.iter().any(|file| file.name == "config.json");
-        if is_one && models.iter().all(|model| !files_name(model).contains('/')) {
-            all.push(open_model(name, options, compares, site)?);
-            continue;
-        }
-        if models.is_empty() {
-            // What one format reads as a whole has no tensor files of its own.
-            if let Ok(given) = open_model(name, options, compares, site) {
-                all.push(given);
-                continue;
+        let models = listing.models(&asking);
+        let found = match models.as_slice() {
+            [] => match open(name) {
+                Ok(given) => vec![given],
+                Err(error) if error.kind() == ErrorKind::Canceled => return Err(error),
+                Err(_) => {
+                    let message = format!("{name}: no tensor files in it or below it");
+                    return Err(Error::new(ErrorKind::NotFound, "io", message));
+                }
+            },
+            // It is a model itself, or has no other.
+            [only] if only.directory().is_empty() => match open(name) {
+                Ok(given) => vec![given],
+                Err(error) if given.len() == 1 || is_trouble(&error, false) => return Err(error),
+                // Among others, one that cannot be opened is a finding of its item.
+                Err(_) => vec![Given {
+                    input: Input {
+                        parts: listing.parts(only),
+                        ..input(name)?
+                    },
+                    archive: None,
+                    below: None,
+                }],
+            },
+            _ => {
+                let found = models.iter();
+                let found = found.map(|model| found_in(name, &listing, model, open));
+                without_parts(found.collect::<Result<_>>()?)
             }
-            let message = format!("{name}: no tensor files in it or below it");
-            return Err(Error::new(ErrorKind::NotFound, "io", message));
-        }
-        for model in models {
-            all.push(found(name, &model)?);
-        }
+        };
+        all.given.extend(found);
+        listing.left_out.add_to(&mut all.left_out);
     }
     Ok(all)
+}
+
+/// Leaves out what belongs to another, as files do that an index names in its own way.
+fn without_parts(mut found: Vec<Given>) -> Vec<Given> {
+    let parts = found.iter().flat_map(|Given { input, .. }| {
+        let others = input.urls().filter(|url| *url != input.url);
+        others.map(|url| (url, ()))
+    });
+    let parts: LookupMap<String, ()> = parts.collect();
+    found.retain(|given| !parts.contains_key(&given.input.url));
+    found
+}
+
+/// A model of a tree: by what was listed, where that says which files it has.
+fn found_in(
+    tree: &str,
+    listing: &Listing,
+    model: &Model,
+    open: impl Fn(&str) -> Result<Given>,
+) -> Result<Given> {
+    let separator = if tree.ends_with(['/', std::path::MAIN_SEPARATOR]) {
+        ""
+    } else {
+        "/"
+    };
+    let below = model.name();
+    let url = format!("{tree}{separator}{below}");
+    let mut input = input(&url)?;
+    let parts = listing.parts(model);
+    if !model.says_its_files() {
+        match open(&url) {
+            // Opened again by whoever looks at it.
+            Ok(given) => input = given.input,
+            Err(error) if is_trouble(&error, false) => return Err(error),
+            // One that cannot be opened is a finding of its item.
+            Err(_) => input.parts = parts,
+        }
+    } else if let (Model::File { .. }, [only]) = (model, parts.as_slice()) {
+        input.stamp = Some(only.stamp.clone());
+    } else {
+        input.parts = parts;
+    }
+    Ok(Given {
+        input,
+        archive: None,
+        below: Some(below),
+    })
 }
 
 /// A file that is named: its stamp is enough, unless it turns out that it is cut.
@@ -197,138 +265,4 @@ fn one_file(name: &str, options: &Options, compares: bool, site: &Site) -> Resul
         },
         _ => open_model(name, options, compares, site),
     }
-}
-
-/// A file of a tree.
-struct Listed {
-    /// Below the tree, with slashes.
-    name: String,
-    stamp: Stamp,
-}
-
-/// Every file of a tree or under a prefix; `None` where it is neither.
-fn files_below(given: &str, site: &Site) -> Result<Option<Vec<Listed>>> {
-    #[cfg(feature = "remote")]
-    if let Some(url) = site.url(given)? {
-        if !url.is_prefix() || url.is_web() {
-            return Ok(None);
-        }
-        let listed = site.remote.list(&url)?.into_iter();
-        let files = listed.map(|(name, stamp)| Listed { name, stamp });
-        let is_hidden = |name: &str| name.split('/').any(|part| part.starts_with('.'));
-        return Ok(Some(files.filter(|file| !is_hidden(&file.name)).collect()));
-    }
-    let _ = site;
-    if !Path::new(given).is_dir() {
-        return Ok(None);
-    }
-    let mut files = Vec::new();
-    let mut open = vec![(Path::new(given).to_owned(), String::new(), 0)];
-    while let Some((directory, below, depth)) = open.pop() {
-        let entries = std::fs::read_dir(&directory).map_err(|cause| {
-            Error::io(format_args!("cannot list {}", directory.display()), cause)
-        })?;
-        for entry in entries.flatten() {
-            let Some(name) = entry.file_name().to_str().map(ToOwned::to_owned) else {
-                continue;
-            };
-            if name.starts_with('.') || name.contains(".tenfold-") {
-                continue;
-            }
-            let name = format!("{below}{name}");
-            // Links to files are files; those to directories may lead in circles.
-            let Ok(metadata) = std::fs::metadata(entry.path()) else {
-                continue;
-            };
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if depth < DEEPEST {
-                    open.push((entry.path(), format!("{name}/"), depth + 1));
-                }
-            } else if metadata.is_file() {
-                let stamp = Stamp::of_file(&metadata);
-                files.push(Listed { name, stamp });
-            }
-        }
-    }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Some(files))
-}
-
-/// The models among files: each by the file that is opened, first, and those that belong to it.
-fn models<'f>(files: &'f [Listed], registry: &Registry) -> Vec<Vec<&'f Listed>> {
-    let is_index = |name: &str| registry.entries().iter().any(|entry| entry.is_index(name));
-    // What the files of a model begin with: its directory and its stem.
-    let mut sets: LookupMap<String, usize> = LookupMap::default();
-    let mut models: Vec<Vec<&Listed>> = Vec::new();
-    for file in files {
-        let (directory, name) = split(&file.name);
-        if is_index(name) {
-            let stem = name.strip_suffix(".index.json").unwrap_or(name);
-            let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-            sets.insert(format!("{directory}{stem}"), models.len());
-            models.push(vec![file]);
-        }
-    }
-    for file in files {
-        let (directory, name) = split(&file.name);
-        if is_index(name) || registry.by_extension(name).is_none() {
-            continue;
-        }
-        let shard = ShardName::parse(name);
-        let set = shard.map(|shard| format!("{directory}{}", shard.stem));
-        match set.and_then(|set| sets.get(&set).copied()) {
-            Some(place) => models.extend_at(place, file),
-            None => models.push(vec![file]),
-        }
-    }
-    models.sort_by(|a, b| files_name(a).cmp(files_name(b)));
-    models
-}
-
-trait ExtendAt<'f> {
-    fn extend_at(&mut self, place: usize, file: &'f Listed);
-}
-
-impl<'f> ExtendAt<'f> for Vec<Vec<&'f Listed>> {
-    fn extend_at(&mut self, place: usize, file: &'f Listed) {
-        if let Some(files) = self.get_mut(place) {
-            files.push(file);
-        }
-    }
-}
-
-fn files_name<'f>(model: &[&'f Listed]) -> &'f str {
-    model.first().map_or("", |file| &file.name)
-}
-
-fn split(name: &str) -> (&str, &str) {
-    let at = name.rfind('/').map_or(0, |at| at + 1);
-    name.split_at(at)
-}
-
-/// A model of a tree, by what was listed.
-fn found(tree: &str, model: &[&Listed]) -> Result<Given> {
-    let name = files_name(model);
-    let separator = if tree.ends_with(['/', std::path::MAIN_SEPARATOR]) {
-        ""
-    } else {
-        "/"
-    };
-    let mut input = input(&format!("{tree}{separator}{name}"))?;
-    match model {
-        [only] => input.stamp = Some(only.stamp.clone()),
-        several => {
-            let parts = several.iter();
-            let parts = parts.map(|file| PinnedPart {
-                name: Some(split(&file.name).1.to_owned()),
-                stamp: file.stamp.clone(),
-            });
-            input.parts = parts.collect();
-        }
-    }
-    Ok(Given {
-        input,
-        archive: None,
-        below: Some(name.to_owned()),
-    })
 }

@@ -6,7 +6,7 @@
 //! item that is killed is done again.
 //!
 //! ```
-//! use tenfold::ops::scale::{self, Options, Planning, Site, Verb};
+//! use tenfold::ops::scale::{self, JoinOptions, Planning, RunOptions, Site, Verb};
 //! # let directory = tempfile::tempdir()?;
 //! # let input = directory.path().join("model.safetensors");
 //! # tenfold::save(&input, [("weight", vec![1f32; 1000])])?;
@@ -17,9 +17,9 @@
 //!     .items(16);
 //! let plan = scale::plan(&planning, &site)?.plan;
 //! for item in 0..plan.items.len() {
-//!     scale::run(&plan, item, &site)?; // on any machine that sees these files
+//!     scale::run(&plan, item, &RunOptions::new(), &site)?; // on any machine that sees these files
 //! }
-//! scale::join(&plan, &Default::default(), &site)?;
+//! scale::join(&plan, &JoinOptions::new(), &site)?;
 //! assert_eq!(tenfold::Archive::open(&output)?.tensor("weight")?.info().shape, [1000]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,6 +34,7 @@ mod plan;
 mod records;
 mod report;
 mod state;
+mod tree;
 
 use std::time::Instant;
 
@@ -42,11 +43,12 @@ pub use options::{Options, Rule};
 pub use plan::{Planned, Planning, plan};
 pub use report::{DigestReport, FileReport, StatsReport, VerifyReport};
 pub use state::Site;
+pub use tree::{LeftOut, LeftOutFor};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::Diff;
 use crate::prelude::*;
-use data::{JOINED, Joined, RECEIPT, Receipt, json};
+use data::{JOINED, Joined, RECEIPT, Receipt};
 use state::State;
 
 /// What is left when a plan was joined.
@@ -59,21 +61,57 @@ const LISTS: &str = "lists/";
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Done {
-    /// It was done now; true where something was found that is worth telling, such as a file that is not sound.
-    Now(bool),
+    /// It was done now.
+    Now {
+        /// Something was found that is worth telling, such as a file that is not sound.
+        has_findings: bool,
+    },
     /// It was done before, and nothing was done.
-    Before(bool),
+    Before {
+        /// Something was found then.
+        has_findings: bool,
+    },
     /// The plan was joined before.
     Joined,
 }
 
-/// Does an item of a plan, unless it is done. What it leaves is there whole or not at all.
-pub fn run(plan: &Plan, item: usize, site: &Site) -> Result<Done> {
-    run_again(plan, item, false, site)
+/// How an item is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    again: bool,
 }
 
-/// The same also where it is done, as for data that was damaged since.
-pub fn run_again(plan: &Plan, item: usize, again: bool, site: &Site) -> Result<Done> {
+impl RunOptions {
+    /// Not what is done already.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also what is done, as for data that was damaged since.
+    #[must_use]
+    pub fn again(mut self, again: bool) -> Self {
+        self.again = again;
+        self
+    }
+}
+
+/// Does an item of a plan, unless it is done. What it leaves is there whole or not at all.
+///
+/// ```
+/// use tenfold::ops::scale::{self, Done, Planning, RunOptions, Site, Verb};
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("model.safetensors");
+/// # tenfold::save(&file, [("weight", vec![1f32; 1000])])?;
+/// # let state = directory.path().join("state");
+/// let planning = Planning::new(Verb::Verify, [file.to_str().unwrap()]).state(state.to_str().unwrap());
+/// let (plan, site) = (scale::plan(&planning, &Site::new())?.plan, Site::new());
+/// let (once, again) = (RunOptions::new(), RunOptions::new().again(true));
+/// assert_eq!(scale::run(&plan, 0, &once, &site)?, Done::Now { has_findings: false });
+/// assert_eq!(scale::run(&plan, 0, &once, &site)?, Done::Before { has_findings: false });
+/// assert_eq!(scale::run(&plan, 0, &again, &site)?, Done::Now { has_findings: false });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run(plan: &Plan, item: usize, options: &RunOptions, site: &Site) -> Result<Done> {
     let Some(what) = plan.items.get(item) else {
         let last = plan.items.len().saturating_sub(1);
         let message = format!("there is no item {item}: items are 0-{last}");
@@ -83,8 +121,9 @@ pub fn run_again(plan: &Plan, item: usize, again: bool, site: &Site) -> Result<D
     if joined(plan, &state)?.is_some() {
         return Ok(Done::Joined);
     }
-    if let (Some(receipt), false) = (receipt(plan, item, &state)?, again) {
-        return Ok(Done::Before(has_findings(plan, &receipt)));
+    if let (Some(receipt), false) = (receipt(plan, item, &state)?, options.again) {
+        let has_findings = has_findings(plan, &receipt);
+        return Ok(Done::Before { has_findings });
     }
     let begun = Instant::now();
     let done = match plan.verb {
@@ -109,8 +148,9 @@ pub fn run_again(plan: &Plan, item: usize, again: bool, site: &Site) -> Result<D
     if joined(plan, &state)?.is_some() {
         return Ok(Done::Joined);
     }
-    state.put(&receipt_name(item), json(&receipt)?.as_bytes())?;
-    Ok(Done::Now(has_findings(plan, &receipt)))
+    state.put_json(&receipt_name(item), &receipt)?;
+    let has_findings = has_findings(plan, &receipt);
+    Ok(Done::Now { has_findings })
 }
 
 fn has_findings(plan: &Plan, receipt: &Receipt) -> bool {
@@ -194,6 +234,19 @@ impl Status {
 }
 
 /// Which items are done.
+///
+/// ```
+/// use tenfold::ops::scale::{self, Planning, RunOptions, Site, Verb};
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("model.safetensors");
+/// # tenfold::save(&file, [("a", vec![1f32; 100]), ("b", vec![1f32; 100]), ("c", vec![1f32; 100])])?;
+/// # let state = directory.path().join("state");
+/// let planning = Planning::new(Verb::Digest, [file.to_str().unwrap()]).items(3).state(state.to_str().unwrap());
+/// let (plan, site) = (scale::plan(&planning, &Site::new())?.plan, Site::new());
+/// scale::run(&plan, 0, &RunOptions::new(), &site)?;
+/// assert_eq!(scale::status(&plan, &site)?.missing_in_words(), "1-2");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn status(plan: &Plan, site: &Site) -> Result<Status> {
     let state = site.state(plan)?;
     if joined(plan, &state)?.is_some() {
@@ -245,21 +298,47 @@ pub enum Check {
 }
 
 /// How a plan is joined.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct JoinOptions {
+    check: Check,
+    force: bool,
+    tidy: bool,
+}
+
+impl JoinOptions {
+    /// Structure is checked, and nothing replaced.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// What is read back before it is visible.
-    pub check: Check,
-    /// An existing output is replaced.
-    pub force: bool,
-    /// Nothing of the state is left.
-    pub tidy: bool,
+    #[must_use]
+    pub fn check(mut self, check: Check) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Whether an existing output is replaced.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// Whether nothing of the state is left, not even what says that the plan was joined.
+    #[must_use]
+    pub fn tidy(mut self, tidy: bool) -> Self {
+        self.tidy = tidy;
+        self
+    }
 }
 
 /// What a plan came to.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Report {
+    /// Items are not done, and nothing was put together.
+    Unfinished(Status),
     /// Files were written, of so many bytes; inputs that are bad, where every input has its own file.
     Converted {
         /// Bytes of all files.
@@ -279,6 +358,21 @@ pub enum Report {
 
 /// Puts together what the items left, when all are done, and makes it visible. What was joined is not joined again; a report
 /// is made again from what is left of it.
+///
+/// ```
+/// use tenfold::ops::scale::{self, Check, JoinOptions, Planning, Report, RunOptions, Site, Verb};
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("model.safetensors");
+/// # tenfold::save(&file, [("weight", vec![1f32; 1000])])?;
+/// let output = directory.path().join("model.npz");
+/// let planning = Planning::new(Verb::Convert, [file.to_str().unwrap()]).output(output.to_str().unwrap());
+/// let (plan, site) = (scale::plan(&planning, &Site::new())?.plan, Site::new());
+/// let options = JoinOptions::new().check(Check::Read);
+/// assert!(matches!(scale::join(&plan, &options, &site)?, Report::Unfinished(_)));
+/// scale::run(&plan, 0, &RunOptions::new(), &site)?;
+/// assert!(matches!(scale::join(&plan, &options, &site)?, Report::Converted { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn join(plan: &Plan, options: &JoinOptions, site: &Site) -> Result<Report> {
     let state = site.state(plan)?;
     if let Some(joined) = joined(plan, &state)? {
@@ -298,8 +392,8 @@ pub fn join(plan: &Plan, options: &JoinOptions, site: &Site) -> Result<Report> {
     }
     let (receipts, missing) = receipts(plan, &state)?;
     if !missing.is_empty() {
-        let message = format!("not done: {}", cut::numbers(&missing));
-        return Err(Error::new(ErrorKind::NotFound, "plan.missing", message));
+        let is_joined = false;
+        return Ok(Report::Unfinished(Status { missing, is_joined }));
     }
     let (report, bytes) = if plan.verb == Verb::Convert {
         let (bytes, bad) = convert::join(plan, &receipts, &state, options, site)?;
@@ -317,7 +411,7 @@ pub fn join(plan: &Plan, options: &JoinOptions, site: &Site) -> Result<Report> {
         bytes,
         receipts,
     };
-    state.put(JOINED_FILE, json(&joined)?.as_bytes())?;
+    state.put_json(JOINED_FILE, &joined)?;
     state.clear(Some(JOINED_FILE))?;
     Ok(report)
 }
@@ -333,6 +427,20 @@ fn report_of(plan: &Plan, receipts: &[Receipt], site: &Site) -> Result<Report> {
 }
 
 /// Gives a plan up: removes what its items left.
+///
+/// ```
+/// use tenfold::ops::scale::{self, Planning, RunOptions, Site, Verb};
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("model.safetensors");
+/// # tenfold::save(&file, [("weight", vec![1f32; 1000])])?;
+/// # let state = directory.path().join("state");
+/// let planning = Planning::new(Verb::Stats, [file.to_str().unwrap()]).state(state.to_str().unwrap());
+/// let (plan, site) = (scale::plan(&planning, &Site::new())?.plan, Site::new());
+/// scale::run(&plan, 0, &RunOptions::new(), &site)?;
+/// scale::abandon(&plan, &site)?;
+/// assert_eq!(scale::status(&plan, &site)?.missing, [0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn abandon(plan: &Plan, site: &Site) -> Result<()> {
     let state = site.state(plan)?;
     state.clear(None)

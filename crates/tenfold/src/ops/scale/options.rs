@@ -13,66 +13,93 @@ use crate::ops::{self, ConvertOptions, DiffOptions, Shards, Sparse, Tolerance};
 use crate::prelude::*;
 use crate::threads::Work;
 
-/// A rule for all tensors, or for those whose names match a pattern.
+/// A rule for all tensors, or for those whose names match a pattern, with `*` and `?`.
 pub type Rule<T> = (T, Option<String>);
 
-/// How the work of a plan is done. The fields have the names that the options of the command have; without any, everything is
-/// as it is without options there.
+/// How the work of a plan is done, as a plan says it: texts that any machine reads. What is not set is as it is where nothing is
+/// said; texts that mean nothing are refused when a plan is made.
+///
+/// ```
+/// use tenfold::ops::scale::Options;
+/// let options = Options {
+///     to: Some("gguf".into()),
+///     cast: vec![("f16".into(), Some("*.weight".into()))],
+///     ..Options::default()
+/// };
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs)] // docs/cli.md of the repository describes them
 pub struct Options {
+    /// The id of the format that inputs have, instead of detecting it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// The type that bytes without one are taken for: [`OpenOptions::assume_dtype`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assume: Option<String>,
+    /// Objects of unknown classes are read as records: [`OpenOptions::opaque`].
     #[serde(skip_serializing_if = "is_default")]
     pub opaque: bool,
-    /// Options of formats for reading.
+    /// Options of formats for reading: [`OpenOptions::options`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reading: Vec<(String, String)>,
+    /// Checksums are not compared: [`OpenOptions::checksums`].
     #[serde(skip_serializing_if = "is_default")]
     pub no_verify: bool,
+    /// Limits by their names: [`Limits::named`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<(String, u64)>,
+    /// Patterns of the names of tensors that are wanted, with `*` and `?`; without any, all are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
+    /// Patterns of those that are not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
+    /// Regular expressions of those that are wanted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub regex: Vec<String>,
+    /// The id of the format that is written, where the name of the output does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Its version: [`ConvertOptions::version`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Options of the format that is written.
+    /// Options of the format that is written: [`ConvertOptions::options`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writing: Vec<(String, String)>,
+    /// Levels of Zstandard; of several rules that fit, the last one counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zstd: Vec<Rule<i32>>,
+    /// What no rule compresses is not compressed; else it stays as it is.
     #[serde(skip_serializing_if = "is_default")]
     pub raw: bool,
-    /// `keep`, `none`, or a kind.
+    /// Checksums that are written: `keep`, `none`, or a kind such as `crc32c`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// `changed` or `dropped`.
+    /// Losses that are allowed: `changed` or `dropped`; [`ConvertOptions::allow`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
+    /// Types that numbers are cast to; of several rules that fit, the last one counts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cast: Vec<Rule<String>>,
+    /// Quantized tensors are written as the numbers that they stand for.
     #[serde(skip_serializing_if = "is_default")]
     pub dequantize: bool,
+    /// What is whole of a damaged file is read: [`OpenOptions::salvage`].
     #[serde(skip_serializing_if = "is_default")]
     pub salvage: bool,
+    /// Sparse tensors stay sparse.
     #[serde(skip_serializing_if = "is_default")]
     pub keep_sparse: bool,
+    /// All tensors become sparse.
     #[serde(skip_serializing_if = "is_default")]
     pub sparse: bool,
+    /// How many bytes a sparse tensor may have when it is dense.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_dense: Option<u64>,
+    /// About how many bytes a file gets of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard_size: Option<u64>,
-    /// The files stay distributed as they are.
+    /// Tensors stay distributed over files as they are.
     #[serde(skip_serializing_if = "is_default")]
     pub keep_files: bool,
     /// Every tensor gets a file of its own.
@@ -84,22 +111,31 @@ pub struct Options {
     /// Files that hold no tensors come along from a directory into one.
     #[serde(skip_serializing_if = "is_default")]
     pub along: bool,
+    /// The time that is written into formats that have one, in seconds since 1970.
     #[serde(skip_serializing_if = "is_default")]
     pub timestamp: u64,
+    /// Numbers are looked at too when files are verified.
     #[serde(skip_serializing_if = "is_default")]
     pub content: bool,
+    /// Warnings are findings.
     #[serde(skip_serializing_if = "is_default")]
     pub strict: bool,
+    /// Relative tolerance of a comparison: [`Tolerance`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtol: Option<f64>,
+    /// Absolute tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub atol: Option<f64>,
+    /// Tolerance in units in the last place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ulp: Option<u64>,
+    /// Types may differ where values do not.
     #[serde(skip_serializing_if = "is_default")]
     pub ignore_dtype: bool,
+    /// Metadata is not compared.
     #[serde(skip_serializing_if = "is_default")]
     pub ignore_metadata: bool,
+    /// Values are not compared.
     #[serde(skip_serializing_if = "is_default")]
     pub names_only: bool,
 }

@@ -1,12 +1,15 @@
 //! How work is cut into items.
 
 use super::convert::{self, Prepared};
-use super::cut::{MULTIPLE, Size, groups, ranges, shares, whole};
+use super::cut::{MULTIPLE, Size, groups, portions, ranges, shares, whole};
 use super::data::{Input, Item, Output, Plan, Verb, json, sha256};
-use super::inputs::{Given, collect, everywhere, open_model, refuse_secrets, refuse_store};
+use super::inputs::{
+    Collected, Given, collect, everywhere, open_model, refuse_secrets, refuse_store,
+};
 use super::options::Options;
 use super::report;
 use super::state::Site;
+use super::tree::{LeftOut, STATE};
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::Conversion;
@@ -48,6 +51,8 @@ pub struct Planned {
     pub plan: Plan,
     /// What will be written, where that is one conversion: its losses and remarks.
     pub conversion: Option<Conversion>,
+    /// What was left out of the trees that it is for.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Planning {
@@ -126,11 +131,24 @@ impl Planning {
                 return Err(Error::argument(message));
             }
         };
-        Ok(format!("{base}.tenfold-"))
+        Ok(format!("{base}{STATE}"))
     }
 }
 
 /// Plans work. Reads headers, and data only where the layout of a file depends on it.
+///
+/// ```
+/// use tenfold::ops::scale::{self, Plan, Planning, Site, Verb};
+/// # let directory = tempfile::tempdir()?;
+/// # let file = directory.path().join("model.safetensors");
+/// # tenfold::save(&file, [("a", vec![1f32; 100]), ("b", vec![1f32; 100])])?;
+/// # let state = directory.path().join("state");
+/// let planning = Planning::new(Verb::Digest, [file.to_str().unwrap()]).items(2).state(state.to_str().unwrap());
+/// let plan = scale::plan(&planning, &Site::new())?.plan;
+/// assert_eq!(plan.items.len(), 2);
+/// assert_eq!(Plan::from_json(&plan.to_json()?)?, plan); // what other machines read
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn plan(planning: &Planning, site: &Site) -> Result<Planned> {
     if planning.inputs.is_empty() {
         return Err(Error::argument("there is nothing to read"));
@@ -148,50 +166,97 @@ pub fn plan(planning: &Planning, site: &Site) -> Result<Planned> {
 
 fn plan_reading(planning: &Planning, site: &Site) -> Result<Planned> {
     let compares = planning.verb == Verb::Verify;
-    let given = collect(&planning.inputs, &planning.options, compares, site)?;
+    let Collected { given, left_out } =
+        collect(&planning.inputs, &planning.options, compares, site)?;
     let mut plan = Plan::new(planning.verb, planning.options.clone());
-    let all = given.iter().map(|given| given.input.len());
-    let target = planning.size.of(all.fold(0, u64::saturating_add));
-    let may_cut = given.len() <= planning.listed_above;
-    let mut small: Vec<u64> = Vec::new();
-    let mut items = Vec::new();
-    let flush = |small: &mut Vec<u64>, next: usize, items: &mut Vec<Item>| {
-        if small.is_empty() {
-            return;
-        }
-        let first = next - small.len();
-        let groups = groups(small.drain(..), target).into_iter();
-        items.extend(groups.map(|group| whole(group, first)));
-    };
+    let lens: Vec<u64> = given.iter().map(|given| given.input.len()).collect();
+    let all = lens
+        .iter()
+        .fold(0, |all: u64, len| all.saturating_add(*len));
+    let target = planning.size.of(all);
     let is_alone = given.len() == 1;
-    for (place, given) in given.iter().enumerate() {
-        let len = given.input.len();
-        let is_large = len > target || is_alone;
-        if !is_large || !may_cut {
-            small.push(len);
-            continue;
+    let may_cut = given.len() <= planning.listed_above;
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, (given, &len)) in given.iter().zip(&lens).enumerate() {
+        let large = if may_cut && (len > target || is_alone) {
+            opened(&plan, given, site)?
+        } else {
+            None
+        };
+        match (large, runs.last_mut()) {
+            (None, Some(run)) if run.cut.is_none() => {
+                run.inputs.end = place + 1;
+                run.bytes = run.bytes.saturating_add(len);
+            }
+            (cut, _) => runs.push(Run {
+                inputs: place..place + 1,
+                bytes: len,
+                cut,
+            }),
         }
-        // One that cannot be opened is a finding of its item.
-        let opened = match &given.archive {
-            Some(archive) => Ok(archive.clone()),
-            None => report::open(&plan, &given.input, site),
-        };
-        let opened = opened.and_then(|archive| report::wanted(&plan, archive));
-        let Ok((archive, _)) = opened else {
-            small.push(len);
-            continue;
-        };
-        flush(&mut small, place, &mut items);
-        let size = match planning.size {
-            Size::Items(items) if is_alone => Size::Items(items),
-            _ => Size::Bytes(target),
-        };
-        items.extend(tensors(&archive, place, size));
     }
-    flush(&mut small, given.len(), &mut items);
+    plan.items = items(&runs, &lens, planning.size, target);
     plan.inputs = given.into_iter().map(|given| given.input).collect();
-    plan.items = items;
-    seal(plan, planning, None, site)
+    let planned = seal(plan, planning, None, site)?;
+    Ok(Planned {
+        left_out,
+        ..planned
+    })
+}
+
+/// What is looked at of an input that may be cut; nothing where it cannot be opened, which is a finding of its item.
+fn opened(plan: &Plan, given: &Given, site: &Site) -> Result<Option<Archive>> {
+    let opened = match &given.archive {
+        Some(archive) => Ok(archive.clone()),
+        None => report::open(plan, &given.input, site),
+    };
+    match opened.and_then(|archive| report::wanted(plan, archive)) {
+        Ok((archive, _)) => Ok(Some(archive)),
+        Err(error) if error.kind() == ErrorKind::Canceled => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Neighbouring inputs that are looked at as a whole, or one that is cut.
+struct Run {
+    inputs: Range<usize>,
+    bytes: u64,
+    cut: Option<Archive>,
+}
+
+/// Items of all runs: not more than were asked for.
+fn items(runs: &[Run], lens: &[u64], size: Size, target: u64) -> Vec<Item> {
+    let sizes = match size {
+        Size::Bytes(_) => vec![Size::Bytes(target); runs.len()],
+        Size::Items(most) => {
+            let bytes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
+            match portions(&bytes, most) {
+                Some(counts) => counts.into_iter().map(Size::Items).collect(),
+                // Even one for each would be too many.
+                None => {
+                    let groups = shares(lens, size).into_iter();
+                    return groups.map(|group| whole(group, 0)).collect();
+                }
+            }
+        }
+    };
+    let mut items = Vec::new();
+    for (run, size) in runs.iter().zip(sizes) {
+        let Range { start, end } = run.inputs;
+        match (&run.cut, size) {
+            (Some(archive), size) => items.extend(tensors(archive, start, size)),
+            (None, Size::Items(_)) => {
+                let lens = lens.get(start..end).unwrap_or_default();
+                items.extend(shares(lens, size).into_iter().map(|own| whole(own, start)));
+            }
+            (None, Size::Bytes(target)) => {
+                let lens = lens.iter().take(end).skip(start).copied();
+                let groups = groups(lens, target).into_iter();
+                items.extend(groups.map(|own| whole(own, start)));
+            }
+        }
+    }
+    items
 }
 
 /// Items of the tensors of an input.
@@ -261,7 +326,11 @@ fn seal(
     for (name, text) in lists {
         state.put(&name, text.as_bytes())?;
     }
-    Ok(Planned { plan, conversion })
+    Ok(Planned {
+        plan,
+        conversion,
+        left_out: Vec::new(),
+    })
 }
 
 fn plan_convert(planning: &Planning, site: &Site) -> Result<Planned> {
@@ -281,9 +350,14 @@ fn plan_convert(planning: &Planning, site: &Site) -> Result<Planned> {
         len: None,
     };
     if is_directory && planning.options.to.is_some() && planning.inputs.len() == 1 {
-        let all = collect(&planning.inputs, &planning.options, false, site)?;
-        if all.iter().any(|given| given.below.is_some()) {
-            return plan_tree(planning, output, all, site);
+        let Collected { given, left_out } =
+            collect(&planning.inputs, &planning.options, false, site)?;
+        if given.iter().any(|given| given.below.is_some()) {
+            let planned = plan_tree(planning, output, given, site)?;
+            return Ok(Planned {
+                left_out,
+                ..planned
+            });
         }
     }
     plan_model(planning, output, site)
@@ -308,8 +382,18 @@ fn plan_tree(
     let mut taken: LookupMap<String, String> = LookupMap::default();
     let tree = planning.inputs.first().map_or("", String::as_str);
     output.root = Some(everywhere(tree)?);
+    let own = all.iter().flat_map(|given| given.input.urls());
+    let own: LookupMap<String, ()> = own.map(|url| (url, ())).collect();
     for given in &all {
-        let name = convert::new_name(&convert::below(&output, &given.input), extension);
+        let below = convert::below(&output, &given.input);
+        let name = convert::new_name(&below, extension, &registry);
+        if own.contains_key(&format!("{}{name}", output.url)) {
+            let given = output.name();
+            let message = format!(
+                "{given}{name} would be written and is an input; write to another directory"
+            );
+            return Err(Error::argument(message));
+        }
         // Some file systems do not tell them apart.
         if let Some(other) = taken.insert(name.to_lowercase(), given.input.name().to_owned()) {
             let message = format!(
@@ -364,8 +448,6 @@ fn plan_model(planning: &Planning, mut output: Output, site: &Site) -> Result<Pl
     } else {
         return Err(convert::cannot_be_cut());
     }
-    let base = planning.base(Some(&output.url));
-    base?;
     plan.output = Some(output);
     seal(plan, planning, Some(conversion), site)
 }

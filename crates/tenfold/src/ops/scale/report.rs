@@ -5,7 +5,7 @@ use super::data::{Input, Item, Plan, Receipt, Verb};
 use super::records::{
     Failed, Found, OpenedRecord, Row, VerifiedRecord, damaged, dtype, format_id, hex, sum,
 };
-use super::state::{Site, State};
+use super::state::{Site, State, changed, is_unchanged};
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Finding, Severity};
@@ -125,25 +125,53 @@ fn look(
         name: input.name().to_owned(),
         ..Found::default()
     };
-    let looked = open(plan, input, site).and_then(|archive| {
-        found_in(plan, archive.clone(), part, &mut found, site)?;
-        site.check(input, &archive)
-    });
-    match looked {
-        Ok(()) => Ok(found),
-        Err(error)
-            if matches!(error.kind(), ErrorKind::Canceled | ErrorKind::Io)
-                || super::convert::is_trouble(&error) =>
-        {
-            Err(error)
+    let opening = plan.options.opening(plan.verb == Verb::Verify)?;
+    let looked = site.open(&input.url, &opening).and_then(|archive| {
+        if !is_unchanged(input, &archive) {
+            return Ok(false);
         }
-        Err(error) => Ok(Found {
-            input: place,
-            name: input.name().to_owned(),
-            format: error.format().map(ToOwned::to_owned),
-            failed: Some(Failed::new(&error, site)),
-            ..Found::default()
-        }),
+        found_in(plan, archive.clone(), part, &mut found, site)?;
+        Ok(is_unchanged(input, &archive))
+    });
+    let is_only = plan.input_count() == 1;
+    match looked {
+        Ok(true) => Ok(found),
+        // Of one among others it is a finding: the others are what they were.
+        Ok(false) if is_only => Err(changed(input)),
+        Ok(false) => Ok(failed(place, input, &changed(input), site)),
+        Err(error) if is_trouble(&error, is_only) => Err(error),
+        Err(error) => Ok(failed(place, input, &error, site)),
+    }
+}
+
+/// Whether an error says nothing of an input: it may be gone when the item is done again. That a file must not be read is a
+/// finding where there are others.
+pub(super) fn is_trouble(error: &Error, is_only: bool) -> bool {
+    match error.kind() {
+        ErrorKind::Canceled => true,
+        ErrorKind::Io => is_only || !is_forbidden(error),
+        _ => false,
+    }
+}
+
+fn is_forbidden(error: &Error) -> bool {
+    let mut cause = core::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(found) = inner.downcast_ref::<std::io::Error>() {
+            return found.kind() == std::io::ErrorKind::PermissionDenied;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+fn failed(place: usize, input: &Input, error: &Error, site: &Site) -> Found {
+    Found {
+        input: place,
+        name: input.name().to_owned(),
+        format: error.format().map(ToOwned::to_owned),
+        failed: Some(Failed::new(error, site)),
+        ..Found::default()
     }
 }
 

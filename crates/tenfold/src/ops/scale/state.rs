@@ -2,17 +2,23 @@
 
 use std::fs;
 use std::io::ErrorKind::NotFound;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use super::data::{Input, Plan};
 use crate::archive::{Archive, OpenOptions};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::Registry;
-use crate::io::{AtomicOutput, Output as _, Source, Stamp};
+use crate::io::{AtomicOutput, Output as _, Sink, Source, Stamp};
 #[cfg(feature = "remote")]
 use crate::io::{Remote, RemoteUrl};
 use crate::prelude::*;
 use crate::threads::Work;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 20;
 
 /// What this process has: how it reaches files, how many threads it has, who watches it.
 #[derive(Debug, Default)]
@@ -92,41 +98,50 @@ impl Site {
 
     /// Refuses an input that changed since the plan was made.
     pub(super) fn check(&self, input: &Input, archive: &Archive) -> Result<()> {
-        let pinned = if input.parts.is_empty() {
-            let stamp = input.stamp.iter().cloned();
-            stamp.map(|stamp| (None, stamp)).collect()
-        } else {
-            let parts = input.parts.iter();
-            parts
-                .map(|part| (part.name.clone(), part.stamp.clone()))
-                .collect::<Vec<_>>()
-        };
-        let is_same_as = |stamp: &Stamp, source: &Arc<dyn Source>| {
-            source.len() == stamp.len && source.stamp().is_none_or(|now| now == *stamp)
-        };
-        let mut now = archive.sources();
-        let is_same = match pinned.as_slice() {
-            // One that was listed and not opened is known by its first file.
-            [(None, stamp)] => now.next().is_some_and(|(_, now)| is_same_as(stamp, now)),
-            all => now.all(|(name, source)| {
-                let mut known = all.iter().filter(|(known, _)| known.as_deref() == name);
-                known.any(|(_, stamp)| is_same_as(stamp, source))
-            }),
-        };
-        if is_same {
+        if is_unchanged(input, archive) {
             return Ok(());
         }
-        let message = format!(
-            "{} is not what it was when the plan was made; plan again",
-            input.name()
-        );
-        Err(Error::new(ErrorKind::Mismatch, "plan.changed", message))
+        Err(changed(input))
     }
 
     /// The state of a plan.
     pub(super) fn state(&self, plan: &Plan) -> Result<State> {
         super::inputs::refuse_store(&plan.state)?;
         Ok(State(plan.state.clone().into()))
+    }
+}
+
+/// That an input is another one than when the plan was made.
+pub(super) fn changed(input: &Input) -> Error {
+    let message = format!(
+        "{} is not what it was when the plan was made; plan again",
+        input.name()
+    );
+    Error::new(ErrorKind::Mismatch, "plan.changed", message)
+}
+
+/// Whether what was opened is what it was when the plan was made.
+pub(super) fn is_unchanged(input: &Input, archive: &Archive) -> bool {
+    let pinned = if input.parts.is_empty() {
+        let stamp = input.stamp.iter().cloned();
+        stamp.map(|stamp| (None, stamp)).collect()
+    } else {
+        let parts = input.parts.iter();
+        parts
+            .map(|part| (part.name.clone(), part.stamp.clone()))
+            .collect::<Vec<_>>()
+    };
+    let is_same_as = |stamp: &Stamp, source: &Arc<dyn Source>| {
+        source.len() == stamp.len && source.stamp().is_none_or(|now| now == *stamp)
+    };
+    let mut now = archive.sources();
+    match pinned.as_slice() {
+        // One that was listed and not opened is known by its first file.
+        [(None, stamp)] => now.next().is_some_and(|(_, now)| is_same_as(stamp, now)),
+        all => now.all(|(name, source)| {
+            let mut known = all.iter().filter(|(known, _)| known.as_deref() == name);
+            known.any(|(_, stamp)| is_same_as(stamp, source))
+        }),
     }
 }
 
@@ -154,12 +169,26 @@ impl State {
 
     /// Keeps a small file, which is there whole or not at all.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.put_with(name, |sink| sink.write(bytes))
+    }
+
+    /// The same of something as JSON, which is never a text in memory.
+    pub(super) fn put_json(&self, name: &str, what: &impl Serialize) -> Result<()> {
+        self.put_with(name, |sink| {
+            let mut writer = BufWriter::with_capacity(BUFFER, Writing(sink));
+            let fail = |cause| Error::io(format_args!("cannot write {name}"), cause);
+            serde_json::to_writer(&mut writer, what).map_err(|cause| fail(cause.into()))?;
+            writer.flush().map_err(fail)
+        })
+    }
+
+    fn put_with(&self, name: &str, write: impl FnOnce(&mut dyn Sink) -> Result<()>) -> Result<()> {
         let path = self.0.join(name);
         create_above(&path)?;
         let mut output = AtomicOutput::file(&path)?.force(true);
         let plain = output.main_name().to_owned();
         let mut sink = output.create(&plain, None)?;
-        sink.write(bytes)?;
+        write(&mut *sink)?;
         sink.finish()?;
         output.commit()
     }
@@ -193,6 +222,20 @@ impl State {
         Ok(names)
     }
 
+    /// Removes what is kept in one of its directories.
+    pub(super) fn remove(&self, below: &str) -> Result<()> {
+        for name in self.names(below)? {
+            let path = self.0.join(below).join(name);
+            if let Err(cause) = fs::remove_file(&path)
+                && cause.kind() != NotFound
+            {
+                let what = format!("cannot remove {}", path.display());
+                return Err(Error::io(what, cause));
+            }
+        }
+        Ok(())
+    }
+
     /// Removes everything but what has this name, or all of it.
     pub(super) fn clear(&self, but: Option<&str>) -> Result<()> {
         let Some(but) = but else {
@@ -216,6 +259,20 @@ impl State {
                 fs::remove_file(path)
             };
         }
+        Ok(())
+    }
+}
+
+/// What is written by others goes where ours goes.
+struct Writing<'s>(&'s mut dyn Sink);
+
+impl Write for Writing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes).map_err(std::io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }

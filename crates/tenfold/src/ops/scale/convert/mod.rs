@@ -12,12 +12,12 @@ pub(super) use run::run;
 use super::data::{Input, Output, Plan, Receipt, hasher};
 use super::records::hex;
 use super::state::Site;
-use crate::archive::Archive;
+use crate::archive::{Archive, index_stem};
 use crate::digest::Hasher;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::execute::Execution;
 use crate::execute::spread::{self, Places, Window};
-use crate::format::{Entry, FilePlan, Segment};
+use crate::format::{Entry, FilePlan, Registry, Segment};
 use crate::io::{AtomicOutput, FileSource, Source};
 use crate::model::DigestKind;
 use crate::ops::convert::LaidOut;
@@ -239,19 +239,34 @@ fn hash_source(source: &dyn Source, range: &Range<u64>, late: &[Range<u64>]) -> 
 }
 
 /// The name that a file of a tree gets in the output.
-pub(super) fn new_name(below: &str, extension: &str) -> String {
+pub(super) fn new_name(below: &str, extension: &str, registry: &Registry) -> String {
+    // A directory that is a file for people, as `model.zarr/` is, or one that a model lies in.
+    let below = match below.strip_suffix('/') {
+        Some(directory) if registry.by_extension(directory).is_some() => directory,
+        Some(_) => &format!("{below}model."),
+        None if below.is_empty() => "model.",
+        None => below,
+    };
     let (directory, name) = match below.rfind('/') {
         Some(at) => below.split_at(at + 1),
         None => ("", below),
     };
-    let name = name.strip_suffix(".index.json").unwrap_or(name);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let entry = registry.by_extension(name);
+    let stem = if entry.is_some_and(|entry| entry.is_index(name)) {
+        index_stem(name)
+    } else {
+        let (stem, _) = name.rsplit_once('.').unwrap_or((name, ""));
+        stem.to_owned()
+    };
     format!("{directory}{stem}.{extension}")
 }
 
-/// Whether an error says nothing of an input: it may be gone when the item is done again.
-pub(super) fn is_trouble(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Io) || error.rule().starts_with("plan.")
+/// The name that an input of a tree gets in the output.
+fn tree_name(plan: &Plan, output: &Output, input: &Input, site: &Site) -> Result<String> {
+    let registry = site.known();
+    let target = plan.options.target(&registry, &output.url)?.spec;
+    let extension = target.extensions.first().unwrap_or(&"bin");
+    Ok(new_name(&below(output, input), extension, &registry))
 }
 
 /// The name of an input below the tree that it was found in.

@@ -1,21 +1,21 @@
 //! What items of a conversion do.
 
 use std::fs::{self, File};
-use std::path::Path;
 
 use super::{
-    DATA, FILES, Part, below, cannot_be_cut, has_data, hash_source, is_trouble, new_name,
-    no_output, only_file, prepare, reopen, same_layout,
+    DATA, FILES, Part, cannot_be_cut, has_data, hash_source, no_output, only_file, prepare, reopen,
+    same_layout, tree_name,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::execute::spread::Window;
 use crate::execute::{Execution, execute};
 use crate::format::{self, Segment};
 use crate::io::{AtomicOutput, FileSource, Output as _, Source};
-use crate::ops::scale::data::{Item, Output, Plan, Receipt, WholeFile};
-use crate::ops::scale::inputs_of;
+use crate::ops::scale::data::{Input, Item, Output, Plan, Receipt, WholeFile};
 use crate::ops::scale::records::Failed;
-use crate::ops::scale::state::{Site, State, create_above};
+use crate::ops::scale::report::is_trouble;
+use crate::ops::scale::state::{Site, State, changed, create_above, is_unchanged};
+use crate::ops::scale::{RECEIPTS, inputs_of};
 use crate::prelude::*;
 use crate::transform::Tally;
 
@@ -65,7 +65,7 @@ fn run_range(
         archive: &laid_out.archive,
         site,
     };
-    let data = open_data(state.directory(), places.len)?;
+    let data = open_data(state, places.len)?;
     let mut receipt = part.write(&data, &window)?;
     // The disk is waited for anyway.
     let (synced, crc32c) = std::thread::scope(|scope| {
@@ -85,8 +85,8 @@ fn run_range(
 }
 
 /// The file that all machines write to: as long as it will be, whoever comes first.
-pub(super) fn open_data(directory: &Path, len: u64) -> Result<File> {
-    let path = directory.join(DATA);
+fn open_data(state: &State, len: u64) -> Result<File> {
+    let path = state.directory().join(DATA);
     create_above(&path)?;
     let fail = |cause| Error::io(format_args!("cannot open {}", path.display()), cause);
     let mut options = fs::OpenOptions::new();
@@ -94,6 +94,8 @@ pub(super) fn open_data(directory: &Path, len: u64) -> Result<File> {
     let file = options.open(&path).map_err(fail)?;
     if file.metadata().map_err(fail)?.len() < len {
         file.set_len(len).map_err(fail)?;
+        // What items wrote before is gone, if any did. One that was quicker than this is done once more.
+        state.remove(RECEIPTS)?;
     }
     Ok(file)
 }
@@ -165,42 +167,46 @@ fn run_inputs(
     state: &State,
     site: &Site,
 ) -> Result<Receipt> {
-    let opening = plan.options.opening(false)?;
     let mut receipt = Receipt::default();
     for (place, input) in inputs_of(plan, [from, to], list, state)? {
-        let name = input.name().to_owned();
-        let convert = || {
-            let archive = site.open_pinned(&input, &opening)?;
-            let target = plan.options.target(&site.known(), &output.url)?.spec;
-            let extension = target.extensions.first().unwrap_or(&"bin");
-            let below = below(output, &input);
-            let file = new_name(&below, extension);
-            let plain = file.rsplit('/').next().unwrap_or(&file).to_owned();
-            let prepared = prepare(plan, &plain, std::slice::from_ref(&archive), site)?;
-            let conversion = prepared.conversion;
-            let write = |out: &mut dyn crate::io::Output| {
-                conversion.write_for_others(&plain, out).map(|_| ())
-            };
-            let written = whole_file(&file, state, write)?;
-            site.check(&input, &archive)?;
-            Ok::<_, Error>(written)
-        };
-        match convert() {
-            Ok(written) => {
+        let error = match run_input(plan, output, &input, state, site) {
+            Ok(Some(written)) => {
                 receipt.bytes += written.len;
                 receipt.files.push(WholeFile { place, ..written });
+                continue;
             }
-            Err(error) if error.kind() == ErrorKind::Canceled || is_trouble(&error) => {
-                return Err(error);
-            }
-            // One that is bad does not stop the others.
-            Err(error) => receipt.files.push(WholeFile {
-                place,
-                name,
-                error: Some(Failed::new(&error, site)),
-                ..WholeFile::default()
-            }),
-        }
+            Ok(None) => changed(&input),
+            Err(error) if is_trouble(&error, plan.input_count() == 1) => return Err(error),
+            Err(error) => error,
+        };
+        // One that is bad does not stop the others.
+        receipt.files.push(WholeFile {
+            place,
+            name: input.name().to_owned(),
+            error: Some(Failed::new(&error, site)),
+            ..WholeFile::default()
+        });
     }
     Ok(receipt)
+}
+
+/// Converts an input into a file of its own; nothing where it is another one than when the plan was made.
+fn run_input(
+    plan: &Plan,
+    output: &Output,
+    input: &Input,
+    state: &State,
+    site: &Site,
+) -> Result<Option<WholeFile>> {
+    let archive = site.open(&input.url, &plan.options.opening(false)?)?;
+    if !is_unchanged(input, &archive) {
+        return Ok(None);
+    }
+    let file = tree_name(plan, output, input, site)?;
+    let plain = file.rsplit('/').next().unwrap_or(&file).to_owned();
+    let conversion = prepare(plan, &plain, std::slice::from_ref(&archive), site)?.conversion;
+    let write =
+        |out: &mut dyn crate::io::Output| conversion.write_for_others(&plain, out).map(|_| ());
+    let written = whole_file(&file, state, write)?;
+    Ok(is_unchanged(input, &archive).then_some(written))
 }
