@@ -129,8 +129,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "scale",
-        args: "[slurm] | simulate [FILES]",
-        what: "plans carried out by an engine that loses a task, or for more files than fit here",
+        args: "[slurm|ray|dask…] | simulate [FILES]",
+        what: "plans carried out by real engines that lose a task, or planned for a petabyte",
         run: scale::run,
     },
     Task {

@@ -201,7 +201,7 @@ fn missing() -> String {
 }
 
 /// A Python that is new enough.
-fn find_python() -> Result<Option<String>> {
+pub(crate) fn find_python() -> Result<Option<String>> {
     let named = [
         "python3",
         "python3.14",
@@ -215,7 +215,7 @@ fn find_python() -> Result<Option<String>> {
 }
 
 /// A virtual environment with packages.
-struct Packages<'p> {
+pub(crate) struct Packages<'p> {
     project: &'p Project,
     at: PathBuf,
 }
@@ -234,7 +234,12 @@ impl<'p> Packages<'p> {
     }
 
     /// Made once and used again.
-    fn install(project: &'p Project, python: &str, name: &str, wanted: &[&str]) -> Result<Self> {
+    pub(crate) fn install(
+        project: &'p Project,
+        python: &str,
+        name: &str,
+        wanted: &[&str],
+    ) -> Result<Self> {
         let at = project.target.join("python").join(name);
         let packages = Self { project, at };
         // Written last, so that an interrupted installation is done again.
@@ -252,7 +257,7 @@ impl<'p> Packages<'p> {
         Ok(packages)
     }
 
-    fn python(&self, args: &[&str]) -> Command {
+    pub(crate) fn python(&self, args: &[&str]) -> Command {
         let mut python = Command::new(self.at.join("bin/python"));
         let path = std::env::var("PATH").unwrap_or_default();
         python
@@ -268,7 +273,7 @@ impl<'p> Packages<'p> {
     }
 
     /// Builds the package, as a wheel, and installs it.
-    fn build(&self, profile: &str) -> Result<()> {
+    pub(crate) fn build(&self, profile: &str) -> Result<()> {
         let wheels = self.at.join("wheels");
         if wheels.exists() {
             fs::remove_dir_all(&wheels)?;
