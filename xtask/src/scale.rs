@@ -23,13 +23,14 @@ const KILLER: &str = r#"
 import os, signal
 try:
     import tenfold
-    run = tenfold.Plan.run
-    def killed_once(self, item, **options):
+    inner = tenfold.Plan.run
+    # Bound methods are sent by their names.
+    def run(self, item, **options):
         if item == 3 and not os.path.exists(os.environ["TENFOLD_KILLED"]):
             open(os.environ["TENFOLD_KILLED"], "x").close()
             os.kill(os.getpid(), signal.SIGKILL)
-        return run(self, item, **options)
-    tenfold.Plan.run = killed_once
+        return inner(self, item, **options)
+    tenfold.Plan.run = run
 except ImportError:
     pass
 "#;

@@ -167,7 +167,7 @@ mod tests {
             let said = words(std::slice::from_ref(&hint));
             assert!(said.starts_with("; "), "{hint:?}");
             let options = said.split_whitespace().filter_map(|word| {
-                let word = word.trim_matches(['(', ')', ',', ';']);
+                let word = word.trim_matches(['(', ')', ',', ';', '`']);
                 word.strip_prefix("--")
             });
             for option in options {

@@ -284,7 +284,7 @@ fn casts_numbers_and_several_inputs_are_written_alike() {
         ..Options::default()
     };
     let lossy = ConvertOptions::new().allow(tenfold::format::Effect::Changed);
-    is_alike_with(&options, &[input.clone()], "out.gguf", |path| {
+    is_alike_with(&options, std::slice::from_ref(&input), "out.gguf", |path| {
         let archive = Archive::open(&input).unwrap();
         let archive = ops::cast(&archive, |_| Some(tenfold::model::DType::F16)).unwrap();
         write(&archive, &lossy, path);
@@ -399,6 +399,20 @@ fn a_changed_input_is_refused_and_nothing_written() {
     );
     assert!(!output.exists());
     assert_eq!(scale::status(&plan, &site).unwrap().missing, [1, 2]);
+}
+
+#[test]
+fn an_only_input_that_is_something_else_now_is_refused() {
+    let Planned {
+        input, directory, ..
+    } = planned(1);
+    let site = Site::new();
+    let planning = Planning::new(Verb::Digest, [text(&input)])
+        .items(2)
+        .state(text(&directory.path().join("state")));
+    let plan = scale::plan(&planning, &site).unwrap().plan;
+    fs::write(&input, "no tensors").unwrap();
+    assert_eq!(run(&plan, 0, &site).unwrap_err().rule(), "plan.changed");
 }
 
 #[test]

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from ._save import dumps, save, save_model
-    from ._scale import Plan, open_plan, plan
+    from ._scale import Converted, Plan, open_plan, plan
     from ._writer import Stream, Writer
 
 _Mapping.register(Archive)
@@ -71,6 +71,7 @@ __all__ = [
     "ArgumentError",
     "CanceledError",
     "Change",
+    "Converted",
     "CorruptError",
     "DType",
     "Diff",
@@ -195,6 +196,7 @@ _WHERE = {
     "._inputs": ("Lazy",),
     "._load": ("load", "load_model", "loads"),
     "._scale": (
+        "Converted",
         "Plan",
         "open_plan",
         "plan",

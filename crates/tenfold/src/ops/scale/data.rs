@@ -113,12 +113,12 @@ impl Input {
         self.name.as_deref().unwrap_or(&self.url)
     }
 
-    /// Where its files are.
+    /// Where its files are: its parts in their order, and what is opened.
     pub(super) fn urls(&self) -> impl Iterator<Item = String> {
         let at = self.url.rfind('/').map_or(0, |at| at + 1);
         let directory = self.url.get(..at).unwrap_or_default();
-        let names = self.parts.iter().filter_map(|part| part.name.as_deref());
-        let parts = names.map(move |name| format!("{directory}{name}"));
+        let names = self.parts.iter().map(|part| part.name.as_deref());
+        let parts = names.map(move |name| format!("{directory}{}", name.unwrap_or_default()));
         parts.chain([self.url.clone()])
     }
 

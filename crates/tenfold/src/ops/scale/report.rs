@@ -126,10 +126,10 @@ fn look(
         ..Found::default()
     };
     let opening = plan.options.opening(plan.verb == Verb::Verify)?;
-    let looked = site.open(&input.url, &opening).and_then(|archive| {
-        if !is_unchanged(input, &archive) {
+    let looked = site.open_unchanged(input, &opening).and_then(|archive| {
+        let Some(archive) = archive else {
             return Ok(false);
-        }
+        };
         found_in(plan, archive.clone(), part, &mut found, site)?;
         Ok(is_unchanged(input, &archive))
     });

@@ -91,9 +91,21 @@ impl Site {
 
     /// Opens an input, and refuses it if it is not what it was when the plan was made.
     pub(super) fn open_pinned(&self, input: &Input, options: &OpenOptions) -> Result<Archive> {
-        let archive = self.open(&input.url, options)?;
-        self.check(input, &archive)?;
-        Ok(archive)
+        let opened = self.open_unchanged(input, options)?;
+        opened.ok_or_else(|| changed(input))
+    }
+
+    /// The same; nothing where it is another one.
+    pub(super) fn open_unchanged(
+        &self,
+        input: &Input,
+        options: &OpenOptions,
+    ) -> Result<Option<Archive>> {
+        match self.open(&input.url, options) {
+            Ok(archive) => Ok(is_unchanged(input, &archive).then_some(archive)),
+            Err(_) if is_replaced(input) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Refuses an input that changed since the plan was made.
@@ -143,6 +155,17 @@ pub(super) fn is_unchanged(input: &Input, archive: &Archive) -> bool {
             known.any(|(_, stamp)| is_same_as(stamp, source))
         }),
     }
+}
+
+/// Whether a file of an input is another one than when the plan was made, as far as that shows without opening it.
+fn is_replaced(input: &Input) -> bool {
+    let is_other = |path: &str, stamp: &Stamp| {
+        fs::metadata(path).is_ok_and(|found| Stamp::of_file(&found) != *stamp)
+    };
+    let mut own = input.stamp.iter().map(|stamp| (input.url.clone(), stamp));
+    let mut parts = input.parts.iter().zip(input.urls());
+    own.any(|(url, stamp)| is_other(&url, stamp))
+        || parts.any(|(part, url)| part.name.is_some() && is_other(&url, &part.stamp))
 }
 
 /// What an archive consists of, each with what it is known by.

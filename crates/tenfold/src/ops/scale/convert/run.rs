@@ -198,10 +198,10 @@ fn run_input(
     state: &State,
     site: &Site,
 ) -> Result<Option<WholeFile>> {
-    let archive = site.open(&input.url, &plan.options.opening(false)?)?;
-    if !is_unchanged(input, &archive) {
+    let opening = plan.options.opening(false)?;
+    let Some(archive) = site.open_unchanged(input, &opening)? else {
         return Ok(None);
-    }
+    };
     let file = tree_name(plan, output, input, site)?;
     let plain = file.rsplit('/').next().unwrap_or(&file).to_owned();
     let conversion = prepare(plan, &plain, std::slice::from_ref(&archive), site)?.conversion;
