@@ -259,8 +259,10 @@ fn caption(picture: &Picture, (low, high): (f64, f64), out: &mut Out<'_>) -> Res
             "all {} read",
             count(usize::try_from(lines).unwrap_or(usize::MAX), what)
         )
-    } else {
+    } else if read > 0 {
         format!("read {read} of {lines} {what}s")
+    } else {
+        format!("read {} numbers, not all", picture.total().numbers())
     };
     writeln!(
         out,
