@@ -478,6 +478,24 @@ fn code_quotes_names() {
 }
 
 #[test]
+fn it_is_said_which_two_were_asked_for_and_what_a_picture_takes() {
+    let (view, _) = view();
+    assert!(ask(&view, "hello").get("pair").is_none());
+    view.compare(1, 0);
+    assert_eq!(ask(&view, "hello")["pair"], serde_json::json!([1, 0]));
+    // 6 rows of 10 numbers of 4 bytes.
+    assert_eq!(ask(&view, "tile?a=0&t=0")["of"], 240);
+    assert!(ask(&view, "stats?a=0&t=0").get("of").is_none());
+    // Who begins more than a page has room for has forgotten the first.
+    let first = ask(&view, "tile?a=0&t=0")["job"].as_u64().unwrap();
+    for _ in 0..8 {
+        ask(&view, "tile?a=0&t=0");
+    }
+    let answer = view.call(&format!("step?job={first}&bytes=1"));
+    assert_eq!(answer.kind, Kind::Unknown);
+}
+
+#[test]
 fn what_is_closed_is_gone_and_numbers_stay() {
     let (view, _) = view();
     ask(&view, "close?a=0");
