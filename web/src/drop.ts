@@ -49,8 +49,13 @@ function workerAddress(): string {
 }
 
 let address: string | null = null;
+/** Whether the worker has begun and knows what is open. */
+let ready: Promise<void> = Promise.resolve();
 
-/** Starts a worker; it fails where the library cannot be loaded, which another worker would not change. */
+/** Reading a file ended the worker. */
+class Ended extends Refusal {}
+
+/** Starts a worker that knows what the last one knew. One that cannot begin would not the next time either. */
 async function start(): Promise<void> {
   address ??= workerAddress();
   let isReady = false;
@@ -64,48 +69,45 @@ async function start(): Promise<void> {
   });
   worker.addEventListener("error", (event) => {
     event.preventDefault();
-    if (isReady) void restart(event.message);
-    else end(event.message || "worker.js cannot be loaded; it belongs beside this page");
+    if (isReady) restart(event.message);
+    else fail(new Refusal({ error: event.message || "worker.js, which belongs beside this page, cannot be loaded" }));
   });
   const inside = document.getElementById("wasm-source");
-  await send({ kind: "begin", wasm: inside?.textContent ?? null, module: hasAll ? "tenfold-all.bin" : "tenfold.bin" });
+  try {
+    await post({ kind: "begin", wasm: inside?.textContent ?? null, module: hasAll ? "tenfold-all.bin" : "tenfold.bin" });
+    for (const message of history_) await post(message);
+  } catch (error) {
+    lost = (error as Error).message;
+    throw error;
+  }
   isReady = true;
 }
 
-/** Takes the library that reads all formats instead of the first ten. */
-async function takeAll(): Promise<void> {
-  note("loading what reads the other formats …");
-  hasAll = true;
+/** Ends the worker, and tells why whoever waits for an answer of it. */
+function fail(why: Refusal): void {
   worker.terminate();
-  for (const { failed } of waiting.values()) failed(new Refusal({ error: "the library is loaded anew" }));
+  const all = [...waiting.values()];
   waiting.clear();
-  await start();
-  for (const message of history_) await send(message);
-}
-
-function end(why: string): void {
-  worker.terminate();
-  lost = why;
-  for (const { failed } of waiting.values()) failed(new Refusal({ error: why }));
-  waiting.clear();
+  for (const { failed } of all) failed(why);
 }
 
 /** A worker that ended takes nothing with it but the file that ended it. */
-async function restart(why: string): Promise<void> {
-  worker.terminate();
-  for (const { failed } of waiting.values()) failed(new Refusal({ error: `reading ${about} ended the worker: ${why}` }));
-  waiting.clear();
-  try {
-    await start();
-    for (const message of history_) await send(message);
-    note(`reading ${about} ended the worker; it was started again`);
-  } catch (error) {
-    end((error as Error).message);
-  }
+function restart(why: string): void {
+  fail(new Ended({ error: `reading ${about} ended the worker: ${why}` }));
+  ready = start();
+  ready.then(() => note(`reading ${about} ended the worker; it was started again`), (error: Error) => note(error.message));
 }
 
-function send(message: Record<string, unknown>): Promise<ArrayBuffer> {
-  if (lost) return Promise.reject(new Refusal({ error: lost }));
+/** Takes the library that reads all formats instead of the first ten. */
+function takeAll(): Promise<void> {
+  note("loading what reads the other formats …");
+  hasAll = true;
+  fail(new Refusal({ error: "the library is loaded anew" }));
+  ready = start();
+  return ready;
+}
+
+function post(message: Record<string, unknown>): Promise<ArrayBuffer> {
   last += 1;
   const id = last;
   return new Promise((done, failed) => {
@@ -114,14 +116,22 @@ function send(message: Record<string, unknown>): Promise<ArrayBuffer> {
   });
 }
 
+async function send(message: Record<string, unknown>): Promise<ArrayBuffer> {
+  if (lost) throw new Refusal({ error: lost });
+  await ready;
+  return post(message);
+}
+
 /** The same, for what another worker has to know too. */
-function sendForGood(message: Record<string, unknown>): Promise<ArrayBuffer> {
+async function sendForGood(message: Record<string, unknown>): Promise<ArrayBuffer> {
+  const answer = await send(message);
   history_.push(message);
-  return send(message);
+  return answer;
 }
 
 export async function dropped(refresh: () => Promise<void>): Promise<void> {
-  await start();
+  ready = start();
+  await ready;
   useTransport((question) => {
     about = state.hello?.archives.find((one) => one.a === state.link.a)?.name ?? "the file";
     return send({ kind: "call", question });
@@ -231,7 +241,7 @@ async function tryAll(items: Item[]): Promise<number[]> {
       return await ask<Summary>(`summary?a=${a}`);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      if (!hasAll) throw new Unread();
+      if (!hasAll && !(error instanceof Ended)) throw new Unread();
       return error.failure;
     }
   };

@@ -130,11 +130,8 @@ impl Plane {
             || (info.parts.iter()).any(|part| matches!(part.payload, Payload::Encoded { .. }));
         if is_stream {
             // Every line would be looked for from the beginning.
-            let elements = info
-                .shape
-                .iter()
-                .fold(width, |n, dim| n.saturating_mul(*dim));
-            self.bytes = elements;
+            let dims = info.shape.iter();
+            self.bytes = dims.fold(width, |bytes, dim| bytes.saturating_mul(*dim));
             return Ok(());
         }
         if let Some(grid) = self.grid(info, width) {
@@ -217,7 +214,7 @@ impl Plane {
     fn choose_chunks(&mut self, mut grid: Grid, all: bool) {
         let (high, wide) = grid.count;
         let count = high.saturating_mul(wide);
-        if all || count.saturating_mul(grid.bytes) <= READ_WHOLE {
+        if all || count == 1 || count.saturating_mul(grid.bytes) <= READ_WHOLE {
             self.bytes = count.saturating_mul(grid.bytes);
             let mut sides = (
                 grid.rows.longest(self.rows.end),
@@ -289,7 +286,8 @@ impl Plane {
         }
         match &self.plan {
             Plan::Whole { lines, along } => {
-                self.lines().div_ceil(*lines) * self.line_len().div_ceil(*along)
+                let per_line = self.line_len().div_ceil(*along);
+                self.lines().div_ceil(*lines).saturating_mul(per_line)
             }
             Plan::Lines { order, .. } => order.count(),
             Plan::Chunks { grid, .. } => grid.read,
