@@ -13,7 +13,8 @@ const style = (await esbuild.build({ ...common, entryPoints: ["src/page.css"] })
 const html = readFileSync("src/index.html", "utf8");
 const page = (mode, head, scripts) => html.replace("MODE", mode).replace("HEAD", () => head).replace("SCRIPTS", () => scripts);
 
-const wasm = process.argv[3];
+// Of the first ten formats, and of all.
+const [wasm, all] = process.argv.slice(3);
 if (wasm) {
   await drop();
   process.exit(0);
@@ -30,7 +31,7 @@ writeFileSync(
 async function drop() {
   const worker = (await esbuild.build({ ...common, entryPoints: ["src/worker.ts"], format: "iife" })).outputFiles[0].text;
   // A name that no server takes for something that it has packed itself.
-  const code = gzipSync(readFileSync(wasm), { level: 9, memLevel: 9 });
+  const [code, allCode] = [wasm, all].map((file) => gzipSync(readFileSync(file), { level: 9, memLevel: 9 }));
   const folder = join(out, "drop");
   mkdirSync(folder, { recursive: true });
   const rules = (script_, style_, connect, worker_) =>
@@ -40,6 +41,7 @@ async function drop() {
   writeFileSync(join(folder, "icon.svg"), readFileSync("src/icon.svg"));
   writeFileSync(join(folder, "worker.js"), worker);
   writeFileSync(join(folder, "tenfold.bin"), code);
+  writeFileSync(join(folder, "tenfold-all.bin"), allCode);
   writeFileSync(
     join(folder, "index.html"),
     page("drop", `${rules("'self'", "'self'", "'self'", "'self'")}\n<link rel="icon" href="icon.svg">\n<link rel="stylesheet" href="page.css">`, '<script src="page.js"></script>'),
@@ -51,6 +53,6 @@ async function drop() {
   const workerText = worker.replaceAll("</script", "<\\/script");
   writeFileSync(
     join(out, "tenfold.html"),
-    page("drop", `${rules(`${sum(inside)} blob:`, sum(style), "'none'", "blob:")}\n<style>${style}</style>`, `${quiet("worker-source", workerText)}\n${quiet("wasm-source", code.toString("base64"))}\n<script>${inside}</script>`),
+    page("drop", `${rules(`${sum(inside)} blob:`, sum(style), "'none'", "blob:")}\n<style>${style}</style>`, `${quiet("worker-source", workerText)}\n${quiet("wasm-source", allCode.toString("base64"))}\n<script>${inside}</script>`),
   );
 }

@@ -68,16 +68,26 @@ export interface Step<R> {
   result?: R;
 }
 
-/** Goes on with a job, about 50 ms at a time, until it is finished or somebody aborts. */
+/** What would be read without having been asked for. */
+export class TooMuch extends Error {
+  constructor(readonly bytes: number) {
+    super("that would read too much");
+  }
+}
+
+/** Goes on with a job, about 50 ms at a time, until it is finished or somebody aborts; begins none that reads more than `most`. */
 export async function work<S extends { finished: boolean }>(
   begin: string,
   read: (buffer: ArrayBuffer) => S,
   seen: (step: S) => void,
   signal: AbortSignal,
+  most = Infinity,
 ): Promise<S | null> {
-  const { job } = await ask<{ job: number }>(begin);
+  if (signal.aborted) return null;
+  const { job, of } = await ask<{ job: number; of?: number | string }>(begin);
   let bytes = 2 << 20;
   try {
+    if (of !== undefined && Number(of) > most) throw new TooMuch(Number(of));
     while (!signal.aborted) {
       const from = performance.now();
       const step = read(await askBytes(`step?job=${job}&bytes=${Math.round(bytes)}`));

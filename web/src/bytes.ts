@@ -6,19 +6,25 @@ import { KINDS } from "./colours.js";
 import { button, canvas, css, fill, h, say } from "./dom.js";
 import { grouped, middle, shown, size } from "./format.js";
 import { hexList } from "./hex.js";
-import { go, showTensor, state } from "./state.js";
+import { showTensor, state } from "./state.js";
 import type { Archive } from "./table.js";
 
-const CELL = 8;
+/** Sides of cells: larger ones for few bytes. */
+const [SMALL, LARGE] = [8, 20];
 
-export function bytesScreen(archive: Archive): HTMLElement {
+/** Files that are shown, one strip each. */
+const MOST_FILES = 64;
+
+export function bytesScreen(archive: Archive, signal: AbortSignal): HTMLElement {
   const page = h("div", { class: "page bytes" });
   page.append(legend());
   const linked = /^(\d+):(\d+)-(\d+)$/.exec(state.link.slice);
-  archive.summary.files.slice(0, 64).forEach((file, n) => {
+  archive.summary.files.slice(0, MOST_FILES).forEach((file, n) => {
     const own = linked && Number(linked[1]) === n ? { from: Number(linked[2]), to: Number(linked[3]) } : null;
-    page.append(fileMap(archive, n, shown(file.name ?? archive.summary.name), own));
+    page.append(fileMap(archive, n, shown(file.name ?? archive.summary.name), own, signal));
   });
+  const left = archive.summary.files.length - MOST_FILES;
+  if (left > 0) page.append(h("p", { class: "dim" }, `and ${grouped(left)} more files; \`tenfold view\` of one of them shows it`));
   if (!archive.summary.files.length) page.append(h("p", { class: "dim" }, "These tensors are in no file."));
   return page;
 }
@@ -33,7 +39,7 @@ function legend(): HTMLElement {
   }));
 }
 
-function fileMap(archive: Archive, file: number, name: string, own: { from: number; to: number } | null): HTMLElement {
+function fileMap(archive: Archive, file: number, name: string, own: { from: number; to: number } | null, signal: AbortSignal): HTMLElement {
   const title = h("h2");
   const place = h("div", { class: "cells", tabIndex: 0 });
   const told = h("p", { class: "num" }, "\u00a0");
@@ -44,14 +50,18 @@ function fileMap(archive: Archive, file: number, name: string, own: { from: numb
   let [from, to] = own ? [Math.max(0, own.from - 64), own.to + 64] : [0, Infinity];
   let at = 0;
   let columns = 1;
+  let cell = SMALL;
   let rowCount = 24;
   const cellBytes = () => Math.max(1, (map!.to - map!.from) / (columns * rowCount));
   const load = () => {
     const wide = Math.max(280, section.clientWidth || 1200);
-    columns = Math.floor(wide / CELL);
     rowCount = archive.summary.files.length > 1 ? 6 : 24;
+    const bytes = Math.min(to, archive.summary.files[file].bytes) - from;
+    cell = bytes <= Math.floor(wide / LARGE) * 8 ? LARGE : SMALL;
+    columns = Math.floor(wide / cell);
     const range = Number.isFinite(to) ? `&from=${Math.floor(from)}&to=${Math.ceil(to)}` : "";
     void ask<ByteMap>(`extents?a=${archive.a}&file=${file}&cells=${columns * rowCount}${range}`).then((found) => {
+      if (signal.aborted) return;
       map = found;
       [from, to] = [found.from, found.to];
       drawIt();
@@ -62,30 +72,34 @@ function fileMap(archive: Archive, file: number, name: string, own: { from: numb
     const span = map.to - map.from;
     const count = Math.min(columns * rowCount, Math.max(1, span));
     const used = Math.ceil(count / columns);
-    const [element, context] = canvas(columns * CELL, used * CELL, `${name}: bytes ${map.from} to ${map.to}; ${map.kinds.map((kind, n) => `${kind} ${size(map!.totals[n])}`).join(", ")}`);
-    const ratio = element.width / (columns * CELL);
+    const [element, context] = canvas(columns * cell, used * cell, `${name}: bytes ${map.from} to ${map.to}; ${map.kinds.map((kind, n) => `${kind} ${size(map!.totals[n])}`).join(", ")}`);
+    const ratio = element.width / (columns * cell);
     context.scale(ratio, ratio);
     const kinds = kindsAt(map, count);
     const fills = KINDS.map((_, kind) => hatch(context, kind));
     for (let n = 0; n < count; n += 1) {
       context.fillStyle = fills[kinds[n]];
-      context.fillRect((n % columns) * CELL, Math.floor(n / columns) * CELL, CELL - 1, CELL - 1);
+      context.fillRect((n % columns) * cell, Math.floor(n / columns) * cell, cell - 1, cell - 1);
     }
     const flags = archive.findings.filter((finding) => finding.range && (finding.source ?? 0) === file);
     for (const { range } of flags) {
       const n = Math.floor(((range![0] - map.from) / Math.max(1, span)) * count);
       if (n < 0 || n >= count) continue;
       context.fillStyle = css("text");
-      const [x, y] = [(n % columns) * CELL, Math.floor(n / columns) * CELL];
+      const [x, y] = [(n % columns) * cell, Math.floor(n / columns) * cell];
       context.beginPath();
-      context.moveTo(x + 4, y);
-      context.lineTo(x + 8, y + 8);
-      context.lineTo(x, y + 8);
+      context.moveTo(x + cell / 2, y);
+      context.lineTo(x + cell, y + cell);
+      context.lineTo(x, y + cell);
+      context.closePath();
       context.fill();
+      // It stands on any colour.
+      context.strokeStyle = css("page");
+      context.stroke();
     }
     const whereOf = (event: MouseEvent) => {
       const box = element.getBoundingClientRect();
-      const n = Math.floor((event.clientY - box.top) / CELL) * columns + Math.floor((event.clientX - box.left) / CELL);
+      const n = Math.floor((event.clientY - box.top) / cell) * columns + Math.floor((event.clientX - box.left) / cell);
       return Math.max(0, Math.min(count - 1, n));
     };
     element.addEventListener("mousemove", (event) => tell(whereOf(event), count));
@@ -164,5 +178,3 @@ function extentTable(archive: Archive, map: ByteMap): HTMLElement {
   const more = map.extents.length > 200 ? h("p", { class: "dim" }, `and ${map.extents.length - 200} more`) : null;
   return h("details", { class: "twin", open: true }, h("summary", null, `${map.extents.length} extents`), h("table", null, h("thead", null, h("tr", null, h("th", null, "from"), h("th", null, "size"), h("th", null, "kind"), h("th", null, "of"))), h("tbody", null, ...list)), more);
 }
-
-export { go };

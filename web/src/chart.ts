@@ -49,10 +49,11 @@ export function histogram(bars: Bars, options: ChartOptions): HTMLElement {
   const tall = (count: number) => (count <= 0 ? 0 : log ? Math.log1p(count) / Math.log1p(most) : count / most);
   context.fillStyle = css("accent");
   for (let n = 0; n < bins; n += 1) {
+    // One beside the other: gaps of whole pixels would be stripes where bars are a few pixels wide.
     const x0 = Math.round((n * element.width) / bins);
     const x1 = Math.round(((n + 1) * element.width) / bins);
     const up = Math.max(bars.counts[n] > 0 ? ratio : 0, tall(bars.counts[n]) * room);
-    context.fillRect(x0, room - up, Math.max(1, x1 - x0 - (x1 - x0 > 4 ? 1 : 0)), up);
+    context.fillRect(x0, room - up, Math.max(1, x1 - x0), up);
   }
   for (let x = 0; x < element.width; x += 1) {
     const value = low + ((top - low) * (x + 0.5)) / element.width;
@@ -99,6 +100,7 @@ export function histogram(bars: Bars, options: ChartOptions): HTMLElement {
     holder.append(handle);
   });
   const ends = h("div", { class: "ends num" }, h("span", null, short(low)), h("span", null, short(top)));
+  ends.style.width = `${wide}px`;
   return h("div", null, holder, ends);
 }
 

@@ -15,19 +15,23 @@ interface Verdict {
 
 const verdicts = new WeakMap<Archive, Verdict>();
 
-export function checks(archive: Archive): HTMLElement {
+export function checks(archive: Archive, signal: AbortSignal): HTMLElement {
   const page = h("div", { class: "page checks" });
   const verify = h("section");
   const numbers = h("section");
   page.append(verify, numbers);
-  drawVerify(archive, verify);
-  drawNumbers(archive, numbers);
+  drawVerify(archive, verify, signal);
+  drawNumbers(archive, numbers, signal);
   return page;
 }
 
 /** A job with a bar and a way to stop it. */
-async function job<R>(place: HTMLElement, what: string, begin: string): Promise<R | null> {
+async function job<R>(place: HTMLElement, what: string, begin: string, leaving: AbortSignal): Promise<R | null> {
   const stop = new AbortController();
+  leaving.addEventListener("abort", () => {
+    if (!stop.signal.aborted && bar.isConnected) note(`${what} was stopped`);
+    stop.abort();
+  }, { once: true });
   const bar = h("progress", { max: 1, value: 0, "aria-label": what });
   const told = h("span", { class: "num" });
   fill(place, h("p", null, `${what} `, bar, " ", told, " ", button("stop", () => stop.abort())));
@@ -35,20 +39,22 @@ async function job<R>(place: HTMLElement, what: string, begin: string): Promise<
     bar.value = found.of ? found.done / found.of : 1;
     told.textContent = `${size(found.done)} of ${size(found.of)}`;
   }, stop.signal);
+  // It is over, and nothing is stopped any more.
+  bar.remove();
   return step?.result ?? null;
 }
 
-function drawVerify(archive: Archive, section: HTMLElement): void {
+function drawVerify(archive: Archive, section: HTMLElement, signal: AbortSignal): void {
   const place = h("div");
   const known = verdicts.get(archive);
   const begin = async () => {
     try {
-      const verdict = await job<Verdict>(place, "verifying", `verify?a=${archive.a}`);
+      const verdict = await job<Verdict>(place, "verifying", `verify?a=${archive.a}`, signal);
       if (verdict) verdicts.set(archive, verdict);
     } catch (error) {
       note((error as Error).message);
     }
-    drawVerify(archive, section);
+    drawVerify(archive, section, signal);
   };
   fill(section, h("h2", null, "Soundness ", button(known ? "verify again" : `verify all, reads ${size(archive.summary.bytes)}`, () => void begin())), place);
   if (!known) {
@@ -62,16 +68,16 @@ function drawVerify(archive: Archive, section: HTMLElement): void {
   else section.append(h("p", { class: "dim" }, "Every byte was read, and nothing is wrong with it."));
 }
 
-function drawNumbers(archive: Archive, section: HTMLElement): void {
+function drawNumbers(archive: Archive, section: HTMLElement, signal: AbortSignal): void {
   const place = h("div");
   const begin = async () => {
     try {
-      const stats = await job<Stats>(place, "reading the numbers", `stats?a=${archive.a}`);
+      const stats = await job<Stats>(place, "reading the numbers", `stats?a=${archive.a}`, signal);
       if (stats) archive.stats = new Map(stats.tensors.map((figures) => [figures.name, figures]));
     } catch (error) {
       note((error as Error).message);
     }
-    drawNumbers(archive, section);
+    drawNumbers(archive, section, signal);
   };
   fill(section, h("h2", null, "NaN, infinities, zeros ", button(archive.stats ? "read again" : `read all numbers, ${size(archive.summary.stored)}`, () => void begin())), place);
   if (!archive.stats) {

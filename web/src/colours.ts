@@ -46,15 +46,25 @@ export const POSITIVE: [number, number, number] = [255, 150, 255];
 export const NEGATIVE: [number, number, number] = [140, 0, 140];
 
 /** Of Okabe and Ito, which most people can tell apart. */
-const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#8a7a00", "#6b6b6b"];
+const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#7a6b00", "#6b6b6b"];
 
 export function category(n: number): string {
   return n < 0 ? "#8c8c8c" : CATEGORIES[n % CATEGORIES.length];
 }
 
-/** Text that can be read on a category. */
-export function on(n: number): string {
-  return [1, 4, 5].includes(n % CATEGORIES.length) && n >= 0 ? "#14181c" : "#ffffff";
+/** How much a title darkens what it stands on. */
+export const SHADE = 0.22;
+
+/** Text that can be read on a category, or on one that a title darkens: black or white, whichever differs more. */
+export function on(n: number, shade = 0): string {
+  const digits = category(n).slice(1);
+  const [r, g, b] = [0, 2, 4].map((at) => {
+    const part = (parseInt(digits.slice(at, at + 2), 16) / 255) * (1 - shade);
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  const light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  // The contrasts of WCAG; the dark one has a luminance of 0.009.
+  return 1.05 / (light + 0.05) >= (light + 0.05) / 0.059 ? "#ffffff" : "#14181c";
 }
 
 /** Kinds of bytes: header, data, padding, unclaimed, overlap, behind the end; and data of every other tensor. */

@@ -61,5 +61,6 @@ function one(archive: Archive, word: string): Test | string {
     const expression = new RegExp(`^${pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*")}$`, "i");
     return (t) => expression.test(names[t]);
   }
-  return (t) => names[t].toLowerCase().includes(pattern);
+  const lowered = archive.lowered;
+  return (t) => lowered[t].includes(pattern);
 }

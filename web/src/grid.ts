@@ -14,8 +14,9 @@ interface Values {
 }
 
 const KIND: Record<string, string> = { n: "bad", "+": "bad", "-": "bad", "0": "zero", s: "small" };
-/** Rows that are asked for together. */
-const BLOCK = 64;
+/** Rows that are asked for together, and numbers, at most. */
+const ROWS = 64;
+const MOST = 10000;
 
 /** Pixels that a number of a type takes, usually. */
 function digits(dtype: string): number {
@@ -29,19 +30,22 @@ export function grid(archive: Archive, t: number, plane: Plane, dtype: string, w
   const { r0, r1, c0, c1 } = plane.rect;
   const columns = Math.min(c1 - c0, Math.max(1, Math.floor((wide - 92) / digits(dtype))));
   let left = c0;
+  // Of a folded vector whole lines come, of one with very long lines the columns that are seen.
+  const isCut = plane.fold * 2 > MOST;
+  const lines = isCut ? 1 : plane.fold ? Math.min(ROWS, Math.floor(MOST / plane.fold)) : Math.max(1, Math.min(ROWS, Math.floor(MOST / columns)));
   const blocks = new Map<string, Values | "asked" | string>();
   const want = (block: number) => {
     const key = `${left}:${block}`;
     const known = blocks.get(key);
     if (known) return known;
     blocks.set(key, "asked");
-    const from = r0 + block * BLOCK;
-    const to = Math.min(r1, from + BLOCK);
+    const from = r0 + block * lines;
+    const to = Math.min(r1, from + lines);
     const right = Math.min(c1, left + columns);
-    const slice = plane.fold
-      ? `${from * plane.fold}:${Math.min(plane.shape[0], to * plane.fold)}`
-      : plane.rows > plane.columns ? null : plane.slice({ r0: from, r1: to, c0: left, c1: right });
-    const question = slice === null ? plane.slice({ r0: from, r1: to, c0: left, c1: right }) : slice;
+    const [begin, end] = isCut ? [from * plane.fold + left, from * plane.fold + Math.min(c1, left + columns)] : [from * plane.fold, to * plane.fold];
+    const question = plane.fold
+      ? `${begin}:${Math.min(plane.shape[0], end)}`
+      : plane.slice({ r0: from, r1: to, c0: left, c1: right });
     void ask<Values>(`values?a=${archive.a}&t=${t}&slice=${encodeURIComponent(question)}`).then((found) => {
       blocks.set(key, found);
       if (!signal.aborted) list.refresh();
@@ -53,17 +57,17 @@ export function grid(archive: Archive, t: number, plane: Plane, dtype: string, w
   };
   const list = new List("grid", "values", (n, row) => {
     row.setAttribute("role", "row");
-    const block = Math.floor(n / BLOCK);
+    const block = Math.floor(n / lines);
     const found = want(block);
     const head = h("span", { class: "at num", role: "rowheader" }, plane.fold ? String((r0 + n) * plane.fold) : String(r0 + n));
     if (typeof found === "string") return fill(row, head, h("span", { class: "dim" }, found === "asked" ? "…" : found));
     const wide = plane.fold || Math.min(columns, c1 - left);
     const shownCells: HTMLElement[] = [];
-    const inBlock = n - block * BLOCK;
-    const high = Math.min(BLOCK, r1 - r0 - block * BLOCK);
+    const inBlock = n - block * lines;
+    const high = Math.min(lines, r1 - r0 - block * lines);
     for (let x = 0; x < Math.min(columns, c1 - left); x += 1) {
       // What was swapped comes column by column; of a folded vector come whole lines.
-      const at = plane.fold ? inBlock * wide + (left - c0) + x : plane.rows > plane.columns ? x * high + inBlock : inBlock * wide + x;
+      const at = isCut ? x : plane.fold ? inBlock * wide + left + x : plane.rows > plane.columns ? x * high + inBlock : inBlock * wide + x;
       if (at >= found.texts.length) break;
       shownCells.push(h("span", { class: `value num ${KIND[found.kinds[at]] ?? ""}`, role: "gridcell", title: found.texts[at] }, found.texts[at]));
     }

@@ -14,7 +14,6 @@ const KEYS: [string, string][] = [
   ["[ ]", "one back, one on along the last of the other dimensions"],
   ["x", "exchange rows and columns"],
   ["n N", "next and previous NaN or infinity"],
-  ["d", "set the tensor as left side"],
   ["y", "copy the name"],
   ["Esc", "back"],
 ];

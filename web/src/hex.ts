@@ -3,7 +3,7 @@
 import { askBytes } from "./ask.js";
 import { fill, h, select } from "./dom.js";
 import { grouped, size } from "./format.js";
-import { List } from "./list.js";
+import { List, ROW } from "./list.js";
 import type { Tensor } from "./pane.js";
 import type { Archive } from "./table.js";
 
@@ -41,7 +41,10 @@ export function hexList(question: string, len: number, begin: number, width: num
     fill(row, at, ...bytes, h("span", { class: "text dim" }, text));
   });
   list.element.classList.add("hex");
-  list.set(Math.ceil(len / LINE));
+  const lines = Math.ceil(len / LINE);
+  list.set(lines);
+  // Few lines need no frame for many.
+  if (lines < 30) list.element.style.height = `${lines * ROW + 4}px`;
   return list.element;
 }
 

@@ -12,6 +12,8 @@ export class List {
   private readonly pool = new Map<number, HTMLElement>();
   private count = 0;
   private frame = 0;
+  /** Rows of grids are counted by other words than items of trees and lists. */
+  private readonly isGrid: boolean;
 
   constructor(
     role: string,
@@ -19,6 +21,7 @@ export class List {
     private readonly render: (n: number, row: HTMLElement) => void,
     private readonly rowHeight = ROW,
   ) {
+    this.isGrid = role === "grid";
     this.inside = h("div", { class: "inside", role: "presentation" });
     this.element = h("div", { class: "list", role, "aria-label": label, tabIndex: 0 }, this.inside);
     this.element.addEventListener("scroll", () => this.soon());
@@ -29,7 +32,8 @@ export class List {
   set(count: number, stay = false): void {
     this.count = count;
     this.inside.style.height = `${Math.min(MOST, count * this.rowHeight)}px`;
-    this.element.setAttribute("aria-rowcount", String(count));
+    this.element.dataset["count"] = String(count);
+    if (this.isGrid) this.element.setAttribute("aria-rowcount", String(count));
     if (!stay) this.element.scrollTop = 0;
     this.refresh();
   }
@@ -81,7 +85,11 @@ export class List {
       let row = this.pool.get(n);
       if (!row) {
         row = h("div", { class: "row" });
-        row.setAttribute("aria-rowindex", String(n + 1));
+        if (this.isGrid) row.setAttribute("aria-rowindex", String(n + 1));
+        else {
+          row.setAttribute("aria-posinset", String(n + 1));
+          row.setAttribute("aria-setsize", String(this.count));
+        }
         this.render(n, row);
         this.pool.set(n, row);
         this.inside.append(row);

@@ -19,6 +19,8 @@ const root = document.getElementById("app")!;
 const header = h("header", { class: "top" });
 const body = h("div", { id: "screen", class: "screen-holder", tabIndex: -1 });
 let screen: TensorsScreen | null = null;
+/** Ends what the screen that is shown has begun. */
+let leaving = new AbortController();
 let drawn = "";
 
 function drawHeader(): void {
@@ -91,24 +93,27 @@ async function show(): Promise<void> {
 
 function drawScreen(): void {
   const { archive, failure, link, hello } = state;
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
   drawHeader();
   document.title = `${archive ? `${archive.summary.name} · ` : ""}tenfold`;
   screen = null;
   drawn = link.tab;
-  if (link.tab === "compare") return fill(body, compareScreen(hello?.archives ?? []));
+  if (link.tab === "compare") return fill(body, compareScreen(hello?.archives ?? [], signal));
   if (!archive) return fill(body, broken(failure?.error ?? "it cannot be opened", failure?.rule ?? null, failure?.range ?? null));
   if (link.tab === "tensors") {
-    screen = tensors(archive);
+    screen = tensors(archive, signal);
     return fill(body, screen.element);
   }
-  fill(body, { overview, bytes: bytesScreen, metadata, checks }[link.tab](archive));
+  fill(body, { overview, bytes: bytesScreen, metadata, checks }[link.tab](archive, signal));
 }
 
 /** A file that cannot be read says why, in the words of the library. */
 function broken(why: string, rule: string | null, range: [number, number] | null): HTMLElement {
   return h("div", { class: "empty broken" }, h("p", { class: "title" }, "■ This file cannot be opened."), h("p", null, ...marked(why)),
     rule ? h("p", { class: "mono dim" }, rule, range ? ` · byte ${grouped(range[0])}` : "") : null,
-    h("p", { class: "dim" }, state.hello?.mode === "dropped" ? "Nothing was changed. Drop another file, or choose one with “open”." : "Nothing was changed."));
+    h("p", { class: "dim" }, ...marked(state.hello?.mode === "dropped" ? "Nothing was changed. Drop another file, or choose one with “open”." : "Nothing was changed. `tenfold verify` lists all that is wrong with it.")));
 }
 
 document.addEventListener("keydown", (event) => {
@@ -147,8 +152,9 @@ async function begin(): Promise<void> {
   try {
     if (document.documentElement.dataset["mode"] === "drop") await dropped(refresh);
     else await served();
-    state.link = readLink();
     state.hello = await ask<Hello>("hello");
+    // Not before: nobody is told yet when it changes.
+    state.link = readLink();
   } catch (error) {
     const status = error instanceof Refusal ? error.status : 0;
     fill(body, empty(status === 401 || status === 403 ? "This page needs its address." : "The page cannot start.", (error as Error).message));
@@ -159,7 +165,8 @@ async function begin(): Promise<void> {
     if (state.link.tab === drawn && state.link.tab !== "tensors" && state.archive?.a === state.link.a && state.link.tab !== "compare" && state.link.tab !== "bytes") return drawHeader();
     void show();
   });
-  if (state.hello.archives.length === 2 && !location.hash.includes("=")) go({ tab: "compare", a: state.hello.archives[0].a, b: state.hello.archives[1].a }, true);
+  const { pair } = state.hello;
+  if (pair && !location.hash.includes("=")) go({ tab: "compare", a: pair[0], b: pair[1] }, true);
   if (state.hello.mode === "served") window.setInterval(() => void ask("hello").catch(() => undefined), 30000);
   DARK.addEventListener("change", () => {
     setTheme();

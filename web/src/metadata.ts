@@ -1,7 +1,7 @@
 // What a file says about itself. Texts are shown, never interpreted.
 
 import { ask } from "./ask.js";
-import { button, copy, fill, h } from "./dom.js";
+import { button, copy, fill, h, note } from "./dom.js";
 import { grouped, shown, size } from "./format.js";
 import type { Archive } from "./table.js";
 import { empty } from "./tensors.js";
@@ -17,21 +17,36 @@ interface Entry {
 }
 
 const PAGE = 100;
+/** Keys that are shown at once, and those that are asked for at all. */
+const ROWS = 1000;
+const MOST = 100000;
 const TOKENS = "tokenizer.ggml.tokens";
 const TOKEN_KINDS = ["", "normal", "unknown", "control", "user", "unused", "byte"];
 
-export function metadata(archive: Archive): HTMLElement {
+export function metadata(archive: Archive, signal: AbortSignal): HTMLElement {
   const page = h("div", { class: "page metadata" });
   const table = h("tbody");
   const detail = h("section", { class: "detail" });
   const status = h("p", { class: "dim" });
   const find = h("input", { type: "search", class: "filter", placeholder: "filter keys and values", "aria-label": "filter metadata" });
   let entries: Entry[] = [];
+  let count = 0;
   const drawIt = () => {
     const words = find.value.toLowerCase();
     const seen = entries.filter((entry) => !words || entry.key.toLowerCase().includes(words) || JSON.stringify(entry.value).toLowerCase().includes(words));
-    status.textContent = `${grouped(seen.length)} of ${grouped(entries.length)} keys`;
-    fill(table, ...seen.slice(0, 2000).map((entry) => row(archive, entry, detail)));
+    status.textContent = `${grouped(seen.length)} of ${grouped(entries.length)} keys${count > entries.length ? `; the file has ${grouped(count)}, of which the first are listed` : ""}`;
+    fill(table);
+    const more = (from: number) => {
+      table.append(...seen.slice(from, from + ROWS).map((entry) => row(archive, entry, detail)));
+      const left = seen.length - from - ROWS;
+      if (left <= 0) return;
+      const next = h("tr", null, h("td", { colSpan: 4 }, button(`show ${grouped(Math.min(ROWS, left))} more of ${grouped(left)}`, () => {
+        next.remove();
+        more(from + ROWS);
+      })));
+      table.append(next);
+    };
+    more(0);
   };
   find.addEventListener("input", drawIt);
   find.addEventListener("keydown", (event) => event.stopPropagation());
@@ -39,7 +54,8 @@ export function metadata(archive: Archive): HTMLElement {
     for (let from = 0; ; from += 1000) {
       const found = await ask<{ count: number; entries: Entry[] }>(`meta?a=${archive.a}&from=${from}&n=1000`);
       entries = entries.concat(found.entries);
-      if (entries.length >= found.count || !found.entries.length || entries.length >= 20000) break;
+      count = found.count;
+      if (entries.length >= count || !found.entries.length || entries.length >= MOST || signal.aborted) break;
     }
     if (!entries.length) return fill(page, empty("This file says nothing about itself.", "Tensors and Bytes have what there is."));
     drawIt();
@@ -61,7 +77,37 @@ function row(archive: Archive, entry: Entry, detail: HTMLElement): HTMLElement {
   const value = list && typeof list === "object" && "$array" in list ? `${grouped(entry.count ?? 0)} entries` : shown(text(entry.value), 300) + (entry.cut ? " …" : "");
   return h("tr", null, h("td", { class: "mono" }, shown(entry.key, 200)), h("td", { class: "dim" }, type + (entry.fact ? " · follows from the file" : "")),
     h("td", { class: "mono value" }, value, entry.cut && entry.count ? h("span", { class: "dim" }, ` ${size(entry.count)}`) : null),
-    h("td", null, isLong ? button("show", () => void open(archive, entry, detail), { "aria-label": `show ${entry.key}` }) : null, button("copy", () => void copy(text(entry.value)), { "aria-label": `copy ${entry.key}` })));
+    h("td", null, isLong ? button("show", () => void open(archive, entry, detail), { "aria-label": `show ${entry.key}` }) : null, button("copy", () => void copyAll(archive, entry), { "aria-label": `copy ${entry.key}` })));
+}
+
+/** Copies a value as it is in the file, not as far as it is shown. */
+async function copyAll(archive: Archive, entry: Entry): Promise<void> {
+  const isLong = entry.cut || (typeof entry.value === "object" && entry.value !== null && "$array" in entry.value);
+  if (!isLong) return copy(text(entry.value));
+  const question = `meta?a=${archive.a}&key=${encodeURIComponent(entry.key)}`;
+  try {
+    if (!entry.of) {
+      let whole = "";
+      // A text comes in parts, which are counted in letters.
+      for (let from = 0; ; ) {
+        const found = await ask<{ text?: string; items?: unknown[] }>(`${question}&from=${from}`);
+        if (found.text === undefined) return copy(text(found.items?.[0] ?? entry.value));
+        const letters = [...found.text].length;
+        whole += found.text;
+        from += letters;
+        if (letters === 0 || new Blob([whole]).size >= (entry.count ?? 0)) return copy(whole);
+      }
+    }
+    const items: unknown[] = [];
+    for (;;) {
+      const found = await ask<{ count: number; items: unknown[] }>(`${question}&from=${items.length}&n=1000`);
+      items.push(...found.items);
+      if (items.length >= found.count || !found.items.length) break;
+    }
+    return copy(JSON.stringify(items));
+  } catch (error) {
+    note((error as Error).message);
+  }
 }
 
 async function open(archive: Archive, entry: Entry, detail: HTMLElement, from = 0): Promise<void> {

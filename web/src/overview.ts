@@ -1,23 +1,31 @@
 // What is this, and is it sound? In one look.
 
-import { category, KINDS, on } from "./colours.js";
+import { SHADE, category, on } from "./colours.js";
 import { canvas, css, h, say } from "./dom.js";
 import { big, ending, grouped, middle, plural, shown, size } from "./format.js";
-import { drawStrip, type ByteMap, hatch } from "./bytemap.js";
+import { drawStrip, type ByteMap } from "./bytemap.js";
 import { ask } from "./ask.js";
 import { go, showTensor } from "./state.js";
 import type { Archive, Finding } from "./table.js";
-import { type Node, children, tree } from "./tree.js";
+import { type Node, children, compare as natural, tree } from "./tree.js";
 import { type Area, areas } from "./treemap.js";
 
 const SIGNS = { error: "■", warning: "▲", note: "●" } as const;
 
-export function overview(archive: Archive): HTMLElement {
+/** Findings that Overview shows. */
+const MOST_FINDINGS = 8;
+
+export function overview(archive: Archive, signal: AbortSignal): HTMLElement {
   const page = h("div", { class: "page overview" });
   page.append(figures(archive));
-  const root = tree(archive, () => true);
-  page.append(h("div", { class: "split" }, whereBytes(archive, root), side(archive)));
-  page.append(strips(archive), findings(archive, [...archive.findings, ...oddNumbers(archive)].slice(0, 8)));
+  const root = tree(archive, Array(archive.count).keys());
+  page.append(h("div", { class: "split" }, whereBytes(archive, root, signal), side(archive)));
+  const found = [...archive.findings, ...oddNumbers(archive)];
+  page.append(strips(archive), findings(archive, found.slice(0, MOST_FINDINGS)));
+  if (found.length > MOST_FINDINGS) page.append(h("p", { class: "dim" }, h("a", { href: "#tab=checks", onclick: (event: Event) => {
+    event.preventDefault();
+    go({ tab: "checks" });
+  } }, `and ${plural(found.length - MOST_FINDINGS, "more finding")}, on Checks`)));
   return page;
 }
 
@@ -54,24 +62,26 @@ function figures(archive: Archive): HTMLElement {
   );
 }
 
-/** The names of layers: what comes before the first number of a name, and the number. */
-export function layerNames(archive: Archive): Map<string, number[]> {
+/** The tensors of each layer: of the same number behind the same name, so that an encoder is no decoder. */
+function layerNames(archive: Archive): Map<string, number[]> {
   const layers = new Map<string, number[]>();
   for (let t = 0; t < archive.count; t += 1) {
-    const found = /(?:^|[./])(\d+)(?=[./])/.exec(archive.names[t]);
-    if (!found) continue;
-    const known = layers.get(found[1]);
+    const layer = /^.*?(?:^|[./])\d+(?=[./])/.exec(archive.names[t])?.[0];
+    if (layer === undefined) continue;
+    const known = layers.get(layer);
     if (known) known.push(t);
-    else layers.set(found[1], [t]);
+    else layers.set(layer, [t]);
   }
   return layers;
 }
 
-function whereBytes(archive: Archive, root: Node): HTMLElement {
+function whereBytes(archive: Archive, root: Node, signal: AbortSignal): HTMLElement {
   const path = h("span", { class: "dim" });
-  const place = h("div", { class: "treemap", tabIndex: 0, role: "group" });
+  const rows = h("tbody");
+  const twin = h("details", { class: "twin" }, h("summary", null, "as table"), h("table", null, h("thead", null, h("tr", null, ...["part", "stored", "tensors", "dtype"].map((head) => h("th", null, head)))), rows));
+  const place = h("div", { class: "treemap", tabIndex: 0, role: "group", "aria-label": "where the bytes are" });
   const section = h("section", null,
-    h("h2", null, "Where the bytes are ", h("span", { class: "dim" }, "area = stored bytes · colour = dtype · Enter goes in, Backspace out "), path), place);
+    h("h2", null, "Where the bytes are ", h("span", { class: "dim" }, "area = stored bytes · colour = dtype · Enter goes in, Backspace out "), path), place, twin);
   const trail: Node[] = [root];
   let chosen = 0;
   let shownAreas: Area[] = [];
@@ -90,7 +100,7 @@ function whereBytes(archive: Archive, root: Node): HTMLElement {
       context.fillStyle = category(area.node.dtype);
       context.fillRect(area.x, area.y, area.w, area.h);
       if (inner) {
-        context.fillStyle = "rgba(0,0,0,.22)";
+        context.fillStyle = `rgba(0,0,0,${SHADE})`;
         context.fillRect(area.x, area.y, area.w, area.h);
       }
       context.strokeStyle = css("page");
@@ -113,6 +123,7 @@ function whereBytes(archive: Archive, root: Node): HTMLElement {
       element.title = hit ? describe(archive, hit.node) : "";
     });
     place.replaceChildren(element);
+    rows.replaceChildren(...top.slice(0, 200).map((area) => h("tr", null, h("td", { class: "mono" }, shown(area.node.path || area.node.label, 120)), h("td", { class: "num" }, size(area.node.stored)), h("td", { class: "num" }, grouped(area.node.count)), h("td", { class: "mono" }, typeOf(archive, area.node)))));
     path.textContent = node.path ? `· ${shown(node.path)}` : "";
   };
   const find = (event: MouseEvent) => {
@@ -146,12 +157,14 @@ function whereBytes(archive: Archive, root: Node): HTMLElement {
   place.addEventListener("focus", drawIt);
   place.addEventListener("blur", drawIt);
   let last = 0;
-  new ResizeObserver(() => {
+  const resized = new ResizeObserver(() => {
     if (place.clientWidth !== last) {
       last = place.clientWidth;
       drawIt();
     }
-  }).observe(place);
+  });
+  resized.observe(place);
+  signal.addEventListener("abort", () => resized.disconnect(), { once: true });
   return section;
 }
 
@@ -162,8 +175,8 @@ function label(context: CanvasRenderingContext2D, archive: Archive, area: Area, 
   context.rect(area.x, area.y, area.w - 3, area.h);
   context.clip();
   context.font = "12px system-ui, sans-serif";
-  context.fillStyle = isTitle ? "#fff" : on(area.node.dtype);
-  const type = area.node.dtype >= 0 ? archive.dtypes[area.node.dtype] : "mixed";
+  context.fillStyle = on(area.node.dtype, isTitle ? SHADE : 0);
+  const type = typeOf(archive, area.node);
   const name = shown(area.node.label, 60) + (area.node.like ? `.* ×${area.node.like}` : "");
   const wide = context.measureText(name).width;
   let text = name;
@@ -173,8 +186,12 @@ function label(context: CanvasRenderingContext2D, archive: Archive, area: Area, 
   context.restore();
 }
 
+function typeOf(archive: Archive, node: Node): string {
+  return node.dtype >= 0 ? archive.dtypes[node.dtype] : "mixed";
+}
+
 function describe(archive: Archive, node: Node): string {
-  const type = node.dtype >= 0 ? archive.dtypes[node.dtype] : "mixed types";
+  const type = typeOf(archive, node);
   return `${shown(node.path || node.label)} · ${type} · ${size(node.stored)} (${node.stored} bytes)${node.count > 1 ? ` · ${plural(node.count, "tensor")}` : ""}`;
 }
 
@@ -193,16 +210,25 @@ function side(archive: Archive): HTMLElement {
     return h("div", { class: "type", title: `${plural(type.tensors, "tensor")}, ${type.stored} bytes` }, h("span", { class: "mono" }, type.name), h("div", { class: "track" }, bar), h("span", { class: "num" }, size(type.stored)));
   });
   const order = [...archive.stored.keys()].sort((a, b) => archive.stored[b] - archive.stored[a]).slice(0, 6);
+  const prefix = common(order.map((t) => archive.names[t]));
   const largest = order.map((t) =>
     h("div", { class: "largest" }, h("a", { href: "#", title: shown(archive.names[t]), onclick: (event: Event) => {
       event.preventDefault();
       showTensor(archive.a, archive.names[t]);
-    } }, ending(archive.names[t], 27)), h("span", { class: "num" }, size(archive.stored[t]))));
+    } }, ending(archive.names[t].slice(prefix), 30)), h("span", { class: "num" }, size(archive.stored[t]))));
   return h("aside", null, h("h2", null, "By dtype"), ...bars, h("h2", null, "By layer ", h("span", { class: "dim" }, archive.stats ? "root mean square of weights" : "stored bytes")), byLayer(archive), h("h2", null, "Largest"), ...(largest.length ? largest : [h("p", { class: "dim" }, "no tensors")]));
 }
 
+/** How long the segments are that all names begin with. */
+function common(names: string[]): number {
+  let len = 0;
+  for (let n = 0; names.length > 1 && n < names[0].length && names.every((name) => name[n] === names[0][n]); n += 1) if (/[./]/.test(names[0][n])) len = n + 1;
+  return len;
+}
+
 function byLayer(archive: Archive): HTMLElement {
-  const layers = [...layerNames(archive)].sort(([a], [b]) => Number(a) - Number(b)).slice(0, 256);
+  const all = [...layerNames(archive)].sort(([a], [b]) => natural(a, b));
+  const layers = all.slice(0, 256);
   if (layers.length < 2) return h("p", { class: "dim" }, "names have no numbered layers");
   const values = layers.map(([, tensors]) => (archive.stats ? rms(archive, tensors) : tensors.reduce((sum, t) => sum + archive.stored[t], 0)));
   const most = Math.max(...values, 1e-300);
@@ -215,7 +241,8 @@ function byLayer(archive: Archive): HTMLElement {
     const high = Math.max(1, (value / most) * 66);
     context.fillRect(n * step, 68 - high, Math.max(1, step - (step > 4 ? 2 : 0)), high);
   });
-  const ends = h("div", { class: "ends num" }, h("span", null, layers[0][0]), h("span", null, layers[layers.length - 1][0]));
+  const name = (n: number) => h("span", { title: shown(layers[n][0]) }, ending(layers[n][0], 20));
+  const ends = h("div", { class: "ends num" }, name(0), all.length > layers.length ? h("span", null, `${grouped(layers.length)} of ${grouped(all.length)}`) : null, name(layers.length - 1));
   return h("div", { class: "layers" }, element, ends);
 }
 
@@ -272,5 +299,3 @@ export function findings(archive: Archive, list: Finding[], title = "Checks"): H
   }
   return section;
 }
-
-export { KINDS, hatch };

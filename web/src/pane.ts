@@ -1,9 +1,9 @@
 // One tensor: what it is, and five ways to look at it.
 
-import { Refusal, ask, askBytes, asJson, work } from "./ask.js";
+import { Refusal, TooMuch, ask, askBytes, asJson, work } from "./ask.js";
 import { type Bars, barsAsTable, histogram, histogramOf } from "./chart.js";
 import { DIVERGING, SEQUENTIAL, type Map as ColourMap } from "./colours.js";
-import { button, canvas, copy, css, fill, h, note, save, say, select } from "./dom.js";
+import { button, canvas, check, copy, css, fill, h, note, save, say, select } from "./dom.js";
 import { grouped, plural, shape, short, shown, size } from "./format.js";
 import { hex } from "./hex.js";
 import { type Picture, domainOf, draw, fetchPicture, usualMap } from "./picture.js";
@@ -49,18 +49,36 @@ export function tensorPane(archive: Archive, t: number): Pane {
   let picture: Picture | null = null;
   let figures: Figures | null = figuresKept.get(archive)?.get(t) ?? null;
   let component = "";
-  let log = false;
+  let log = true;
+  /** Bytes that may be read for a picture; more than is usual once somebody agreed. */
+  let most: number | undefined;
   let cursor: [number, number] | null = null;
   let all = false;
   let playing = 0;
 
   const title = h("h1", { class: "mono", title: shown(name), tabIndex: -1 }, shown(name, 200));
   const facts = h("p", { class: "dim facts" }, `${archive.type(t)} · ${shape(archive.shape(t))} · ${size(archive.stored[t])}`);
-  const views = h("div", { class: "views", role: "tablist", "aria-label": "views of the tensor" });
-  const body = h("div", { class: "body" });
+  const views = h("div", { class: "views", role: "tablist", "aria-label": "views of the tensor", onkeydown: (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step) return;
+    const at = VIEWS.findIndex(([view]) => view === state.link.view);
+    change(VIEWS[(at + step + VIEWS.length) % VIEWS.length][0]);
+    views.querySelector<HTMLElement>("[aria-selected='true']")?.focus();
+    event.preventDefault();
+    event.stopPropagation();
+  } });
+  const body = h("div", { class: "body", id: "view", role: "tabpanel" });
   const element = h("article", null, title, facts, views, body);
 
-  const drawViews = () => fill(views, ...VIEWS.map(([view, label, key]) => button(label, () => change(view), { role: "tab", title: `key ${key}`, "aria-selected": String(state.link.view === view), class: state.link.view === view ? "on" : "" })));
+  const drawViews = () => {
+    const isFocused = views.contains(document.activeElement);
+    fill(views, ...VIEWS.map(([view, label, key]) => {
+      const isChosen = state.link.view === view;
+      return button(label, () => change(view), { role: "tab", title: `key ${key}`, tabIndex: isChosen ? 0 : -1, "aria-controls": "view", "aria-selected": String(isChosen), class: isChosen ? "on" : "" });
+    }));
+    body.setAttribute("aria-label", VIEWS.find(([view]) => view === state.link.view)?.[1] ?? "");
+    if (isFocused) views.querySelector<HTMLElement>("[aria-selected='true']")?.focus();
+  };
   const change = (view: PaneView) => {
     go({ view }, true);
     show();
@@ -105,13 +123,14 @@ export function tensorPane(archive: Archive, t: number): Pane {
       const width = h("input", { type: "number", min: 0, max: tensor!.shape[0], value: String(plane.fold), "aria-label": "elements of a line", onchange: () => {
         plane.fold = Math.max(0, Math.min(tensor!.shape[0], Math.floor(Number(width.value)) || 0));
         plane.rect = plane.whole();
+        plane.remember();
         show();
       } });
       bar.append(h("label", null, "elements of a line ", width));
     }
     bar.append(h("span", { class: "mono slice" }, plane.slice() ? `[${plane.slice()}]` : "[...]"));
     if (isHeat) {
-      bar.append(h("label", null, "cell ", select("what a cell shows", [["auto", "auto"], ["extreme", "extreme"], ["mean", "mean"], ["min", "min"], ["max", "max"]], state.link.cell, (value) => {
+      bar.append(h("label", null, "cell ", select("what a cell shows", [["auto", "automatic"], ["extreme", "extreme"], ["mean", "mean"], ["min", "min"], ["max", "max"]], state.link.cell, (value) => {
         go({ cell: value as CellValue, domain: "" }, true);
         show();
       })), h("label", null, "colours ", select("colours", [["", "auto"], ...SEQUENTIAL.map((map): [string, string] => [map, map]), ...DIVERGING.map((map): [string, string] => [map, map])], state.link.map, (value) => {
@@ -170,7 +189,7 @@ export function tensorPane(archive: Archive, t: number): Pane {
     const square = Math.floor(Math.min(most / columns, high / rows, 48));
     if (square >= 1) return [columns * square, rows * square];
     // Long ones are pressed together: a picture that is a line shows nothing.
-    const shown = Math.min(2, Math.max(0.4, rows / columns));
+    const shown = Math.min(1.1, Math.max(0.4, rows / columns));
     let [w, hh] = [most, Math.round(most * shown)];
     if (hh > high) [w, hh] = [Math.round(high / shown), high];
     return [Math.min(w, most, Math.max(columns * 48, 1)), Math.min(hh, high, Math.max(rows * 48, 1))];
@@ -212,18 +231,27 @@ export function tensorPane(archive: Archive, t: number): Pane {
       fill(beside, ...besideHeat(picture, shownDomain, map, redraw));
     };
     let begun = 0;
+    const auto = top.querySelector("option[value='auto']");
     void fetchPicture(question, (found) => {
       picture = found;
+      if (auto) auto.textContent = `automatic: ${found.valueOf("auto")}`;
       // The last one is drawn in any case; others when there is time.
       cancelAnimationFrame(begun);
       begun = requestAnimationFrame(redraw);
-    }, drawing.signal).then((found) => {
+    }, drawing.signal, all ? Infinity : most).then((found) => {
       if (!found) return;
       say(described(found));
       const bytes = tensor!.dense ?? Infinity;
       if (!figures && (bytes <= READ_WHOLE || all)) void compute(redraw);
     }, (error: Error) => {
-      if (!drawing.signal.aborted) fill(body, top, reason(error.message, error instanceof Refusal ? error.failure.rule ?? undefined : undefined));
+      if (drawing.signal.aborted) return;
+      if (error instanceof TooMuch) {
+        const read = button(`read ${size(error.bytes)}`, () => {
+          most = Infinity;
+          show();
+        }, { class: "on" });
+        fill(body, top, h("div", { class: "reason" }, h("p", null, `A picture of this tensor takes ${size(error.bytes)}: no smaller part of what is stored can be undone by itself.`), h("p", null, read)));
+      } else fill(body, top, reason(error.message, error instanceof Refusal ? error.failure.rule ?? undefined : undefined));
     });
     const locate = (event: MouseEvent): [number, number] | null => {
       if (!picture) return null;
@@ -299,7 +327,6 @@ export function tensorPane(archive: Archive, t: number): Pane {
     button("next NaN", () => nextBad(1), { title: "keys n and N" }),
     button("save PNG", savePng),
     button("save .npy", () => void saveNpy()),
-    button("set as left side", setLeft, { title: "key d" }),
     button("copy name", () => void copy(name), { title: "key y" }));
 
   const zoom = (factor: number) => {
@@ -337,10 +364,10 @@ export function tensorPane(archive: Archive, t: number): Pane {
     const bars: Bars = figures?.histogram ?? histogramOf(found.values(state.link.cell));
     const wide = Math.max(200, Math.min(270, body.clientWidth - 100));
     return [
-      h("h2", null, "Histogram ", h("span", { class: "dim" }, isOwn ? "all numbers" : `cells, ${found.valueOf(state.link.cell)}`), button(log ? "log y" : "linear y", () => {
-        log = !log;
+      h("h2", null, "Histogram ", h("span", { class: "dim" }, isOwn ? "all numbers" : `cells, ${found.valueOf(state.link.cell)}`), check("log y", log, (value) => {
+        log = value;
         redraw();
-      }, { "aria-label": "scale of the histogram" })),
+      })),
       histogram(bars, { wide, high: 110, log, domain, map, moved: (moved) => {
         go({ domain: moved.map((value) => Number(value.toPrecision(6))).join(",") }, true);
         redraw();
@@ -364,7 +391,7 @@ export function tensorPane(archive: Archive, t: number): Pane {
     } else {
       body.append(row("min", short(head.min)), row("max", short(head.max)), row("mean", short(head.mean)), row("zeros", seen(head.zeros)), row("NaN", seen(head.nans), head.nans > 0), row("+Inf / −Inf", `${seen(head.positive_infinities)} / ${seen(head.negative_infinities)}`, head.positive_infinities + head.negative_infinities > 0));
     }
-    const about = whole ? "of the whole tensor" : head.exact ? "of what is shown" : `of ${grouped(head.lines[0])} of ${grouped(head.lines[1])} ${head.by_columns ? "columns" : "rows"}`;
+    const about = whole ? "of the whole tensor" : head.exact ? "of what is shown" : `of ${sampled(found)}`;
     return h("table", { class: "figures-table" }, h("caption", { class: "dim" }, about), body);
   };
 
@@ -389,8 +416,8 @@ export function tensorPane(archive: Archive, t: number): Pane {
       const given = state.link.domain.split(",").map(Number);
       const { edges } = figures.histogram;
       const ends: readonly [number, number] = given.length === 2 && given[0] < given[1] ? [given[0], given[1]] : [edges[0], edges[edges.length - 1]];
-      fill(place, h("p", null, button(log ? "log y" : "linear y", () => {
-        log = !log;
+      fill(place, h("p", null, check("log y", log, (value) => {
+        log = value;
         redraw();
       }), h("span", { class: "dim" }, ` ${plural(figures.finite, "finite number")} in ${figures.histogram.counts.length} bins; the handles are the ends of the colours`)),
       histogram(figures.histogram, { wide: Math.max(280, Math.min(860, body.clientWidth - 40)), high: 320, log, domain: ends, map: state.link.map || usualMap(ends), moved: (moved) => {
@@ -433,11 +460,6 @@ export function tensorPane(archive: Archive, t: number): Pane {
       note((error as Error).message);
     }
   };
-  const setLeft = () => {
-    sessionStorage.setItem("left", JSON.stringify({ a: archive.a, t: name }));
-    note("left side set; Compare shows it beside another");
-  };
-
   drawViews();
   void ask<Tensor>(`tensor?a=${archive.a}&t=${t}`).then((found) => {
     if (stopped.signal.aborted) return;
@@ -461,7 +483,6 @@ export function tensorPane(archive: Archive, t: number): Pane {
     else if (key === "x") swap();
     else if (key === "n") nextBad(1);
     else if (key === "N") nextBad(-1);
-    else if (key === "d") setLeft();
     else if (key === "y") void copy(name);
     else return false;
     return true;
@@ -484,10 +505,18 @@ function badText(nans: number, infinities: number): string {
 
 function readNote(picture: Picture): string {
   const { head } = picture;
-  const lines = head.by_columns ? "columns" : "rows";
-  if (head.exact) return `all ${grouped(head.lines[1])} ${lines} read, ${size(head.done)} `;
-  const part = Math.round((100 * head.lines[0]) / Math.max(1, head.lines[1]));
-  return `read ${grouped(head.lines[0])} of ${grouped(head.lines[1])} ${lines} (${part} %), ${size(head.done)} `;
+  if (head.exact) return `all ${plural(head.lines[1], head.by_columns ? "column" : "row")} read, ${size(head.done)} `;
+  return `read ${sampled(picture)}, ${size(head.done)} `;
+}
+
+/** How much of what is shown was looked at: lines, or numbers where no line was read to its end. */
+export function sampled(picture: Picture): string {
+  const { head, numbers } = picture;
+  const all = (head.rows[1] - head.rows[0]) * (head.cols[1] - head.cols[0]);
+  const part = (100 * numbers) / Math.max(1, all);
+  const percent = part < 1 ? "less than 1 %" : `${Math.floor(part)} %`;
+  if (head.lines[0] === 0 || head.stride > 1) return `${grouped(numbers)} of ${grouped(all)} numbers (${percent})`;
+  return `${grouped(head.lines[0])} of ${grouped(head.lines[1])} ${head.by_columns ? "columns" : "rows"} (${percent})`;
 }
 
 function described(picture: Picture): string {
@@ -502,6 +531,7 @@ function cellText(picture: Picture, [row, column]: [number, number]): string {
   const n = row * picture.wide + column;
   const isOne = r[1] - r[0] === 1 && c[1] - c[0] === 1;
   const bad = picture.notFinite(n) ? `  ${picture.nans[n]} NaN, ${picture.positive[n]} +Inf, ${picture.negative[n]} −Inf` : "";
+  if (picture.finite[n] === 0 && !bad) return `cell ${r[0]}:${r[1]}, ${c[0]}:${c[1]}  not read`;
   if (isOne) return `[${r[0]}, ${c[0]}]  ${picture.finite[n] ? short(picture.mean[n]) : ""}${bad}`;
   return `cell ${r[0]}:${r[1]}, ${c[0]}:${c[1]}  min ${short(picture.min[n])}  max ${short(picture.max[n])}  mean ${short(picture.mean[n])}${bad}`;
 }

@@ -63,6 +63,12 @@ export class Picture {
     return ((rows[1] - rows[0]) * (cols[1] - cols[0])) / Math.max(1, this.high * this.wide);
   }
 
+  /** Numbers that were looked at. */
+  get numbers(): number {
+    const { finite, nans, positive_infinities, negative_infinities } = this.head;
+    return finite + nans + positive_infinities + negative_infinities;
+  }
+
   /** Means of noise vanish: of many elements the one farthest from 0 says more. */
   valueOf(cell: CellValue): CellValue {
     return cell === "auto" ? (this.perCell > 16 ? "extreme" : "mean") : cell;
@@ -181,11 +187,16 @@ function mark(context: CanvasRenderingContext2D, picture: Picture, width: number
   }
 }
 
+/** Bytes that a picture may take without a question. What cannot be sampled, as what is compressed as one stream, takes all. */
+const MOST_UNASKED = 256 << 20;
+/** Who wants nothing to move sees pictures when they are finished. */
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
 /** Pictures that were finished lately. */
 const kept = new Map<string, Picture>();
 
 /** Asks for a picture; `seen` gets it as it sharpens, at most every 100 ms. */
-export async function fetchPicture(question: string, seen: (picture: Picture) => void, signal: AbortSignal): Promise<Picture | null> {
+export async function fetchPicture(question: string, seen: (picture: Picture) => void, signal: AbortSignal, most = MOST_UNASKED): Promise<Picture | null> {
   const known = kept.get(question);
   if (known) {
     seen(known);
@@ -197,11 +208,12 @@ export async function fetchPicture(question: string, seen: (picture: Picture) =>
     (buffer) => new Picture(buffer),
     (picture) => {
       const now = performance.now();
-      if (!picture.finished && now - last < 100) return;
+      if (!picture.finished && (now - last < 100 || STILL.matches)) return;
       last = now;
       seen(picture);
     },
     signal,
+    most,
   );
   if (found) {
     kept.set(question, found);

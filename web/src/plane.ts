@@ -25,7 +25,7 @@ export class Plane {
     }
     const at = state.link.at ? state.link.at.split(",").map(Number) : [];
     this.at = shape.map((dim, axis) => Math.min(Math.max(0, Math.floor(at[axis] ?? 0) || 0), Math.max(0, dim - 1)));
-    this.fold = rank === 1 ? foldOf(shape[0]) : 0;
+    this.fold = rank === 1 ? Math.max(0, Math.min(shape[0], state.link.fold || foldOf(shape[0]))) : 0;
     this.rect = this.whole();
     this.fromSlice(state.link.slice);
   }
@@ -66,7 +66,14 @@ export class Plane {
   }
 
   private fromSlice(text: string): void {
-    if (!text || this.fold) return;
+    if (!text) return;
+    if (this.fold) {
+      const range = /^(\d+):(\d+)$/.exec(text.trim());
+      if (!range) return;
+      const [from, to] = [Math.floor(Number(range[1]) / this.fold), Math.min(this.rowCount, Math.ceil(Number(range[2]) / this.fold))];
+      if (from < to) [this.rect.r0, this.rect.r1] = [from, to];
+      return;
+    }
     const parts = text.split(",");
     parts.forEach((part, axis) => {
       const range = /^(\d*):(\d*)$/.exec(part.trim());
@@ -123,10 +130,11 @@ export class Plane {
   }
 
   remember(): void {
-    const isUsual = this.rows === this.shape.length - 2;
+    const isUsual = this.rows === this.shape.length - 2 && this.columns === this.shape.length - 1;
     go({
       slice: this.isWhole ? "" : this.slice(),
-      axes: isUsual || this.fold ? "" : `${this.rows},${this.columns}`,
+      axes: isUsual || this.shape.length < 2 ? "" : `${this.rows},${this.columns}`,
+      fold: this.fold && this.fold !== foldOf(this.shape[0]) ? this.fold : 0,
       at: this.others.some((axis) => this.at[axis]) ? this.at.join(",") : "",
     }, true);
   }

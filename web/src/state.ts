@@ -19,7 +19,9 @@ export interface Hello {
   version: string;
   mode: "served" | "dropped";
   archives: Listed[];
-  formats: { id: string; name: string; extensions: string[] }[];
+  /** The two that were asked for together. */
+  pair?: [number, number];
+  formats: { id: string; name: string; extensions: string[]; is_read: boolean }[];
   limits: { cells: number; values: number; stored: number };
 }
 
@@ -33,6 +35,8 @@ export interface Link {
   cell: CellValue;
   slice: string;
   axes: string;
+  /** Elements of a line of a vector; 0 is what is usual. */
+  fold: number;
   at: string;
   domain: string;
   map: ColourMap | "";
@@ -41,8 +45,11 @@ export interface Link {
 }
 
 const USUAL: Link = {
-  tab: "overview", a: 0, t: "", view: "heat", cell: "auto", slice: "", axes: "", at: "", domain: "", map: "", filter: "", b: -1,
+  tab: "overview", a: 0, t: "", view: "heat", cell: "auto", slice: "", axes: "", fold: 0, at: "", domain: "", map: "", filter: "", b: -1,
 };
+
+/** What a link says of a part of a tensor, where it says nothing. */
+export const WHOLE = { slice: "", axes: "", fold: 0, at: "", domain: "" };
 
 export const state = {
   hello: null as Hello | null,
@@ -102,5 +109,5 @@ export function go(change: Partial<Link>, quiet = false): void {
 }
 
 export function showTensor(a: number, name: string): void {
-  go({ tab: "tensors", a, t: name, slice: "", axes: "", at: "", domain: "" });
+  go({ tab: "tensors", a, t: name, ...WHOLE });
 }

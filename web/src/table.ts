@@ -60,6 +60,9 @@ export interface Stats {
   total: Figures;
 }
 
+/** A name may begin with a mark of byte order, which is part of it. */
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
 interface Head {
   tensors: number;
   dtypes: string[];
@@ -82,6 +85,7 @@ export class Archive {
   private readonly nameEnd: Uint32Array;
   private readonly nameBytes: Uint8Array;
   private decoded: string[] | null = null;
+  private lower: string[] | null = null;
   private places: Map<string, number> | null = null;
   findings: Finding[] = [];
   /** Figures of all tensors, once somebody asked for them. */
@@ -121,10 +125,16 @@ export class Archive {
   /** All names, decoded at once when the first is asked for. */
   get names(): string[] {
     if (!this.decoded) {
-      const text = new TextDecoder().decode(this.nameBytes);
+      const text = DECODER.decode(this.nameBytes);
       this.decoded = text.length === this.nameBytes.length ? this.cut(text) : this.decodeEach();
     }
     return this.decoded;
+  }
+
+  /** The names in small letters; those that are so already take no room. */
+  get lowered(): string[] {
+    this.lower ??= this.names.map((name) => name.toLowerCase());
+    return this.lower;
   }
 
   private cut(text: string): string[] {
@@ -138,10 +148,9 @@ export class Archive {
   }
 
   private decodeEach(): string[] {
-    const decoder = new TextDecoder();
     const names = new Array<string>(this.count);
     for (let n = 0; n < this.count; n += 1) {
-      names[n] = decoder.decode(this.nameBytes.subarray(n ? this.nameEnd[n - 1] : 0, this.nameEnd[n]));
+      names[n] = DECODER.decode(this.nameBytes.subarray(n ? this.nameEnd[n - 1] : 0, this.nameEnd[n]));
     }
     return names;
   }

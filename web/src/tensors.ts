@@ -2,11 +2,11 @@
 
 import { button, fill, h, note, say, marked } from "./dom.js";
 import { filter } from "./filter.js";
-import { grouped, middle, plural, shape, shown, size } from "./format.js";
+import { grouped, middle, plural, shown, size } from "./format.js";
 import { List, ROW } from "./list.js";
-import { go, state } from "./state.js";
+import { WHOLE, go, state } from "./state.js";
 import type { Archive } from "./table.js";
-import { type Row, compare, rows, tree } from "./tree.js";
+import { type Node, type Row, compare, rows, tree } from "./tree.js";
 import { tensorPane } from "./pane.js";
 
 type Sort = "place" | "name" | "size" | "elements" | "dtype";
@@ -16,6 +16,9 @@ interface Memory {
   open: Set<string>;
   flat: boolean;
   sort: Sort;
+  /** Everything, as a tree and in each order that was asked for: what is typed chooses among it. */
+  root: Node;
+  orders: Map<Sort, Uint32Array>;
 }
 
 const memories = new WeakMap<Archive, Memory>();
@@ -25,15 +28,31 @@ export interface TensorsScreen {
   keys: (key: string, event: KeyboardEvent) => boolean;
 }
 
-export function tensors(archive: Archive): TensorsScreen {
+/** All tensors in an order. */
+function inOrder(archive: Archive, memory: Memory): Uint32Array {
+  const known = memory.orders.get(memory.sort);
+  if (known) return known;
+  const by: Record<Sort, (a: number, b: number) => number> = {
+    place: (a, b) => archive.source[a] - archive.source[b] || archive.offset[a] - archive.offset[b] || a - b,
+    name: (a, b) => compare(archive.names[a], archive.names[b]),
+    size: (a, b) => archive.stored[b] - archive.stored[a],
+    elements: (a, b) => archive.elements[b] - archive.elements[a],
+    dtype: (a, b) => archive.dtype[a] - archive.dtype[b] || a - b,
+  };
+  const order = Uint32Array.from({ length: archive.count }, (_, t) => t).sort(by[memory.sort]);
+  memory.orders.set(memory.sort, order);
+  return order;
+}
+
+export function tensors(archive: Archive, signal: AbortSignal): TensorsScreen {
   let memory = memories.get(archive);
   if (!memory) {
-    const root = tree(archive, () => true);
+    const root = tree(archive, Array(archive.count).keys());
     // A small file is open from the start.
     const open = new Set<string>();
     if (archive.count <= 60) for (const row of rows(root, { has: () => true } as unknown as Set<string>)) open.add(row.node.path);
     else for (const row of rows(root, new Set())) if (row.node.count < 400) open.add(row.node.path);
-    memory = { open, flat: false, sort: "place" };
+    memory = { open, flat: false, sort: "place", root, orders: new Map() };
     memories.set(archive, memory);
   }
   const kept = memory;
@@ -41,7 +60,10 @@ export function tensors(archive: Archive): TensorsScreen {
   const status = h("div", { class: "dim status", role: "status" });
   const find = h("input", { type: "search", class: "filter", value: state.link.filter, placeholder: "/ filter:  mlp & size>1MiB & dtype:bf16", "aria-label": "filter tensors", spellcheck: false });
   let seen: Row[] = [];
-  let order: number[] = [];
+  let order: ArrayLike<number> = [];
+  /** The tree of what the filter keeps, and the text of the filter. */
+  let root = kept.root;
+  let filtered = "";
   let chosen = -1;
   let pane: ReturnType<typeof tensorPane> | null = null;
 
@@ -85,21 +107,28 @@ export function tensors(archive: Archive): TensorsScreen {
       return;
     }
     find.removeAttribute("aria-invalid");
-    order = [];
-    for (let t = 0; t < archive.count; t += 1) if (test(t)) order.push(t);
-    const isAll = order.length === archive.count;
-    if (kept.flat) sortOrder();
-    else {
-      const root = tree(archive, test);
-      const open = find.value.trim() && root.count <= 2000 ? ({ has: () => true } as unknown as Set<string>) : kept.open;
-      seen = rows(root, open);
-      if (kept.sort === "size" && !isAll) seen = [...seen];
+    const text = find.value.trim();
+    let found = archive.count;
+    if (kept.flat) {
+      const all = inOrder(archive, kept);
+      order = text ? all.filter(test) : all;
+      found = order.length;
+    } else {
+      if (text !== filtered) {
+        const keep: number[] = [];
+        for (let t = 0; text && t < archive.count; t += 1) if (test(t)) keep.push(t);
+        root = text ? tree(archive, keep) : kept.root;
+        filtered = text;
+      }
+      found = root.count;
+      seen = rows(root, text && root.count <= 2000 ? ({ has: () => true } as unknown as Set<string>) : kept.open);
     }
-    status.textContent = isAll ? plural(archive.count, "tensor") : `${grouped(order.length)} of ${plural(archive.count, "tensor")}`;
+    const isAll = found === archive.count;
+    status.textContent = isAll ? plural(archive.count, "tensor") : `${grouped(found)} of ${plural(archive.count, "tensor")}`;
     chosen = -1;
-    const wanted = state.link.t;
-    for (let n = 0; n < count() && wanted; n += 1) {
-      if (tensorAt(n) >= 0 && archive.names[tensorAt(n)] === wanted) {
+    const wanted = state.link.t ? archive.place(state.link.t) : undefined;
+    for (let n = 0; n < count() && wanted !== undefined; n += 1) {
+      if (tensorAt(n) === wanted) {
         chosen = n;
         break;
       }
@@ -107,16 +136,6 @@ export function tensors(archive: Archive): TensorsScreen {
     list.set(count(), stay);
     if (chosen >= 0 && !stay) list.show(chosen);
     active();
-  };
-  const sortOrder = () => {
-    const by: Record<Sort, (a: number, b: number) => number> = {
-      place: (a, b) => archive.source[a] - archive.source[b] || archive.offset[a] - archive.offset[b] || a - b,
-      name: (a, b) => compare(archive.names[a], archive.names[b]),
-      size: (a, b) => archive.stored[b] - archive.stored[a],
-      elements: (a, b) => archive.elements[b] - archive.elements[a],
-      dtype: (a, b) => archive.dtype[a] - archive.dtype[b] || a - b,
-    };
-    order.sort(by[kept.sort]);
   };
   const active = () => {
     if (chosen >= 0) list.element.setAttribute("aria-activedescendant", `row${chosen}`);
@@ -143,9 +162,10 @@ export function tensors(archive: Archive): TensorsScreen {
   };
   const open = (t: number) => {
     if (state.link.t !== archive.names[t]) {
-      go({ t: archive.names[t], slice: "", axes: "", at: "", domain: "" }, true);
+      go({ t: archive.names[t], ...WHOLE }, true);
     }
     pane?.stop();
+    if (signal.aborted) return;
     pane = tensorPane(archive, t);
     fill(right, pane.element);
   };
@@ -162,12 +182,16 @@ export function tensors(archive: Archive): TensorsScreen {
     build();
   }, { title: "t" });
   let typed = 0;
+  /** How long it took the last time: where that is felt, it waits for the end of a word. */
+  let took = 0;
   find.addEventListener("input", () => {
     clearTimeout(typed);
     typed = window.setTimeout(() => {
       go({ filter: find.value }, true);
+      const from = performance.now();
       build();
-    }, archive.count > 20000 ? 80 : 10);
+      took = performance.now() - from;
+    }, took > 30 ? 80 : 0);
   });
   find.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" || event.key === "Enter") {
@@ -215,6 +239,10 @@ export function tensors(archive: Archive): TensorsScreen {
     list.element, status,
     h("div", { class: "tools" }, flat, h("label", { class: "dim" }, "sort ", sortChoice)));
   const element = h("div", { class: "tensors" }, left, right);
+  signal.addEventListener("abort", () => {
+    clearTimeout(typed);
+    pane?.stop();
+  }, { once: true });
 
   const begin = () => {
     build();
@@ -254,5 +282,3 @@ export function tensors(archive: Archive): TensorsScreen {
 export function empty(title: string, text: string): HTMLElement {
   return h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", { class: "dim" }, ...marked(text)));
 }
-
-export { shape };

@@ -21,20 +21,27 @@ export interface Row {
   depth: number;
 }
 
-const SEPARATOR = /[./]/;
+/** Segments of a name that make a level each; the rest of a longer one is one. */
+const DEEPEST = 64;
 
-export function tree(archive: Archive, keep: (t: number) => boolean): Node {
+function isSeparator(code: number): boolean {
+  return code === 46 || code === 47;
+}
+
+export function tree(archive: Archive, tensors: Iterable<number>): Node {
   const root = made("", "");
   const names = archive.names;
-  for (let t = 0; t < archive.count; t += 1) {
-    if (!keep(t)) continue;
+  for (const t of tensors) {
     let node = root;
     let from = 0;
+    let depth = 0;
     const name = names[t];
     count(node, archive, t);
     while (from <= name.length) {
       let to = from;
-      while (to < name.length && !SEPARATOR.test(name[to])) to += 1;
+      depth += 1;
+      if (depth === DEEPEST) to = name.length;
+      while (to < name.length && !isSeparator(name.charCodeAt(to))) to += 1;
       const segment = name.slice(from, to);
       if (!node.children) node.children = new Map();
       let next = node.children.get(segment);

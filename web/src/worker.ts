@@ -3,6 +3,7 @@
 interface Exports {
   memory: WebAssembly.Memory;
   alloc(len: number): number;
+  /** The number of the archive, or -1. */
   open(): number;
   call(): number;
   result(): bigint;
@@ -11,7 +12,14 @@ interface Exports {
 interface Message {
   id: number;
   kind: "begin" | "open" | "call";
+  /** Of `begin`: the library as text, or which of the two files it is. */
   wasm?: string | null;
+  module?: string;
+  /** Of `open`: the number of the first file, what is opened, under which name; and the files and their paths, the first time. */
+  first?: number;
+  path?: string;
+  name?: string;
+  paths?: string[];
   files?: File[];
   question?: string;
 }
@@ -44,7 +52,7 @@ function unpacked(packed: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<WebA
   return WebAssembly.instantiateStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }), { host });
 }
 
-async function begin(text: string | null | undefined): Promise<void> {
+async function begin(text: string | null | undefined, module: string): Promise<void> {
   // A file of its own beside the worker, or text in a page that is one file.
   let packed: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   if (text) {
@@ -52,8 +60,12 @@ async function begin(text: string | null | undefined): Promise<void> {
     const bytes = new Uint8Array(digits.length);
     for (let n = 0; n < digits.length; n += 1) bytes[n] = digits.charCodeAt(n);
     packed = new Blob([bytes]).stream();
-  } else packed = (await fetch("tenfold.bin")).body;
-  if (!packed) throw new Error("the library cannot be loaded");
+  } else {
+    const answer = await fetch(module);
+    if (!answer.ok) throw new Error(`${module}, which belongs beside this page, cannot be loaded (${answer.status})`);
+    packed = answer.body;
+  }
+  if (!packed) throw new Error("the library is empty");
   library = (await unpacked(packed)).instance.exports as unknown as Exports;
 }
 
@@ -70,18 +82,22 @@ function result(): ArrayBuffer {
   return library.memory.buffer.slice(at, at + len) as ArrayBuffer;
 }
 
+const encoded = (text: string): ArrayBuffer => new TextEncoder().encode(text).buffer as ArrayBuffer;
+
 async function answer(message: Message): Promise<[boolean, ArrayBuffer]> {
   if (message.kind === "begin") {
-    await begin(message.wasm);
+    try {
+      await begin(message.wasm, message.module ?? "");
+    } catch (error) {
+      return [false, encoded(JSON.stringify({ error: `the library cannot be loaded: ${(error as Error).message}` }))];
+    }
     return [true, new ArrayBuffer(0)];
   }
   if (message.kind === "open") {
-    const first = files.length;
-    const given = message.files ?? [];
-    files.push(...given);
+    for (const [n, file] of (message.files ?? []).entries()) files[message.first! + n] = file;
     // No name of a file has a zero byte.
-    put([first, ...given.map((file) => file.name)].join("\0"));
-    return [library.open() === 1, new ArrayBuffer(0)];
+    put([message.first, message.name, message.path, ...(message.paths ?? [])].map((field) => `${field}\0`).join(""));
+    return [true, encoded(String(library.open()))];
   }
   put(message.question ?? "");
   const isGood = library.call() === 1;

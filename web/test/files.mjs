@@ -1,5 +1,5 @@
 // Files for the tests and for the pictures of the documentation: made here, so that every value in them is known.
-import { closeSync, ftruncateSync, openSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 
 /** Random numbers that are the same every time. */
 export function random(seed) {
@@ -102,6 +102,48 @@ export function model(path, tuned = false) {
   safetensors(path, tensors, { "general.name": tuned ? "tuned" : "base", format: "pt", license: "apache-2.0", "training.steps": tuned ? "12000" : "0", notes: "A model of the tests: every value is computed." });
 }
 
+/** A model in a folder, in two shards whose names every such model has; all of its numbers are one. */
+export function sharded(folder, number) {
+  mkdirSync(folder, { recursive: true });
+  const map = {};
+  for (const shard of [1, 2]) {
+    const file = `model-0000${shard}-of-00002.safetensors`;
+    const names = [`layers.${shard - 1}.w`, `layers.${shard + 1}.w`];
+    safetensors(`${folder}/${file}`, names.map((name) => ({ name, dtype: "F32", shape: [4, 4], bytes: () => f32(16, () => number) })), { format: "pt" });
+    for (const name of names) map[name] = file;
+  }
+  writeFileSync(`${folder}/model.safetensors.index.json`, JSON.stringify({ metadata: { total_size: 256 }, weight_map: map }));
+  writeFileSync(`${folder}/config.json`, "{}");
+}
+
+/** Two stacks of layers with the same numbers, as an encoder and a decoder are; `tuned` differs in the decoder's last layer. */
+export function stacks(path, tuned) {
+  const tensors = ["encoder", "decoder"].flatMap((stack) => [0, 1, 2].map((layer) => ({
+    name: `${stack}.layers.${layer}.w`, dtype: "F32", shape: [2, 4, 4], bytes: () => f32(32, (n) => n + (tuned && stack === "decoder" && layer === 2 && n === 20 ? 5 : 0)),
+  })));
+  tensors.push({ name: "odd", dtype: "F32", shape: [2, 2], bytes: () => f32(4, (n) => (n === 1 && !tuned ? NaN : n)) });
+  safetensors(path, tensors, {});
+}
+
+/** Names that a tree of a level for each segment would end a browser with, and one that begins with a mark of byte order. */
+export function odd(path) {
+  const one = (name) => ({ name, dtype: "F32", shape: [2], bytes: () => f32(2, (n) => n) });
+  safetensors(path, [one(`${".".repeat(200000)}deep`), one("\ufeffmarked"), one("marked")], { long: "x".repeat(5000) });
+}
+
+/** A matrix of which a part is read at first: 64 MiB. */
+export function wide(path) {
+  safetensors(path, [{ name: "model.embed_tokens.weight", dtype: "F32", shape: [8192, 2048], bytes: () => f32(8192 * 2048, weights(8192, 2048, 3, 0.04)) }], {});
+}
+
+/** A long vector, and a matrix of few long rows. */
+export function long(path) {
+  safetensors(path, [
+    { name: "vector", dtype: "F32", shape: [100000], bytes: () => f32(100000, (n) => n) },
+    { name: "rows", dtype: "F32", shape: [4, 8 << 20], bytes: null },
+  ], {});
+}
+
 /** Names of a hundred thousand small tensors. */
 export function many(path, count) {
   const tensors = [];
@@ -151,5 +193,6 @@ if (process.argv[1]?.endsWith("files.mjs") && process.argv[2]) {
   hostile(`${folder}/hostile.safetensors`);
   many(`${folder}/many.safetensors`, 100000);
   sparse(`${folder}/sparse.safetensors`);
+  wide(`${folder}/wide.safetensors`);
   writeFileSync(`${folder}/broken.safetensors`, Buffer.from([255, 0, 0, 0, 0, 0, 0, 0, 123]));
 }

@@ -114,7 +114,7 @@ fn build(project: &Project, folder: &Path, features: &str, target: Option<&str>)
 }
 
 /// A target, added if it is not there yet; `None` with loud words about what is not checked where it cannot be had.
-fn added(project: &Project, target: &'static str, unseen: &str) -> Option<&'static str> {
+pub(crate) fn added(project: &Project, target: &'static str, unseen: &str) -> Option<&'static str> {
     let add = || {
         if has(target)? {
             return Ok(());

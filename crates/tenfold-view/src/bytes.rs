@@ -196,7 +196,7 @@ pub(crate) fn stored(opened: &Opened, query: &Query) -> Result<Answer, Refusal> 
     let count = query.number_or("n", MOST)?.min(MOST);
     let from = query.number_or("from", 0)?;
     if query.text("t").is_some() {
-        let (_, tensor) = opened.tensor(query)?;
+        let (place, tensor) = opened.tensor(query)?;
         let part = query.number_or("part", 0)?;
         let parts = &tensor.info().parts;
         let found = usize::try_from(part).ok().and_then(|part| parts.get(part));
@@ -207,7 +207,7 @@ pub(crate) fn stored(opened: &Opened, query: &Query) -> Result<Answer, Refusal> 
         }
         // Parts that are in no one place, such as chunks, come as they are decoded.
         let part = usize::try_from(part).unwrap_or(usize::MAX);
-        let bytes = tensor.part(part)?;
+        let bytes = opened.undone(place, part)?;
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
         let shown = bytes.get(place(from)..place(from.saturating_add(count)));
         return Ok(Answer::new(

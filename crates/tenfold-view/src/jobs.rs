@@ -16,8 +16,9 @@ use crate::query::Query;
 use crate::summary::Found;
 use crate::words;
 
-/// Pieces of work that are remembered: who begins more has forgotten the first.
-const MOST: usize = 64;
+/// Pieces of work that are remembered: who begins more has forgotten the first. A page has one for each picture on it, and
+/// the cells of a large one take 56 MB.
+const MOST: usize = 8;
 
 /// All work that is under way.
 #[derive(Debug, Default)]
@@ -29,16 +30,23 @@ pub(crate) struct Jobs {
 #[derive(Serialize)]
 struct Begun {
     job: u64,
+    /// Bytes that a picture takes, about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<Int>,
 }
 
 impl Jobs {
     pub(crate) fn add(&mut self, job: Job) -> Result<Answer, Refusal> {
         self.last += 1;
+        let of = match &job {
+            Job::Picture(steps) => Some(Int(steps.bytes())),
+            _ => None,
+        };
         if self.jobs.len() >= MOST {
             self.jobs.remove(0);
         }
         self.jobs.push((self.last, Arc::new(Mutex::new(job))));
-        Answer::json(&Begun { job: self.last })
+        Answer::json(&Begun { job: self.last, of })
     }
 
     pub(crate) fn find(&self, number: u64) -> Result<Arc<Mutex<Job>>, Refusal> {
@@ -54,7 +62,10 @@ impl Jobs {
     pub(crate) fn forget(&mut self, number: u64) -> Result<Answer, Refusal> {
         self.find(number)?;
         self.jobs.retain(|(known, _)| *known != number);
-        Answer::json(&Begun { job: number })
+        Answer::json(&Begun {
+            job: number,
+            of: None,
+        })
     }
 }
 

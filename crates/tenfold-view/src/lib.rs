@@ -42,6 +42,7 @@ pub enum Mode {
 pub struct View {
     mode: Mode,
     archives: RwLock<Vec<Option<Arc<Opened>>>>,
+    pair: RwLock<Option<[usize; 2]>>,
     jobs: Mutex<Jobs>,
 }
 
@@ -51,6 +52,7 @@ impl View {
         Self {
             mode,
             archives: RwLock::default(),
+            pair: RwLock::default(),
             jobs: Mutex::default(),
         }
     }
@@ -65,6 +67,11 @@ impl View {
         let mut archives = unpoisoned(self.archives.write());
         archives.push(Some(Arc::new(Opened::new(name, Box::new(open)))));
         archives.len() - 1
+    }
+
+    /// Says which two archives somebody wants to see side by side.
+    pub fn compare(&self, left: usize, right: usize) {
+        *unpoisoned(self.pair.write()) = Some([left, right]);
     }
 
     /// Answers a question, such as `summary?a=0`.
@@ -87,7 +94,7 @@ impl View {
     fn answer(&self, question: &str) -> std::result::Result<Answer, Refusal> {
         let query = &Query::parse(question)?;
         match query.path() {
-            "hello" => summary::hello(self.mode, &self.all()),
+            "hello" => summary::hello(self.mode, &self.all(), *unpoisoned(self.pair.read())),
             "summary" => summary::summary(&*self.opened(query)?),
             "findings" => summary::findings(&*self.opened(query)?),
             "meta" => meta::meta(&*self.opened(query)?, query),

@@ -1,11 +1,11 @@
 //! An archive, and what was learned of it.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tenfold::model::Metadata;
 use tenfold::ops::{self, FileExtents};
-use tenfold::{Archive, Error, Result, Tensor};
+use tenfold::{Archive, Bytes, Error, Result, Tensor};
 
 use crate::answer::Refusal;
 use crate::query::Query;
@@ -19,6 +19,8 @@ pub(crate) struct Opened {
     archive: OnceLock<Result<Archive>>,
     metadata: OnceLock<Result<Arc<Metadata>>>,
     extents: OnceLock<Result<Vec<FileExtents>>>,
+    /// The part that was undone last: who looks at some of its bytes goes on to the next.
+    undone: Mutex<Option<((usize, usize), Bytes)>>,
 }
 
 impl fmt::Debug for Opened {
@@ -38,6 +40,7 @@ impl Opened {
             archive: OnceLock::new(),
             metadata: OnceLock::new(),
             extents: OnceLock::new(),
+            undone: Mutex::default(),
         }
     }
 
@@ -74,6 +77,24 @@ impl Opened {
             .ok()
             .and_then(|place| Some((place, archive.tensor_at(place)?)));
         found.ok_or_else(|| Refusal::unknown(format!("there is no tensor {place}")))
+    }
+
+    /// The bytes of a part of a tensor that is in no one place, such as chunks.
+    pub(crate) fn undone(&self, place: usize, part: usize) -> Result<Bytes, Refusal> {
+        let mut undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, bytes)) = &*undone
+            && *known == (place, part)
+        {
+            return Ok(bytes.clone());
+        }
+        // The last one makes room before there are two of them.
+        *undone = None;
+        let tensor = self.archive()?.tensor_at(place);
+        let tensor =
+            tensor.ok_or_else(|| Refusal::unknown(format!("there is no tensor {place}")))?;
+        let bytes = tensor.part(part)?;
+        *undone = Some(((place, part), bytes.clone()));
+        Ok(bytes)
     }
 
     /// The archive with one tensor alone.

@@ -72,16 +72,104 @@ pub(crate) fn snippet(opened: &Opened, query: &Query) -> Result<Answer, Refusal>
     Answer::json(&Snippets { snippets })
 }
 
-/// A literal of Python, which reads those of JSON.
-fn python(text: &str) -> String {
-    serde_json::to_string(text).unwrap_or_default()
+/// Whether a character would do something else than be seen where it is pasted: end a line, move the cursor, turn text around.
+fn is_odd(c: char) -> bool {
+    // Rust writes those out that cannot be seen, and quotes.
+    c.escape_debug().next() == Some('\\') && !"\\'\"".contains(c)
 }
 
-/// A word of a shell: what is between single quotes means itself.
+/// A literal of Python. What cannot be seen is written out.
+fn python(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => literal.extend(['\\', c]),
+            c if is_odd(c) => literal.push_str(&match u32::from(c) {
+                code @ 0x1_0000.. => format!("\\U{code:08x}"),
+                code => format!("\\u{code:04x}"),
+            }),
+            c => literal.push(c),
+        }
+    }
+    literal + "\""
+}
+
+/// A word of a shell. What is between single quotes means itself, but a terminal acts upon control characters that are pasted
+/// before any shell sees the quotes: they are written out, as bash and zsh read them.
 fn shell(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    if !text.chars().any(is_odd) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut word = String::from("$'");
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            // Three octal digits for each byte: what follows can never be taken for one more.
+            c if is_odd(c) => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    word.push_str(&format!("\\{byte:03o}"));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    word + "'"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    const NAMES: [&str; 7] = [
+        "layers.0.w",
+        "it's $HOME \"here\" \\n",
+        "a\nrm -rf ~\n",
+        "\u{1b}[201~;echo owned\r",
+        "\u{202e}txt.exe\u{200b}1",
+        "\u{7}1\u{e0001}2'\\",
+        "größe 模型",
+    ];
+
+    #[test]
+    fn what_is_pasted_has_no_control_characters() {
+        for name in NAMES {
+            for literal in [python(name), shell(name)] {
+                assert!(!literal.contains(is_odd), "{literal:?}");
+            }
+        }
+    }
+
+    /// What a program prints that was given some text to run; `None` where it is not installed.
+    fn printed(program: &str, flag: &str, text: &str) -> Option<Vec<u8>> {
+        let output = match Command::new(program).args([flag, text]).output() {
+            Ok(output) => output,
+            Err(cause) => {
+                eprintln!("NOT CHECKED with {program}: {cause}");
+                return None;
+            }
+        };
+        assert!(output.status.success(), "{output:?}");
+        Some(output.stdout)
+    }
+
+    #[test]
+    fn a_shell_and_python_read_the_names_that_were_written() {
+        for name in NAMES {
+            if let Some(read) = printed("bash", "-c", &format!("printf %s {}", shell(name))) {
+                assert_eq!(String::from_utf8_lossy(&read), name);
+            }
+            let program = format!(
+                "import sys; sys.stdout.buffer.write({}.encode())",
+                python(name)
+            );
+            if let Some(read) = printed("python3", "-c", &program) {
+                assert_eq!(String::from_utf8_lossy(&read), name);
+            }
+        }
+    }
 }

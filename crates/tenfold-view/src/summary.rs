@@ -20,6 +20,9 @@ struct Hello<'a> {
     version: &'static str,
     mode: &'static str,
     archives: Vec<Listed<'a>>,
+    /// The two that were asked for together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pair: Option<[usize; 2]>,
     formats: Vec<Format>,
     limits: Limits,
 }
@@ -38,6 +41,8 @@ struct Format {
     id: &'static str,
     name: &'static str,
     extensions: &'static [&'static str],
+    /// Whether this build reads it.
+    is_read: bool,
 }
 
 #[derive(Serialize)]
@@ -47,7 +52,11 @@ struct Limits {
     stored: u64,
 }
 
-pub(crate) fn hello(mode: Mode, archives: &[Option<Arc<Opened>>]) -> Result<Answer, Refusal> {
+pub(crate) fn hello(
+    mode: Mode,
+    archives: &[Option<Arc<Opened>>],
+    pair: Option<[usize; 2]>,
+) -> Result<Answer, Refusal> {
     let listed = archives.iter().enumerate().filter_map(|(a, opened)| {
         let opened = opened.as_ref()?;
         Some(Listed {
@@ -58,7 +67,6 @@ pub(crate) fn hello(mode: Mode, archives: &[Option<Arc<Opened>>]) -> Result<Answ
     });
     let registry = Registry::standard();
     let formats = registry.entries().iter();
-    let formats = formats.filter(|entry| entry.codec().is_ok());
     Answer::json(&Hello {
         schema: "tenfold.view/1",
         version: env!("CARGO_PKG_VERSION"),
@@ -67,11 +75,13 @@ pub(crate) fn hello(mode: Mode, archives: &[Option<Arc<Opened>>]) -> Result<Answ
             Mode::Served => "served",
         },
         archives: listed.collect(),
+        pair,
         formats: formats
             .map(|entry| Format {
                 id: entry.spec.id,
                 name: entry.spec.name,
                 extensions: entry.spec.extensions,
+                is_read: entry.codec().is_ok(),
             })
             .collect(),
         limits: Limits {

@@ -465,13 +465,34 @@ fn code_quotes_names() {
             .find(|snippet| snippet["language"] == language);
         found.unwrap()["code"].as_str().unwrap().to_owned()
     };
-    assert!(of("Python").contains("[0:2]\n") && of("Python").contains(HOSTILE));
+    // What turns text around is written out in each of them.
+    let plain = HOSTILE.strip_suffix('\u{202e}').unwrap();
+    let python = format!("archive[\"{plain}\\u202e\"][0:2]\n");
+    assert!(of("Python").contains(&python), "{}", of("Python"));
     assert!(of("Rust").contains(r"\u{202e}"));
     assert_eq!(
         of("Command"),
-        format!("tenfold show model.safetensors '{HOSTILE}' --slice '0:2'\n")
+        format!("tenfold show model.safetensors $'{plain}\\342\\200\\256' --slice '0:2'\n")
     );
     assert!(of("safetensors").contains("get_slice"));
+}
+
+#[test]
+fn it_is_said_which_two_were_asked_for_and_what_a_picture_takes() {
+    let (view, _) = view();
+    assert!(ask(&view, "hello").get("pair").is_none());
+    view.compare(1, 0);
+    assert_eq!(ask(&view, "hello")["pair"], serde_json::json!([1, 0]));
+    // 6 rows of 10 numbers of 4 bytes.
+    assert_eq!(ask(&view, "tile?a=0&t=0")["of"], 240);
+    assert!(ask(&view, "stats?a=0&t=0").get("of").is_none());
+    // Who begins more than a page has room for has forgotten the first.
+    let first = ask(&view, "tile?a=0&t=0")["job"].as_u64().unwrap();
+    for _ in 0..8 {
+        ask(&view, "tile?a=0&t=0");
+    }
+    let answer = view.call(&format!("step?job={first}&bytes=1"));
+    assert_eq!(answer.kind, Kind::Unknown);
 }
 
 #[test]

@@ -33,11 +33,14 @@ extern "C" fn alloc(len: usize) -> *mut u8 {
     input.as_mut_ptr()
 }
 
-/// Adds the file that the message describes; 1 where it was understood.
+/// Adds the archive that the message describes, and gives its number; -1 where it was not understood.
 // SAFETY: no other function of the program has this name.
 #[unsafe(no_mangle)]
-extern "C" fn open() -> u32 {
-    u32::from(crate::open(&lock(&INPUT)))
+extern "C" fn open() -> i32 {
+    let added = crate::open(&lock(&INPUT));
+    added
+        .and_then(|number| i32::try_from(number).ok())
+        .unwrap_or(-1)
 }
 
 /// Answers the question in the message: 1, or 0 where the answer says what is wrong.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tenfold::io::{Cached, Siblings, Source};
+use tenfold::io::{Cached, Siblings, Source, Tree};
 use tenfold::{Bytes, Error, ErrorKind, Result};
 
 use crate::border;
@@ -64,27 +64,85 @@ fn changed(range: &Range<u64>) -> Error {
     Error::mismatch("changed", message).at(range.clone())
 }
 
-/// The files that were dropped together.
-pub(crate) struct Beside(Vec<(String, u32)>);
+/// Files that were dropped together, by their paths in what was dropped, in order.
+pub(crate) struct Dropped(Vec<(String, u32)>);
 
-impl Beside {
-    pub(crate) fn new(files: Vec<(String, u32)>) -> Self {
-        Self(files)
+impl Dropped {
+    /// The files have the numbers from `first` on.
+    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p str>, first: u32) -> Arc<Self> {
+        let mut files: Vec<_> = paths.map(ToOwned::to_owned).zip(first..).collect();
+        files.sort();
+        Arc::new(Self(files))
+    }
+
+    pub(crate) fn find(&self, path: &str) -> Option<u32> {
+        let place = self
+            .0
+            .binary_search_by(|(known, _)| known.as_str().cmp(path));
+        place
+            .ok()
+            .and_then(|n| self.0.get(n))
+            .map(|(_, file)| *file)
     }
 }
 
-impl Siblings for Beside {
+/// One directory of them: nothing beside it is reached.
+#[derive(Clone)]
+pub(crate) struct Directory {
+    dropped: Arc<Dropped>,
+    /// Empty, or a path with a slash at its end.
+    path: String,
+}
+
+impl Directory {
+    pub(crate) fn new(dropped: Arc<Dropped>, path: &str) -> Self {
+        let path = path.to_owned();
+        Self { dropped, path }
+    }
+
+    /// The paths below it, with the lengths of their files.
+    fn below(&self) -> impl Iterator<Item = (&str, u32)> {
+        let files = self.dropped.0.iter();
+        files.filter_map(|(path, file)| Some((path.strip_prefix(self.path.as_str())?, *file)))
+    }
+}
+
+impl Siblings for Directory {
     fn names(&self) -> Result<Option<Vec<String>>> {
-        Ok(Some(self.0.iter().map(|(name, _)| name.clone()).collect()))
+        let names = self.below().map(|(path, _)| path);
+        let names = names.filter(|path| !path.contains('/'));
+        Ok(Some(names.map(ToOwned::to_owned).collect()))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
-        match self.0.iter().find(|(known, _)| known == name) {
-            Some((_, file)) => Ok(HostFile::open(*file)),
+        self.open_below(&[name])
+    }
+
+    fn open_below(&self, path: &[&str]) -> Result<Arc<dyn Source>> {
+        let name = path.join("/");
+        match self.dropped.find(&format!("{}{name}", self.path)) {
+            Some(file) => Ok(HostFile::open(file)),
             None => {
                 let message = format!("{name:?} was not dropped; drop it together with the others");
                 Err(Error::new(ErrorKind::NotFound, "sibling", message))
             }
         }
+    }
+
+    fn tree(&self) -> Result<Option<Tree>> {
+        let mut tree = Tree::new(Arc::new(self.clone()));
+        for (path, file) in self.below() {
+            tree.push(path, Some(border::size(file)))?;
+        }
+        Ok(Some(tree.sorted()))
+    }
+
+    fn directory_name(&self) -> Option<String> {
+        let name = self.path.strip_suffix('/')?.rsplit('/').next()?;
+        Some(name.to_owned())
+    }
+
+    fn shared(&self) -> Option<Arc<dyn Siblings>> {
+        Some(Arc::new(self.clone()))
     }
 }

@@ -6,13 +6,13 @@
 mod border;
 mod host;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tenfold::OpenOptions;
-use tenfold::io::{Limits, Source};
+use tenfold::io::Limits;
 use tenfold_view::{Answer, Kind, Mode, View};
 
-use host::{Beside, HostFile};
+use host::{Directory, Dropped, HostFile};
 
 /// What is held of one tensor at most: a worker has less memory than a program.
 const TENSOR_MEMORY: u64 = 256 << 20;
@@ -22,29 +22,38 @@ fn view() -> &'static View {
     VIEW.get_or_init(|| View::new(Mode::Dropped))
 }
 
-/// Adds what was dropped together: the number that the host knows the first file by, and the names of all, each behind a
-/// zero byte. The first is opened, the others lie beside it and have the numbers that follow. Gives whether it was
-/// understood.
-fn open(message: &[u8]) -> bool {
+/// What was dropped last: several archives of it are opened one after the other.
+static DROPPED: Mutex<Option<(u32, Arc<Dropped>)>> = Mutex::new(None);
+
+/// Adds an archive of files that were dropped together. Each field ends with a zero byte: the number that the host knows the
+/// first of the files by; the name that people know the archive by; the path of the file that is opened, or of a directory with
+/// a slash at its end, or nothing for all that was dropped; and the paths of all files, unless the last archive was of the
+/// same. Gives the number of the archive, or nothing where the message was not understood.
+fn open(message: &[u8]) -> Option<usize> {
     let message = String::from_utf8_lossy(message);
-    let mut fields = message.split('\0');
-    let Some(first) = fields.next().and_then(|number| number.parse().ok()) else {
-        return false;
-    };
-    let names = fields.map(ToOwned::to_owned);
-    let beside: Vec<(String, u32)> = names.zip(first..).collect();
-    let Some((name, _)) = beside.first().cloned() else {
-        return false;
-    };
-    let beside = Beside::new(beside);
-    view().add(&name.clone(), move || {
-        let source: Arc<dyn Source> = HostFile::open(first);
+    let mut fields = message.split_terminator('\0');
+    let first = fields.next()?.parse().ok()?;
+    let (name, path) = (fields.next()?, fields.next()?.to_owned());
+    let paths: Vec<_> = fields.collect();
+    let mut last = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !paths.is_empty() {
+        *last = Some((first, Dropped::new(paths.into_iter(), first)));
+    }
+    let (_, dropped) = last.clone().filter(|(known, _)| *known == first)?;
+    let add = move || {
         let limits = Limits::default().tensor_memory(TENSOR_MEMORY);
-        OpenOptions::new()
-            .limits(limits)
-            .read_beside(source, Some(&name), &beside)
-    });
-    true
+        let options = OpenOptions::new().limits(limits);
+        let parent = path.rfind('/').map_or("", |end| &path[..=end]);
+        let beside = Directory::new(dropped.clone(), parent);
+        match dropped.find(&path) {
+            Some(file) => {
+                let name = &path[parent.len()..];
+                options.read_beside(HostFile::open(file), Some(name), &beside)
+            }
+            None => options.read_directory(&beside),
+        }
+    };
+    Some(view().add(name, add))
 }
 
 /// The answer, and its kind as the host knows it: 0 where it says what is wrong.

@@ -20,7 +20,7 @@ browser. Nothing is written, nothing leaves the machine. Ctrl-C ends it.";
 
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// Files or model directories to look at; of two, the page shows the differences
+    /// Files, model directories or URLs to look at; of two, the page shows the differences
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The port to listen on [default: any that is free]

@@ -173,6 +173,23 @@ impl Cuts {
         }
     }
 
+    /// The first index of a chunk and the one behind it, as if the dimension had no end.
+    pub(crate) fn range(&self, number: u64) -> Range<u64> {
+        match self {
+            Cuts::Every(side) => {
+                let start = number.saturating_mul((*side).max(1));
+                start..start.saturating_add((*side).max(1))
+            }
+            Cuts::At(places) => {
+                let place = |n: u64| usize::try_from(n).ok().and_then(|n| places.get(n)).copied();
+                let start = number
+                    .checked_sub(1)
+                    .map_or(0, |n| place(n).unwrap_or(u64::MAX));
+                start..place(number).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
     /// The longest side of a chunk of a dimension of this length.
     pub(crate) fn longest(&self, dim: u64) -> u64 {
         match self {
@@ -333,6 +350,9 @@ mod tests {
             (3, 9..u64::MAX),
         ];
         assert_eq!(around, expected);
+        for (number, range) in around {
+            assert_eq!(cuts.range(number), range);
+        }
         assert_eq!(Cuts::Every(4).around(11), (2, 8..12));
         assert_eq!(Cuts::Every(4).count(9), 3);
     }

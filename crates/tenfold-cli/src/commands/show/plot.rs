@@ -259,8 +259,10 @@ fn caption(picture: &Picture, (low, high): (f64, f64), out: &mut Out<'_>) -> Res
             "all {} read",
             count(usize::try_from(lines).unwrap_or(usize::MAX), what)
         )
-    } else {
+    } else if read > 0 {
         format!("read {read} of {lines} {what}s")
+    } else {
+        format!("read {} numbers, not all", picture.total().numbers())
     };
     writeln!(
         out,
@@ -279,4 +281,53 @@ fn caption(picture: &Picture, (low, high): (f64, f64), out: &mut Out<'_>) -> Res
         writeln!(out, "{}", out.paint(DIM, "no NaN seen"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A picture of numbers, each of which is a cell.
+    fn shown(numbers: &[f32]) -> Picture {
+        let mut builder = Archive::builder();
+        let len = numbers.len() as u64;
+        builder.tensor("v", [1, len], numbers.to_vec()).unwrap();
+        picture(&builder.finish(), 0, &PictureOptions::new()).unwrap()
+    }
+
+    #[test]
+    fn colours_go_from_the_least_to_the_greatest() {
+        let picture = shown(&[-2.0, -1.0, 0.0, 1.0, 2.0, f32::NAN]);
+        let domain = domain(&picture);
+        assert_eq!(domain, (-2.0, 2.0));
+        let colours: Vec<_> = picture
+            .cells
+            .iter()
+            .map(|cell| colour(&picture, cell, domain))
+            .collect();
+        let signed = SIGNED.map(Some);
+        assert_eq!(colours, [signed.as_slice(), &[Some(MAGENTA)]].concat());
+        // Of one sign, halfway between two colours too.
+        let picture = shown(&[0.0, 1.0, 8.0]);
+        let colours: Vec<_> = picture
+            .cells
+            .iter()
+            .map(|cell| colour(&picture, cell, (0.0, 8.0)))
+            .collect();
+        assert_eq!(
+            colours,
+            [Some([68, 1, 84]), Some([64, 42, 112]), Some([253, 231, 37])]
+        );
+    }
+
+    #[test]
+    fn terminals_without_all_colours_get_the_nearest_of_the_cube() {
+        assert_eq!(as_color([255, 0, 255], true), RgbColor(255, 0, 255).into());
+        assert_eq!(as_color([255, 0, 255], false), Ansi256Color(201).into());
+        assert_eq!(as_color([0, 0, 0], false), Ansi256Color(16).into());
+        assert_eq!(
+            as_color([250, 128, 30], false),
+            Ansi256Color(16 + 36 * 5 + 6 * 3 + 1).into()
+        );
+    }
 }

@@ -19,12 +19,13 @@ const MOST_FILES: usize = 1000;
 /// Adds what was named. What is not there is an error; what is damaged is said, and shown with what is wrong.
 pub(super) fn add(view: &View, args: &ViewArgs, session: &Session<'_>) -> Result<()> {
     let options = session.options(&args.opening);
+    let mut firsts = Vec::new();
     for path in &args.files {
         match session.open_silently(path, &args.opening) {
             Ok(archive) => {
                 let archive = Session::selected(archive, &args.numbers, |_| true)
                     .map_err(|error| Failure::about(path, &error))?;
-                add_open(view, path, archive, &options);
+                firsts.push(add_open(view, path, archive, &options));
             }
             Err(error) if is_absent(error.kind()) => return Err(Failure::about(path, &error)),
             Err(error) => {
@@ -32,25 +33,29 @@ pub(super) fn add(view: &View, args: &ViewArgs, session: &Session<'_>) -> Result
                 if files.is_empty() {
                     say(format_args!("{}: {}", show_path(path), hints::line(&error)));
                     let name = path.to_string_lossy();
-                    view.add(&name, move || Err(error.clone()));
+                    firsts.push(view.add(&name, move || Err(error.clone())));
                 }
-                for file in files {
+                let added = files.into_iter().map(|file| {
                     let options = options.clone();
                     let name = file.to_string_lossy().into_owned();
-                    view.add(&name, move || options.open(&file));
-                }
+                    view.add(&name, move || options.open(&file))
+                });
+                firsts.extend(added.collect::<Vec<_>>().first());
             }
         }
+    }
+    if let [left, right] = *firsts {
+        view.compare(left, right);
     }
     Ok(())
 }
 
-/// The archive, and the files beside it in a directory that are not part of it.
-fn add_open(view: &View, path: &Path, archive: Archive, options: &OpenOptions) {
+/// The archive, and the files beside it in a directory that are not part of it. Gives the number of the archive.
+fn add_open(view: &View, path: &Path, archive: Archive, options: &OpenOptions) -> usize {
     let others: Vec<PathBuf> = (archive.passed_over().iter())
         .map(|file| path.join(&file.name))
         .collect();
-    view.add(&path.to_string_lossy(), move || Ok(archive.clone()));
+    let first = view.add(&path.to_string_lossy(), move || Ok(archive.clone()));
     for other in others
         .into_iter()
         .filter(|other| other.is_file())
@@ -60,6 +65,7 @@ fn add_open(view: &View, path: &Path, archive: Archive, options: &OpenOptions) {
         let name = other.to_string_lossy().into_owned();
         view.add(&name, move || options.open(&other));
     }
+    first
 }
 
 fn is_absent(kind: ErrorKind) -> bool {

@@ -15,11 +15,16 @@ use super::http::{Connection, Head, Refused, Request};
 
 /// Connections at the same time: a page has six.
 const MOST_CONNECTIONS: usize = 32;
+/// Connections beyond them that are told so; any more are closed without a word.
+const MOST_REFUSED: usize = 16;
 
 pub(super) struct Server {
     view: View,
     gate: Gate,
     connections: AtomicUsize,
+    /// Answers that are under way.
+    active: AtomicUsize,
+    /// When the last answer was given.
     last: Mutex<Instant>,
     is_over: AtomicBool,
 }
@@ -30,6 +35,7 @@ impl Server {
             view,
             gate,
             connections: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
             is_over: AtomicBool::new(false),
         }
@@ -69,7 +75,11 @@ impl Server {
 
     fn wait(&self, idle: Duration) {
         loop {
-            let quiet = self.last().elapsed();
+            let quiet = if self.active.load(Ordering::Relaxed) > 0 {
+                Duration::ZERO
+            } else {
+                self.last().elapsed()
+            };
             if quiet >= idle {
                 return;
             }
@@ -91,8 +101,14 @@ impl Server {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
+            let open = self.connections.load(Ordering::Relaxed);
+            if open >= MOST_CONNECTIONS + MOST_REFUSED {
+                // Enough of them are being told why.
+                continue;
+            }
             let server = self.clone();
-            let is_full = server.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS;
+            server.connections.fetch_add(1, Ordering::Relaxed);
+            let is_full = open >= MOST_CONNECTIONS;
             let spawned = thread::Builder::new().spawn(move || {
                 // A browser that goes away is no trouble of ours.
                 let _ = server.serve(stream, is_full);
@@ -123,8 +139,11 @@ impl Server {
                     false
                 }
                 Some(Ok(request)) => {
+                    self.active.fetch_add(1, Ordering::Relaxed);
+                    let answered = self.answer(&mut connection, &request);
                     *self.last() = Instant::now();
-                    self.answer(&mut connection, &request)?;
+                    self.active.fetch_sub(1, Ordering::Relaxed);
+                    answered?;
                     request.keeps_alive
                 }
             };
@@ -261,7 +280,7 @@ fn send(
 /// Says why, in the form that the page expects.
 fn refuse(connection: &mut Connection, refused: &Refused, keeps_alive: bool) -> io::Result<()> {
     let Refused(status, message) = *refused;
-    let document = format!("{{\"schema\":\"tenfold.error/1\",\"error\":{message:?}}}");
+    let document = serde_json::json!({"schema": "tenfold.error/1", "error": message}).to_string();
     let head = Head { status, ..JSON };
     connection.head(&head, document.len() as u64, keeps_alive)?;
     connection.body(document.as_bytes())

@@ -1,7 +1,8 @@
 //! Tensors as pictures: rows and columns of cells, each with what the numbers below it are like.
 //!
 //! A picture has a bounded number of cells whatever the size of the tensor. One of up to 32 MiB is read whole; of a larger one
-//! a line for each row of cells, in an order in which the picture sharpens everywhere at once.
+//! a line for each row of cells, of long lines a stretch for each cell, and of one in chunks as many chunks as 32 MiB are: in
+//! an order in which the picture sharpens everywhere at once.
 
 mod cell;
 mod plane;
@@ -107,7 +108,8 @@ pub struct Picture {
     pub size: (usize, usize),
     /// The cells, row by row.
     pub cells: Vec<Cell>,
-    /// Lines that were read, and how many there are: rows, or columns where the file has those together.
+    /// Lines that were read to their end, and how many there are: rows, or columns where the file has those together. Of
+    /// chunks, and of stretches of long lines, none are.
     pub lines: (u64, u64),
     /// Whether the lines are columns.
     pub is_by_columns: bool,

@@ -80,8 +80,14 @@ impl PictureSteps {
         &self.picture
     }
 
-    /// Reads about `budget` bytes, and one line at least: a sparse tensor, or one that is compressed as one stream, is read
-    /// whole.
+    /// How many bytes of numbers it takes, about. What is read in one step because no part of it can be read by itself, as
+    /// of a sparse tensor, is worth a question before.
+    pub fn bytes(&self) -> u64 {
+        self.plane.bytes
+    }
+
+    /// Reads about `budget` bytes, and one band of the picture at least: a sparse tensor, or one that is compressed as one
+    /// stream, is read whole.
     pub fn step(&mut self, budget: u64) -> Result<Progress> {
         let before = self.bytes;
         let threads = at_once(self.threads);
@@ -287,14 +293,9 @@ impl<'p> Filling<'p> {
         }
     }
 
-    /// Lines of the file that were read.
+    /// Lines of the file that were read to their end.
     fn lines(&self) -> u64 {
-        let range = if self.plane.is_by_columns {
-            &self.band.columns
-        } else {
-            &self.band.rows
-        };
-        range.end - range.start
+        self.plane.whole_lines(&self.band)
     }
 
     fn put(&self, picture: &mut Picture) {

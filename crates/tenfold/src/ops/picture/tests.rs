@@ -1,7 +1,11 @@
 use super::*;
 use crate::archive::{Archive, ArchiveBuilder};
-use crate::model::{DType, Layout, Manifest, Payload, SourceId, TensorInfo};
+use crate::model::{
+    Chunks, Cuts, DType, Layout, Locate, Located, Manifest, Part, Payload, ReadFile, Role,
+    SourceId, TensorInfo,
+};
 use bytes::Bytes;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 fn matrix(rows: u64, columns: u64) -> Archive {
     let mut builder = ArchiveBuilder::new();
@@ -207,6 +211,106 @@ fn what_lies_apart_is_sampled_both_ways() {
     assert_eq!(sampled.total().numbers(), 100 * 100);
     // Row 10 of the first cell, column 0.
     assert_eq!(sampled.cells[0].mean(), Some(20_000.0));
+}
+
+#[test]
+fn of_long_lines_a_stretch_of_each_cell_is_read() {
+    // Four lines of 16 MiB, in which a number is that of its thousand.
+    let (rows, columns) = (4u64, 4 << 20);
+    let manifest = large(Layout::RowMajor, [rows, columns]).manifest().clone();
+    let count = rows * columns / 1000 + 1;
+    let archive = read_from(Lines { line: 1000, count }, manifest);
+    let options = PictureOptions::new().cells(4, 64).threads(1);
+    let mut steps = PictureSteps::new(&archive, 0, &options).unwrap();
+    let about = steps.bytes();
+    assert!(about <= 32 << 20, "{about} bytes");
+    let first = steps.step(1).unwrap();
+    assert!(first.done <= 1 << 20, "{} bytes at once", first.done);
+    let sampled = steps.finish().unwrap();
+    assert!(!sampled.is_exact());
+    assert_eq!(sampled.lines, (0, rows));
+    let numbers = sampled.total().numbers();
+    assert_eq!(numbers * 4, about);
+    for (n, cell) in sampled.cells.iter().enumerate() {
+        let (row, column) = (n as u64 / 64, n as u64 % 64);
+        let begin = row * columns + column * (columns / 64);
+        let (from, to) = (begin / 1000, (begin + columns / 64).div_ceil(1000));
+        assert!(cell.numbers() > 0 && cell.min >= from as f64 && cell.max <= to as f64);
+        assert!(
+            cell.min > from as f64,
+            "the middle of cell {n}, not its beginning"
+        );
+    }
+    // Asked for, all of it is read, but never a line at once.
+    let mut steps = PictureSteps::new(&archive, 0, &options.all(true)).unwrap();
+    assert_eq!(steps.bytes(), rows * columns * 4);
+    assert_eq!(steps.step(1).unwrap().done, 1 << 20);
+    let whole = steps.finish().unwrap();
+    assert!(whole.is_exact());
+    assert_eq!(whole.total().numbers(), rows * columns);
+}
+
+/// Chunks that are all the same bytes, and how often one was looked for.
+#[derive(Debug)]
+struct Counted {
+    bytes: Bytes,
+    found: Arc<AtomicU64>,
+}
+
+impl Locate for Counted {
+    fn locate(&self, _: &ReadFile<'_>, _: &[u64]) -> crate::Result<Option<Located>> {
+        self.found.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Located::new(Payload::Inline(self.bytes.clone()))))
+    }
+}
+
+#[test]
+fn of_many_chunks_some_are_read_here_and_there() {
+    // 64 chunks of 1 MiB, each of which begins with the number 7.
+    let side = 512u64;
+    let mut numbers = vec![1f32; 512 * 512];
+    numbers[0] = 7.0;
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let found = Arc::new(AtomicU64::new(0));
+    let mut chunks = Chunks::new([8 * side, 8 * side], 4);
+    chunks.grid = vec![Cuts::Every(side), Cuts::Every(side)];
+    chunks.index = Some(Arc::new(Counted {
+        bytes: bytes.into(),
+        found: found.clone(),
+    }));
+    let mut info = TensorInfo::new("t", DType::F32, chunks.shape.clone(), Layout::Chunked);
+    info.parts = Part::new(Role::Values, DType::F32, Payload::Chunks(Arc::new(chunks))).into();
+    let mut builder = ArchiveBuilder::new();
+    builder.push_info(info).unwrap();
+    let archive = builder.finish();
+
+    let options = PictureOptions::new().cells(64, 64).threads(1);
+    let mut steps = PictureSteps::new(&archive, 0, &options).unwrap();
+    assert_eq!(steps.bytes(), 32 << 20);
+    assert_eq!(steps.step(1).unwrap().done, 1 << 20);
+    assert_eq!(found.load(Ordering::Relaxed), 1);
+    let sampled = steps.finish().unwrap();
+    assert_eq!(found.load(Ordering::Relaxed), 32);
+    assert!(!sampled.is_exact());
+    // A chunk is eight rows and columns of cells, and what was not read says so.
+    let is_read = |row: usize, column: usize| sampled.cells[row * 64 + column].numbers() > 0;
+    for row in 0..8 {
+        let read = (0..8).filter(|column| is_read(row * 8, column * 8)).count();
+        assert_eq!(read, 4, "of the {row}th row of chunks");
+    }
+    for cell in sampled.cells.iter().filter(|cell| cell.numbers() > 0) {
+        assert_eq!((cell.numbers(), cell.min), (64 * 64, 1.0));
+    }
+
+    let whole = picture(&archive, 0, &options.clone().all(true)).unwrap();
+    assert!(whole.is_exact());
+    assert_eq!(found.load(Ordering::Relaxed), 32 + 64, "each of them once");
+    assert_eq!(whole.cells[0].max, 7.0);
+    // One chunk is read whole, whatever its size, and so is a part of several that are small.
+    let part = options.part(Some(500..520), Some(500..520));
+    let part = picture(&archive, 0, &part).unwrap();
+    assert!(part.is_exact());
+    assert_eq!(part.total().max, 7.0);
 }
 
 #[test]

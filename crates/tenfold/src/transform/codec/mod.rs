@@ -37,6 +37,7 @@ pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
 
+#[cfg(any(feature = "blosc", feature = "dcp"))]
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
