@@ -440,7 +440,7 @@ impl Mixer {
             found
         } else if self.model.experts == 8 {
             Q8_0
-        } else if self.model.is_llama_70b && [Q3_K, Q4_K].contains(&found) {
+        } else if self.model.is_70b && [Q3_K, Q4_K].contains(&found) {
             Q5_K
         } else {
             found
