@@ -167,15 +167,38 @@ fn huge_and_tiny_numbers_are_counted_and_nothing_panics() {
         let casts = report.casts;
         assert_eq!(casts.numbers, 768, "{}", spec.name);
         match spec.name {
-            "MXFP4" => assert_eq!(casts.overflows, 0),
-            // Two numbers of them are small enough.
-            "NVFP4" => assert!((250..=256).contains(&casts.overflows), "{casts:?}"),
+            "MXFP4" => assert_eq!((casts.overflows, casts.underflows), (0, 256)),
+            // All of them are far beyond it, for none is 0.
+            "NVFP4" => assert_eq!((casts.overflows, casts.underflows), (256, 256)),
             name => {
                 assert_eq!(casts.overflows, 256, "{name}");
                 assert_eq!(casts.underflows, 256, "{name}");
             }
         }
     }
+}
+
+#[test]
+fn numbers_whose_scale_is_zero_in_bytes_are_counted_as_lost() {
+    // 64 numbers that are too small for the scales of NVFP4, and 192 that are not; two zeros are no loss.
+    let mut row = vec![0.001f32; 64];
+    (row[3], row[40]) = (0.0, -0.0);
+    row.resize(256, 0.1);
+    let spec = BlockSpec::from_name("NVFP4").unwrap();
+    let archive = archive(&[row, vec![0.1; 256]]);
+    let back = there_and_back(&archive, spec);
+    let (small, others) = back.split_at(64);
+    assert!(small.iter().all(|x| *x == 0.0), "{small:?}");
+    assert!(others.iter().all(|x| *x > 0.0), "{others:?}");
+    let options = QuantizeOptions::new().every_matrix(Some(spec));
+    let quantized = ops::quantize(&archive, &options).unwrap().archive;
+    let registry = Registry::standard();
+    let to = registry.get("gguf").unwrap();
+    let conversion = Conversion::prepare(&quantized, to, &ConvertOptions::new()).unwrap();
+    let report = conversion
+        .write_to("x.gguf", &mut MemoryOutput::new())
+        .unwrap();
+    assert_eq!((report.casts.overflows, report.casts.underflows), (0, 62));
 }
 
 #[test]
@@ -196,28 +219,64 @@ fn any_number_of_threads_writes_the_same_bytes() {
     }
 }
 
+/// The length of the difference of two lists relative to the first, and the cosine of the angle between them.
+fn compared(before: &[f32], after: &[f32]) -> (f64, f64) {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        let pairs = before.iter().zip(after);
+        pairs.map(|(x, y)| of((*x).into(), (*y).into())).sum()
+    };
+    let (squares, others) = (sum(&|x, _| x * x), sum(&|_, y| y * y));
+    let difference = sum(&|x, y| (x - y) * (x - y));
+    let product = sum(&|x, y| x * y);
+    (
+        (difference / squares).sqrt(),
+        product / (squares * others).sqrt(),
+    )
+}
+
 #[test]
 fn a_report_is_what_a_difference_says() {
     let mut numbers = Numbers(11);
     let rows: Vec<_> = (0..8).map(|_| numbers.row(0)).collect();
-    let before = archive(&rows);
-    let options = QuantizeOptions::new().every_matrix(BlockSpec::from_name("Q4_0"));
+    // Whole multiples of a scale come back as they were.
+    let exact: Vec<f32> = (0..512u16)
+        .map(|n| f32::from(n % 3) * 25.0 - 25.0)
+        .collect();
+    let mut builder = ArchiveBuilder::new();
+    builder.tensor("x", [8, 256], rows.concat()).unwrap();
+    builder.tensor("exact", [2, 256], exact.clone()).unwrap();
+    let before = builder.finish();
+    let types = |name: &str| BlockSpec::from_name(if name == "x" { "Q4_0" } else { "Q2_0" });
+    let options = QuantizeOptions::new().rule(move |tensor| types(&tensor.name));
     let quantized = ops::quantize(&before, &options).unwrap();
     let after = Archive::from_bytes(write(&quantized.archive, 1)).unwrap();
     let quality = ops::quality(&before, &after, &quantized.choices, &Default::default()).unwrap();
-    let (mut squares, mut length) = (0f64, 0f64);
-    let back = after.tensor("x").unwrap().to::<f32>().unwrap().to_vec();
-    for (x, y) in rows.concat().iter().zip(back) {
-        squares += (f64::from(*x) - f64::from(y)).powi(2);
-        length += f64::from(*x).powi(2);
-    }
-    let expected = (squares / length).sqrt();
-    let found = quality.relative_l2.unwrap();
-    assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-    let one = &quality.tensors[0];
+    let of =
+        |archive: &Archive, name: &str| archive.tensor(name).unwrap().to::<f32>().unwrap().to_vec();
+    assert_eq!(of(&after, "exact"), exact);
+    let near = |found: Option<f64>, expected: f64| {
+        assert!(
+            (found.unwrap() - expected).abs() < 1e-12,
+            "{found:?} {expected}"
+        );
+    };
+    let (alone, cosine_alone) = compared(&rows.concat(), &of(&after, "x"));
+    let all = |archive: &Archive| [of(archive, "x"), of(archive, "exact")].concat();
+    let (together, cosine) = compared(&all(&before), &all(&after));
+    assert!(
+        together < alone * 0.5,
+        "the exact one counts: {together} {alone}"
+    );
+    near(quality.relative_l2, together);
+    near(quality.cosine, cosine);
+    let [worst, best] = &quality.tensors[..] else {
+        panic!("{:?}", quality.tensors)
+    };
     assert_eq!(
-        (one.name.as_str(), one.dtype.to_string()),
+        (worst.name.as_str(), worst.dtype.to_string()),
         ("x", "gguf:Q4_0".into())
     );
-    assert!((one.relative_l2.unwrap() - expected).abs() < 1e-12);
+    near(worst.relative_l2, alone);
+    near(worst.cosine, cosine_alone);
+    assert_eq!((best.relative_l2, best.cosine), (Some(0.0), Some(1.0)));
 }

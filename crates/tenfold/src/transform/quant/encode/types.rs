@@ -26,9 +26,9 @@ pub(super) struct Encoder {
 pub(super) enum Scales {
     /// In numbers of 16 bits at these places.
     Halves(&'static [usize]),
-    /// In bytes that hold any number of 32 bits.
+    /// In the first byte, which holds any power of two that a number of 32 bits has.
     Powers,
-    /// In bytes for 16 numbers each, of which this is the largest.
+    /// In the first bytes, one for 16 numbers each, of which this is the largest.
     Bytes { most: f32 },
 }
 
