@@ -1,4 +1,4 @@
-//! FP8 in blocks or with one scale, as DeepSeek, Qwen and others publish it, and FP4 experts beside it.
+//! FP8 in blocks or with one scale, as DeepSeek, Qwen, makers of ComfyUI's models and others publish it, and FP4 experts beside it.
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
@@ -26,6 +26,7 @@ pub(super) const METHOD: Method = Method {
         ".weight_scale",
         ".qscale_weight",
         ".scale",
+        ".scale_weight",
         "_scale_inv",
         "_scale",
     ],

@@ -77,13 +77,14 @@ const METHODS: &[&Method] = &[
     &bitnet::METHOD,
 ];
 
-/// Endings of what is about activations and caches, and means nothing once weights are numbers.
+/// Endings of what is about activations and caches, or marks a file as quantized, and means nothing once weights are numbers.
 const ACTIVATIONS: &[&str] = &[
     ".activation_scale",
     ".act_scale",
     ".qscale_act",
     ".input_scale",
     ".input_scale_ub",
+    ".scale_input",
     ".input_global_scale",
     ".input_zero_point",
     ".output_scale",
@@ -94,6 +95,7 @@ const ACTIVATIONS: &[&str] = &[
     ".v_scale",
     ".v_zero_point",
     ".kv_scale",
+    "scaled_fp8",
 ];
 
 /// Endings of what scales codes whose name, or whose module, they begin with.

@@ -47,6 +47,21 @@ fn experts_in_one_tensor_have_scales_behind_their_own_name() {
 }
 
 #[test]
+fn scales_of_models_for_comfyui_are_taken_without_a_configuration() {
+    let tensors = [
+        ("a.weight", Stored::new("F8_E4M3", &[2, 4], vec![0x38; 8])),
+        ("a.scale_weight", Stored::floats(&[], &[3.0])),
+        ("a.scale_input", Stored::floats(&[], &[1.0])),
+        ("scaled_fp8", Stored::new("F8_E4M3", &[2], vec![0; 2])),
+    ];
+    let mut model = Model::new(tensors, json!({}));
+    model.beside.clear();
+    assert_eq!(model.numbers("a.weight").unwrap(), [3.0; 8]);
+    let numbers = ops::dequantize(&model.open().unwrap()).unwrap();
+    assert_eq!(numbers.tensors().len(), 1);
+}
+
+#[test]
 fn codes_that_are_left_over_are_refused_under_any_name() {
     let integers = || Stored::new("I8", &[2, 64, 64], vec![1; 8192]);
     let floats = || Stored::new("F8_E4M3", &[2, 64, 64], vec![1; 8192]);

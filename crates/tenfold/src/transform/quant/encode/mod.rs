@@ -60,7 +60,11 @@ pub(crate) fn quantizer(
 ) -> Result<Arc<dyn Decode>> {
     let Some(encoder) = find(spec) else {
         let known: Vec<_> = TYPES.iter().map(|encoder| encoder.name).collect();
-        let message = format!("into {}; known are {}", spec.name, known.join(", "));
+        let message = format!(
+            "numbers cannot be written as {}; they can as {}",
+            spec.name,
+            known.join(", ")
+        );
         return Err(Error::unsupported("quantize", message));
     };
     let row = tensor.shape.last().copied().unwrap_or(1);
@@ -98,7 +102,7 @@ pub(crate) fn quantizer(
         }
         (_, _, Some(encode)) => Encode::Plain(encode),
         (None, _, None) | (Some(_), None, None) => {
-            let message = format!("into {} only with importances of the numbers", spec.name);
+            let message = format!("{} needs importances of the numbers", spec.name);
             return Err(Error::unsupported("quantize", message));
         }
     };
