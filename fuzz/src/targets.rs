@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -37,6 +37,8 @@ pub const TARGETS: &[Target] = &[
     ("roundtrip", roundtrip),
     ("transform", transform),
     ("quantized", quantized),
+    ("quantize", quantize),
+    ("imatrix", imatrix),
     ("wire_cbor", wire_cbor),
     ("wire_hdf5", wire_hdf5),
     ("wire_json", wire_json),
@@ -80,6 +82,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             files.chain(amplifiers).collect()
         }
         "quantized" => quantized_models(),
+        "imatrix" => importance_matrices(),
         "wire_cbor" => regions(&["ztensor", "burnpack"]),
         "wire_hdf5" => of_format("hdf5"),
         "wire_json" => {
@@ -373,22 +376,49 @@ fn index_of(mut at: usize, shape: &[u64]) -> Vec<u64> {
 /// What parts a configuration from the file that it lies beside.
 const BESIDE: u8 = 0;
 
-/// Configurations of quantized models, each with its file.
-fn quantized_models() -> Vec<Vec<u8>> {
+/// Where the files are that programs wrote.
+fn fixtures() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // This is a place of two crates, at different depths.
     let mut roots = [root.join("../fixtures"), root.join("../../fixtures")].into_iter();
-    let fixtures = roots
+    roots
         .find(|path| path.is_dir())
-        .expect("there are fixtures");
-    let entries = |path: &Path| {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        paths
-    };
+        .expect("there are fixtures")
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Importance matrices in both forms.
+fn importance_matrices() -> Vec<Vec<u8>> {
+    let is_one = |path: &PathBuf| path.to_string_lossy().ends_with(".imatrix.gguf");
+    let quantized = fixtures().join("quantized");
+    let files = ["gguf", "gguf-mixture"].map(|of| entries(&quantized.join(of)));
+    let files = files.into_iter().flatten().filter(is_one);
+    // One entry with two values of four calls, seven chunks of a file.
+    let words =
+        |words: &[i32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let values = [8f32, 2.0].map(f32::to_le_bytes).concat();
+    let old = [
+        words(&[1, 1]),
+        vec![b'a'],
+        words(&[4, 2]),
+        values,
+        words(&[7, 0]),
+    ]
+    .concat();
+    let files = files.filter_map(|path| fs::read(path).ok());
+    files.chain([old]).collect()
+}
+
+/// Configurations of quantized models, each with its file.
+fn quantized_models() -> Vec<Vec<u8>> {
     let mut models = Vec::new();
-    for scheme in entries(&fixtures.join("quantized")) {
+    for scheme in entries(&fixtures().join("quantized")) {
         for case in entries(&scheme) {
             let read = |name| fs::read(case.join(name));
             if let (Ok(config), Ok(file)) = (read("config.json"), read("model.safetensors")) {
@@ -397,6 +427,55 @@ fn quantized_models() -> Vec<Vec<u8>> {
         }
     }
     models
+}
+
+/// Any numbers become blocks of any type, with any importances, and what comes back is numbers; or it is an error.
+pub fn quantize(data: &[u8]) {
+    let mut rng = Rng::scripted(data);
+    let types: Vec<_> = ops::quantized_types().collect();
+    let spec = *rng.pick(&types);
+    let block = u64::from(spec.elements);
+    let shape = [1 + rng.below(2), 1 + rng.below(3), 1 + rng.below(2)].map(|n| n as u64);
+    let shape = [shape[0], shape[1], shape[2] * block];
+    let elements = shape.iter().product::<u64>();
+    // All of them finite, or below 2, or any.
+    let kept = *rng.pick(&[0xff7f_ffff, 0xbfff_ffff, u32::MAX]);
+    let bits = (0..elements).flat_map(|_| (rng.next() as u32 & kept).to_le_bytes());
+    let bytes: Vec<u8> = bits.collect();
+    let mut builder = ArchiveBuilder::new();
+    let pushed = builder.push("t", DType::F32, &shape, Bytes::from(bytes));
+    pushed.expect("a tensor");
+    let mut options = ops::QuantizeOptions::new().rule(move |_| Some(spec));
+    if rng.below(2) == 0 {
+        let columns = shape[0] * shape[2];
+        let mut old = [1u32, 1].map(u32::to_le_bytes).concat();
+        old.push(b't');
+        old.extend([1, columns as u32].map(u32::to_le_bytes).concat());
+        old.extend((0..columns).flat_map(|_| (rng.below(1 << 16) as f32).to_le_bytes()));
+        let read = ops::ImportanceMatrix::read(Arc::new(Bytes::from(old)));
+        options = options.importance(read.expect("an importance matrix"));
+    }
+    let quantized = ops::quantize(&builder.finish(), &options);
+    let Ok(quantized) = quantized else { return };
+    let tensor = quantized.archive.get("t").expect("the tensor");
+    if let Ok(blocks) = tensor.canonical() {
+        let mut builder = ArchiveBuilder::new();
+        let dtype = DType::Block(spec);
+        builder.push("t", dtype, &shape, blocks).expect("blocks");
+        let numbers = ops::dequantize(&builder.finish()).expect("blocks are numbers");
+        let tensor = numbers.get("t").expect("the tensor");
+        tensor.canonical().expect("numbers");
+    }
+}
+
+/// Any bytes are an importance matrix or an error, in memory that is in proportion to them.
+pub fn imatrix(data: &[u8]) {
+    let file = File::new(data);
+    let read = file.bounded(|| ops::ImportanceMatrix::read(file.0.clone()));
+    match read {
+        Ok(matrix) => assert!(matrix.names().all(|name| matrix.get(name).is_some())),
+        Err(error) => check_error(&error),
+    }
 }
 
 /// What is taken for quantized tensors becomes numbers, or is refused, in memory that is in proportion to the file.

@@ -16,7 +16,7 @@ import numpy as np
 KINDS = gguf.GGMLQuantizationType
 # gguf-py has no quantizer for the others.
 SAME = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"]
-READ = [*SAME, "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S"]
+READ = [*SAME, "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S"]
 ROWS, COLUMNS = 32, 1024
 
 

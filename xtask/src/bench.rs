@@ -89,6 +89,7 @@ const BENCHES: &[(&str, Measure)] = &[
     ("safetensors", Bench::safetensors),
     ("cast", Bench::cast),
     ("gguf", Bench::gguf),
+    ("quantize", Bench::quantize),
     ("onnx", Bench::onnx),
     ("hdf5", Bench::hdf5),
     ("pytorch", Bench::pytorch),

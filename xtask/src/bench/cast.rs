@@ -1,4 +1,4 @@
-//! Numbers as other numbers: casts beside numpy, quantized blocks and long vocabularies beside gguf-py.
+//! Numbers as other numbers: casts beside numpy, quantized blocks beside ggml, these and long vocabularies beside gguf-py.
 
 use super::race::Runner;
 use super::{Bench, Goal};
@@ -74,9 +74,45 @@ impl Bench {
         let theirs = package.runner().args(["dequantize", "1"]).args([&file]);
         let what = format!("dequantize {mib} MiB of {name}, in memory");
         let goal = Some(Goal {
-            ratio: 1.0 / 5.0,
+            ratio: 1.0 / 20.0,
             peak: None,
         });
         self.row(&[(what, ours.prints_time())], &theirs.prints_time(), goal)
+    }
+
+    /// Quantizing, beside ggml's quantizer with as many threads, and gguf-py where it has one.
+    pub(super) fn quantize(&self) -> Result<()> {
+        let (numpy, ggml, package) = (self.ml_dtypes()?, self.ggml()?, self.gguf_package()?);
+        let mib = if self.quick { 16 } else { 256 };
+        let file = self.input(&format!("numbers-{mib}-f32.safetensors"), |file| {
+            let make = ["make", &mib.to_string(), "f32"];
+            project::output(numpy.command().args(make).arg(file))
+        })?;
+        let all = std::thread::available_parallelism()?.get();
+        let counts = if all > 1 { vec![1, all] } else { vec![1] };
+        for name in ["Q8_0", "Q4_0", "Q4_K", "Q6_K"] {
+            for threads in counts.iter().map(ToString::to_string) {
+                let program = self.program("quantize")?;
+                let ours = || {
+                    let ours = Runner::new("tenfold", &program).args(["3"]);
+                    ours.args([&file]).args([name, &threads]).prints_time()
+                };
+                let theirs = ggml.runner().args(["quantize", "3"]).args([&file]);
+                let theirs = theirs.args([name, &threads]).prints_time();
+                let what = format!("quantize {mib} MiB to {name} on {threads} threads, in memory");
+                let goal = Some(Goal {
+                    ratio: 1.0,
+                    peak: None,
+                });
+                self.row(&[(what.clone(), ours())], &theirs, goal)?;
+                // gguf-py has no threads, and no K-quants.
+                if threads == "1" && !name.ends_with('K') {
+                    let job = format!("quantize:{name}");
+                    let theirs = package.runner().args([&job, "1"]).args([&file]);
+                    self.row(&[(what, ours())], &theirs.prints_time(), None)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

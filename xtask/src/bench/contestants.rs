@@ -100,6 +100,15 @@ impl Bench {
         )
     }
 
+    /// The quantizer of llama.cpp, in a wheel that has its library.
+    pub(super) fn ggml(&self) -> Result<Contestant> {
+        self.package(
+            "ggml 0.13.1 (C)",
+            &["pywhispercpp==1.5.1", "numpy"],
+            "ggml_quantize.py",
+        )
+    }
+
     fn package(&self, name: &'static str, installs: &[&str], program: &str) -> Result<Contestant> {
         Ok(Contestant {
             name,

@@ -8,9 +8,7 @@ use tenfold::ops::{Conversion, Shards, Sparse};
 
 use crate::args::ConvertArgs;
 use crate::commands::Session;
-use crate::commands::write::{
-    Inputs, Places, Request, Retyped, as_directory, is_directory, target,
-};
+use crate::commands::write::{Inputs, Places, Request, as_directory, is_directory, target};
 use crate::failure::{Exit, Result};
 use crate::hints;
 use crate::output::Out;
@@ -50,10 +48,11 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let target = target(&request, Some(&all).filter(|_| keeps_format), &registry)?;
     let request = request.keeping_files(&inputs, target);
     let source = all.format().map(|spec| spec.id);
-    let all = request.grouped(&args.types, all)?;
+    let (all, groups) = request.grouped(&args.types, all)?;
     let archive = request.select(&args.filter, all)?;
     let (archive, left_out) = request.salvaged(archive)?;
-    let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
+    let retyped = request.retype(&args.types, archive, groups)?;
+    let archive = &retyped.archive;
     let options = request
         .options(target)?
         .sparse(match (args.sparse, args.keep_sparse) {
@@ -62,9 +61,9 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
             _ => Sparse::AsIs,
         });
     let mut conversion =
-        Conversion::prepare(&archive, target, &options).map_err(|error| request.about(&error))?;
+        Conversion::prepare(archive, target, &options).map_err(|error| request.about(&error))?;
     if !args.types.dequantize && source != Some(target.spec.id) {
-        request.remark_parts(&archive, &mut conversion);
+        request.remark_parts(archive, &mut conversion);
     }
     let left_out = || {
         left_out
@@ -76,8 +75,7 @@ pub(crate) fn run(args: &ConvertArgs, session: &Session<'_>, out: &mut Out<'_>) 
         left_out: args.salvage.then(left_out),
         ..Written::default()
     };
-    let quantized = quantized.as_ref();
-    request.finish_quantized(target, conversion, &inputs, extra, quantized, out)
+    request.finish_retyped(target, conversion, &inputs, extra, Some(&retyped), out)
 }
 
 /// Whether it is a model of several files: a directory, an index, or one of files that count themselves.

@@ -5,7 +5,7 @@ use tenfold::documents::{LossDocument, Written};
 use tenfold::format::{Effect, Loss, Lost, Registry};
 
 use crate::args::{ExtractArgs, Filter};
-use crate::commands::write::{Inputs, Places, Request, Retyped, target};
+use crate::commands::write::{Inputs, Places, Request, target};
 use crate::commands::{Names, Session, tensor_named};
 use crate::failure::{Exit, Result};
 use crate::hints;
@@ -29,11 +29,12 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
     let all = inputs.joined()?;
     let registry = Registry::standard();
     let target = target(&request, Some(&all), &registry)?;
-    let all = request.grouped(&args.types, all)?;
+    let (all, groups) = request.grouped(&args.types, all)?;
     let archive = select(&request, &args.filter, &args.tensors, all)?;
-    let Retyped { archive, quantized } = request.retype(&args.types, archive)?;
+    let retyped = request.retype(&args.types, archive, groups)?;
+    let archive = &retyped.archive;
     let options = request.options(target)?;
-    let mut conversion = request.prepare_rewrite(&archive, target, &options)?;
+    let mut conversion = request.prepare_rewrite(archive, target, &options)?;
     // Tensors were asked for: what the file says of itself is not part of them.
     // And so is a file that is missing, where all that was asked for is there.
     let is_named = !args.tensors.is_empty() && !has_patterns(&args.filter);
@@ -53,8 +54,7 @@ pub(crate) fn run(args: &ExtractArgs, session: &Session<'_>, out: &mut Out<'_>) 
         ),
         ..Written::default()
     };
-    let quantized = quantized.as_ref();
-    request.finish_quantized(target, conversion, &inputs, extra, quantized, out)
+    request.finish_retyped(target, conversion, &inputs, extra, Some(&retyped), out)
 }
 
 /// Whether it is about metadata of the file, not of a tensor.

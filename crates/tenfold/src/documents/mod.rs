@@ -36,7 +36,7 @@ pub use value::{ShownMetadata, ShownValue};
 #[cfg(feature = "digest")]
 pub use verify::DigestDocument;
 pub use verify::{FindingDocument, Verification};
-pub use written::{ConflictDocument, RemarkDocument, Written};
+pub use written::{ConflictDocument, DequantizedDocument, RemarkDocument, Written};
 
 /// How a shell says what would help: text after a message, such as `; --limit rank=9 raises it`, or nothing.
 pub type Words = fn(&[Hint]) -> String;

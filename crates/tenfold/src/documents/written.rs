@@ -7,6 +7,7 @@ use super::{LossDocument, Words, text};
 use crate::digest::Hex;
 use crate::format::{Finding, Severity};
 use crate::model::CastCounts;
+use crate::ops::QuantizedGroup;
 use crate::prelude::*;
 
 /// `tenfold.convert/1` and its like: what a command that writes did. What has no value is left out or null, as the
@@ -52,6 +53,8 @@ pub struct Written<'a> {
     pub bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub casts: Option<&'a CastCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dequantized: Option<Vec<DequantizedDocument<'a>>>,
     #[cfg(any(feature = "gguf", feature = "ztensor"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantized: Option<Vec<super::ChoiceDocument<'a>>>,
@@ -77,6 +80,27 @@ impl RemarkDocument {
             severity: remark.severity,
             rule: remark.rule.clone(),
             message: format!("{}{}", remark.message, words(&remark.hints)),
+        }
+    }
+}
+
+/// Tensors that were taken for one quantized tensor, which is written as numbers.
+#[derive(Debug, Serialize)]
+pub struct DequantizedDocument<'a> {
+    name: &'a str,
+    scheme: &'a str,
+    parameters: &'a str,
+    tensors: &'a [String],
+}
+
+impl<'a> DequantizedDocument<'a> {
+    /// The document of a quantized tensor.
+    pub fn new(group: &'a QuantizedGroup) -> Self {
+        Self {
+            name: &group.name,
+            scheme: &group.scheme.name,
+            parameters: &group.scheme.parameters,
+            tensors: &group.tensors,
         }
     }
 }

@@ -84,6 +84,28 @@ pub(super) fn down(
     }
 }
 
+/// The same where each word holds as many codes as are whole in it, from number `skip` of the first row of words on.
+pub(super) fn padded_down(
+    bytes: &[u8],
+    width: usize,
+    skip: usize,
+    bits: u32,
+    height: usize,
+    codes: &mut Vec<u8>,
+) {
+    let words = bytes.as_chunks::<4>().0;
+    let rows = words.chunks(width.max(1)).flat_map(|row| {
+        let shifts = (0..32 / bits).map(move |n| n * bits);
+        shifts.map(move |shift| (row, shift))
+    });
+    for (row, shift) in rows.skip(skip).take(height) {
+        codes.extend(
+            row.iter()
+                .map(|word| low(u32::from_le_bytes(*word) >> shift, bits)),
+        );
+    }
+}
+
 /// The same field of every word of `width` bytes.
 pub(super) fn fields(bytes: &[u8], width: usize, shift: u32, bits: u32, codes: &mut Vec<u8>) {
     match width {

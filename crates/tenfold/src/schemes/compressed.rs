@@ -168,27 +168,24 @@ fn grid(set: &Set<'_, '_>, of: Member<'_>, [count, rows, cols]: [u64; 3]) -> Res
         [.., down, along] => (*down, *along),
         _ => (1, 1),
     };
-    let block = if down == rows {
+    let fits =
+        |[a, b]: [u64; 2]| a > 0 && b > 0 && rows.div_ceil(a) == down && cols.div_ceil(b) == along;
+    let blocks = said_blocks(set);
+    let any = blocks.first().copied();
+    let fitting_block = fitting(set, blocks, fits)?;
+    // What is said and does not fit is an error.
+    let block = if of.shape().len() < 2 {
+        [None, None]
+    } else if down != rows || fitting_block.is_some() {
+        let block = fitting_block.or(any);
+        [block.map(|[down, _]| down), block.map(|[_, along]| along)]
+    } else if along <= 1 {
+        [None, None]
+    } else {
         let sizes = said_sizes(set);
-        let is_one = along <= 1;
         let any = sizes.first().copied();
         let size = fitting(set, sizes, |size| cols.div_ceil(size) == along)?;
-        // What is said and does not fit is an error.
-        let size = if is_one { None } else { size.or(any) };
-        [None, size]
-    } else {
-        let fits = |[a, b]: [u64; 2]| {
-            a > 0 && b > 0 && rows.div_ceil(a) == down && cols.div_ceil(b) == along
-        };
-        let blocks = said_blocks(set);
-        let any = blocks.first().copied();
-        match fitting(set, blocks, fits)?
-            .or(any)
-            .filter(|_| of.shape().len() > 1)
-        {
-            Some([down, along]) => [Some(down), Some(along)],
-            None => [None, None],
-        }
+        [None, size.or(any)]
     };
     of.grid([count, rows, cols], number_of(of.scalar), block)
 }
@@ -309,15 +306,50 @@ fn four_bits(set: &mut Set<'_, '_>) -> Result<Built> {
     })
 }
 
-/// How codes may lie in words.
-fn packings(cols: u64, words: u64, bits: u32) -> impl Iterator<Item = Packing> {
-    let row_len = words.saturating_mul(4);
-    let dense = cols.checked_mul(bits.into()).map(|all| all.div_ceil(32));
-    let padded = cols.div_ceil(u64::from(32 / bits));
-    let is_dense = dense == Some(words);
-    let dense = is_dense.then_some(Packing::Along { bits, row_len });
-    let padded = (padded == words && !is_dense).then_some(Packing::Padded { bits, row_len });
-    dense.into_iter().chain(padded)
+/// How codes lie in words of 32 bits.
+#[derive(Clone, Copy)]
+struct Words {
+    bits: u32,
+    /// Each holds as many as are whole in it.
+    padded: bool,
+}
+
+impl Words {
+    /// How many words so many codes take.
+    fn count(self, codes: u64) -> Option<u64> {
+        if self.padded {
+            Some(codes.div_ceil(self.per_word()))
+        } else {
+            Some(codes.checked_mul(self.bits.into())?.div_ceil(32))
+        }
+    }
+
+    fn per_word(self) -> u64 {
+        u64::from(32 / self.bits)
+    }
+
+    /// Whether so many codes lie in the same places with and without gaps.
+    fn has_no_gaps(self, codes: u64) -> bool {
+        32u32.is_multiple_of(self.bits) || codes <= self.per_word()
+    }
+
+    fn along(self, words: u64) -> Packing {
+        let (bits, row_len) = (self.bits, words.saturating_mul(4));
+        if self.padded {
+            Packing::Padded { bits, row_len }
+        } else {
+            Packing::Along { bits, row_len }
+        }
+    }
+
+    fn down(self) -> Packing {
+        let bits = self.bits;
+        if self.padded {
+            Packing::PaddedDown { bits }
+        } else {
+            Packing::Down { bits }
+        }
+    }
 }
 
 fn packed(set: &mut Set<'_, '_>) -> Result<Built> {
@@ -334,32 +366,24 @@ fn packed(set: &mut Set<'_, '_>) -> Result<Built> {
         let message = format!("it says {rows} rows, and there are codes for {stored_rows}");
         return Err(set.error("quantized.shape", ".weight_shape", message));
     }
-    let (bits, packing) = packing(set, cols, words)?;
+    let zero = zeros(set)?;
+    let in_words = words_of(set, [rows, cols], words, zero)?;
+    let bits = in_words.bits;
     let half = 1u8 << (bits - 1);
+    let packing = in_words.along(words);
     let plane = Plane::codes(codes.part, packing, rows, cols).meaning(Values::Less(half));
     let sizes = [1, rows, cols];
     let grid = grid(set, scale, sizes)?;
     let block = grid.block;
     let mut quant = Quant::new(plane, grid);
-    if let Some(zero) = zeros(set)? {
-        let [zero_words, groups] = zero.matrix()?;
-        let wanted = rows.saturating_mul(bits.into()).div_ceil(32);
-        let padded = rows.div_ceil(u64::from(32 / bits));
-        if zero.scalar != Scalar::I32
-            || block[0] != 1
-            || (zero_words != wanted && zero_words != padded)
-        {
-            let message = format!(
-                "its shape is {:?}, expected [{wanted}, groups] of i32",
-                zero.shape()
-            );
+    if let Some(zero) = zero {
+        let [_, groups] = zero.matrix()?;
+        if block[0] != 1 {
+            let message = "there are zero points for rows, and scales for blocks of them";
             return Err(set.error("quantized.shape", ".weight_zero_point", message));
         }
-        if zero_words != wanted {
-            return Err(unread("zero points that are packed with gaps").in_tensor(&zero.info.name));
-        }
-        let packing = Packing::Down { bits };
-        let zeros = Plane::codes(zero.part, packing, rows, groups).meaning(Values::Less(half));
+        let zeros = Plane::codes(zero.part, in_words.down(), rows, groups);
+        let zeros = zeros.meaning(Values::Less(half));
         quant = quant.with(Formula::Offset, Grid::new(zeros, block));
     }
     quant.order = order(set, cols)?;
@@ -375,8 +399,14 @@ fn packed(set: &mut Set<'_, '_>) -> Result<Built> {
     })
 }
 
-/// The bits of a code and how codes lie in words, by what the configuration says and by the number of words.
-fn packing(set: &Set<'_, '_>, cols: u64, words: u64) -> Result<(u32, Packing)> {
+/// The bits of a code and how codes lie in words, by what the configuration says, and by the numbers of words that there
+/// are along the rows for codes and down the columns for zero points.
+fn words_of(
+    set: &Set<'_, '_>,
+    [rows, cols]: [u64; 2],
+    words: u64,
+    zero: Option<Member<'_>>,
+) -> Result<Words> {
     let said = said(set, "num_bits")
         .into_iter()
         .filter_map(|bits| u32::try_from(bits.as_u64()?).ok());
@@ -386,24 +416,45 @@ fn packing(set: &Set<'_, '_>, cols: u64, words: u64) -> Result<(u32, Packing)> {
     if bits.is_empty() {
         bits = (1..=8).collect();
     }
-    let mut fits = bits
-        .iter()
-        .flat_map(|&bits| packings(cols, words, bits).map(move |packing| (bits, packing)));
-    match (fits.next(), fits.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => {
+    let both = |&bits: &u32| [false, true].map(|padded| Words { bits, padded });
+    let mut fitting: Vec<Words> = bits.iter().flat_map(both).collect();
+    fitting.retain(|each| each.count(cols) == Some(words));
+    if fitting.is_empty() {
+        let said: Vec<_> = bits.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "{words} words for {cols} codes of {} bits",
+            said.join(" or ")
+        );
+        return Err(set.error("quantized.shape", ".weight_packed", message));
+    }
+    if let Some(zero) = zero {
+        let [zero_words, _] = zero.is_of(&[Scalar::I32])?.matrix()?;
+        fitting.retain(|each| each.count(rows) == Some(zero_words));
+        if fitting.is_empty() {
+            let message = format!(
+                "{zero_words} words down the columns do not hold zero points for {rows} rows"
+            );
+            return Err(set.error("quantized.shape", ".weight_zero_point", message));
+        }
+    }
+    // Where gaps make no difference there is one way, not two.
+    let is_same =
+        |each: &Words| each.has_no_gaps(cols) && (zero.is_none() || each.has_no_gaps(rows));
+    fitting.retain(|each| !(each.padded && is_same(each)));
+    match fitting.as_slice() {
+        &[only] => Ok(only),
+        [first, others @ ..] if others.iter().all(|other| other.bits == first.bits) => {
+            let message = format!(
+                "{words} words for {cols} codes of {} bits are as many with gaps between them as without; nothing says which it is",
+                first.bits
+            );
+            Err(set.ambiguous(message))
+        }
+        _ => {
             let message = format!(
                 "{words} words for {cols} codes can hold codes of several widths; only a configuration can say which"
             );
             Err(set.ambiguous(message))
-        }
-        (None, _) => {
-            let said: Vec<_> = bits.iter().map(ToString::to_string).collect();
-            let message = format!(
-                "{words} words for {cols} codes of {} bits",
-                said.join(" or ")
-            );
-            Err(set.error("quantized.shape", ".weight_packed", message))
         }
     }
 }

@@ -1,10 +1,11 @@
-//! FP8 in blocks or with one scale, as DeepSeek, Qwen and others publish it, and FP4 experts beside it.
+//! FP8 in blocks or with one scale, as DeepSeek, Qwen, makers of ComfyUI's models and others publish it, and FP4 experts beside it.
 //!
 //! | tensor | type | shape |
 //! |---|---|---|
 //! | `X.weight` | f8_e4m3 | [out, in] |
 //! | `X.weight_scale_inv` | f32, bf16, f8_e8m0, u8 | [⌈out/bm⌉, ⌈in/bn⌉], or none for one |
 //! | `X.weight` of experts | i8 with two e2m1, the first in the low bits | [out, in/2], scales [out, in/32] |
+//! | `X`, `X_scale_inv` or `X_scale` | the same of all experts together, whose names have no `.weight` | [experts, out, in] |
 //!
 //! A number is its code times its scale, although the name says that the scale is an inverse.
 
@@ -25,6 +26,9 @@ pub(super) const METHOD: Method = Method {
         ".weight_scale",
         ".qscale_weight",
         ".scale",
+        ".scale_weight",
+        "_scale_inv",
+        "_scale",
     ],
     companions: &[".weight_scale_inv", ".qscale_weight"],
     main: ".weight",
@@ -50,22 +54,30 @@ const SCALES: [Scalar; 5] = [
 ];
 
 fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
-    let is_own_name = set.ending == ".weight_scale_inv";
-    let codes = set.scalar(".weight");
+    // What is behind the name of the weight itself: of experts that are one tensor together.
+    let is_fused = set.ending.starts_with('_');
+    if is_fused && set.base.ends_with(".weight") {
+        return Ok(None);
+    }
+    let main = if is_fused { "" } else { ".weight" };
+    let is_own_name = set.ending.ends_with("_scale_inv");
+    let codes = set.scalar(main);
     let is_float = codes.is_some_and(|scalar| FLOATS.contains(&scalar));
     let is_power = is_power(set.scalar(set.ending));
     let is_fp4 = codes == Some(Scalar::I8) && is_power;
     // Without a configuration, these names are those of other schemes too.
-    if set.ending == ".weight_scale" && set.config().is_none() {
+    let is_shared = set.ending == ".weight_scale" || (is_fused && !is_own_name && !is_float);
+    if is_shared && set.config().is_none() {
         return Ok(None);
     }
     if !is_own_name && !is_float && !is_fp4 {
         return Ok(None);
     }
-    let weight = set.take(".weight")?;
+    let weight = set.take(main)?;
     let scale = set.take(set.ending)?.is_of(&SCALES)?;
+    let name = format!("{}{main}", set.base);
     let built = if is_fp4 {
-        experts(set, weight, scale)?
+        experts(name, weight, scale)?
     } else {
         let weight = weight.is_of(&FLOATS)?;
         let [count, rows, cols] = weight.matrices()?;
@@ -76,9 +88,12 @@ fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
             Some(&[down, along]) if scale.shape().len() > 1 => [Some(down), Some(along)],
             _ => [None, None],
         };
-        // One for each row, whatever is said of blocks of others.
-        let is_of_rows = scale.shape().last() == Some(&1) && scale.shape().len() > 1;
-        let said = if set.ending == ".weight_scale" && is_of_rows {
+        // One for each row or column, whatever is said of blocks of others.
+        let is_of_lines = match scale.shape() {
+            [.., down, along] => *along == 1 || (*down == 1 && *along == cols),
+            _ => false,
+        };
+        let said = if !is_own_name && is_of_lines {
             [None, None]
         } else {
             said
@@ -87,20 +102,25 @@ fn build(set: &mut Set<'_, '_>) -> Result<Option<Built>> {
         let says = match grid.block {
             [down, along] if down >= rows && along >= cols => "one scale".to_owned(),
             [1, along] if along >= cols => "a scale for each row".to_owned(),
+            [down, 1] if down >= rows => "a scale for each column".to_owned(),
             [down, along] => format!("blocks of {down} x {along}"),
         };
         Built {
-            name: format!("{}.weight", set.base),
+            name,
             shape: weight.shape().to_vec(),
             quant: Quant::new(weight.plane(rows, cols), grid).matrices(count),
             says,
         }
     };
-    set.leave(super::ACTIVATIONS);
+    if is_fused {
+        set.leave(&["_activation_scale", "_input_scale"]);
+    } else {
+        set.leave(super::ACTIVATIONS);
+    }
     Ok(Some(built))
 }
 
-fn experts(set: &Set<'_, '_>, weight: Member<'_>, scale: Member<'_>) -> Result<Built> {
+fn experts(name: String, weight: Member<'_>, scale: Member<'_>) -> Result<Built> {
     let [rows, half] = weight.rows()?;
     let cols = half.saturating_mul(2);
     let grid = scale.grid(
@@ -118,7 +138,7 @@ fn experts(set: &Set<'_, '_>, weight: Member<'_>, scale: Member<'_>) -> Result<B
         *last = cols;
     }
     Ok(Built {
-        name: format!("{}.weight", set.base),
+        name,
         shape,
         quant: Quant::new(plane.meaning(Values::Scalar(Scalar::F4E2M1)), grid),
         says: "FP4, blocks of 32".to_owned(),

@@ -77,13 +77,14 @@ const METHODS: &[&Method] = &[
     &bitnet::METHOD,
 ];
 
-/// Endings of what is about activations and caches, and means nothing once weights are numbers.
+/// Endings of what is about activations and caches, or marks a file as quantized, and means nothing once weights are numbers.
 const ACTIVATIONS: &[&str] = &[
     ".activation_scale",
     ".act_scale",
     ".qscale_act",
     ".input_scale",
     ".input_scale_ub",
+    ".scale_input",
     ".input_global_scale",
     ".input_zero_point",
     ".output_scale",
@@ -94,6 +95,20 @@ const ACTIVATIONS: &[&str] = &[
     ".v_scale",
     ".v_zero_point",
     ".kv_scale",
+    "scaled_fp8",
+];
+
+/// Endings of what scales codes whose name, or whose module, they begin with.
+const SCALES: &[&str] = &[
+    "_scale",
+    "_scale_inv",
+    "_scales",
+    ".scale",
+    ".scale_inv",
+    ".scales",
+    ".weight_scale",
+    ".weight_scale_inv",
+    ".weight_scales",
 ];
 
 /// What a set of tensors was taken for.
@@ -400,17 +415,53 @@ impl<'s, 'm> Search<'s, 'm> {
                     return Some(missing(tensor, &name));
                 }
             }
-            let (Some(config), [method, ..]) = (self.model.config, self.methods) else {
-                continue;
-            };
-            let Some(module) = tensor.name.strip_suffix(".weight") else {
-                continue;
-            };
-            if tensor.shape.len() > 1 && holds_codes(tensor) && !config.leaves_out(module) {
-                return Some(missing(tensor, &format!("{module}{}", method.scale)));
-            }
         }
-        None
+        let mut codes = free().filter(|tensor| tensor.shape.len() > 1 && holds_codes(tensor));
+        codes.find_map(|tensor| self.raw(tensor))
+    }
+
+    /// That a tensor has codes which nothing turned into numbers. What integers are that have no scales beside them, only a
+    /// name can say.
+    fn raw(&self, tensor: &TensorInfo) -> Option<Error> {
+        let name = tensor.name.as_str();
+        let module = name.strip_suffix(".weight");
+        let config = self.model.config;
+        if config.is_some_and(|config| config.leaves_out(module.unwrap_or(name))) {
+            return None;
+        }
+        let is_free = |name: &String| match self.model.get(name) {
+            Some((place, _)) => !self.is_taken(place),
+            None => false,
+        };
+        let beside = |start: &str| {
+            let mut names = SCALES.iter().map(|ending| format!("{start}{ending}"));
+            names.find(is_free)
+        };
+        let in_module = || beside(name.rsplit_once('.')?.0).filter(|_| config.is_some());
+        if let Some(scale) = beside(name).or_else(in_module) {
+            let message = format!(
+                "it has codes of type {} and {} beside it, which tenfold cannot put together",
+                tensor.dtype,
+                Quoted(&scale)
+            );
+            return Some(Error::unsupported("quantized.scheme", message).in_tensor(name));
+        }
+        let (Some(_), [method, ..]) = (config, self.methods) else {
+            return None;
+        };
+        let is_float = matches!(tensor.dtype, DType::Number(scalar, _) if scalar.is_float());
+        match module {
+            Some(module) => Some(missing(tensor, &format!("{module}{}", method.scale))),
+            None if is_float => {
+                let message = format!(
+                    "{} has the type {} of codes, and nothing beside it says what they stand for",
+                    Quoted(name),
+                    tensor.dtype
+                );
+                Some(set::wrong(tensor, "quantized.incomplete", message))
+            }
+            None => None,
+        }
     }
 
     /// What is not there of a set that a tensor can only be a part of.

@@ -46,6 +46,8 @@ pub(super) enum Packing {
     Padded { bits: u32, row_len: u64 },
     /// A stream of bits down each column, in words of 32 bits.
     Down { bits: u32 },
+    /// As many codes down a column as go into a word of 32 bits whole.
+    PaddedDown { bits: u32 },
     /// Eight codes of 4 bits in a word, in the order that AWQ's kernels want.
     Interleaved,
     /// Two codes in a byte, the first in the high bits.
@@ -180,6 +182,10 @@ impl Plane {
                 let words = self.rows.checked_mul(bits.into())?.div_ceil(32);
                 (words, self.cols.checked_mul(4)?)
             }
+            Packing::PaddedDown { bits } => {
+                let words = self.rows.div_ceil(u64::from(32 / bits));
+                (words, self.cols.checked_mul(4)?)
+            }
             Packing::Interleaved => (self.rows, self.cols.div_ceil(8).checked_mul(4)?),
             Packing::HighFirst => (self.rows, self.cols.div_ceil(2)),
             Packing::Fields {
@@ -249,6 +255,10 @@ impl Plane {
             let at = base(row_len);
             fetch(read, self.part, at, row_len, &rect.rows, &within)
         };
+        let rows_of_words = |words: Range<u64>| {
+            let within = from * 4..to * 4;
+            fetch(read, self.part, 0, self.cols * 4, &words, &within)
+        };
         match self.packing {
             Packing::Numbers(_) => {
                 let bytes = lines(self.cols, from..to)?;
@@ -287,16 +297,16 @@ impl Plane {
             Packing::Down { bits } => {
                 let bit = |row: u64| row * u64::from(bits);
                 let words = bit(rect.rows.start) / 32..bit(rect.rows.end).div_ceil(32);
-                let bytes = fetch(
-                    read,
-                    self.part,
-                    0,
-                    self.cols * 4,
-                    &words,
-                    &(from * 4..to * 4),
-                )?;
+                let bytes = rows_of_words(words)?;
                 let skip = as_size(bit(rect.rows.start) % 32)?;
                 bits::down(&bytes, width, skip, bits, height, codes);
+            }
+            Packing::PaddedDown { bits } => {
+                let per = u64::from(32 / bits);
+                let words = rect.rows.start / per..rect.rows.end.div_ceil(per);
+                let bytes = rows_of_words(words)?;
+                let skip = as_size(rect.rows.start % per)?;
+                bits::padded_down(&bytes, width, skip, bits, height, codes);
             }
             Packing::Fields { .. } => self.read_fields(read, rect, codes)?,
         }
@@ -346,6 +356,7 @@ impl Plane {
             Packing::Along { bits, .. }
             | Packing::Padded { bits, .. }
             | Packing::Down { bits }
+            | Packing::PaddedDown { bits }
             | Packing::Fields { bits, .. } => bits,
             Packing::Interleaved | Packing::HighFirst => 4,
         }
@@ -553,7 +564,8 @@ mod tests {
             low,
         ];
         for bits in 2..=8 {
-            packings.extend([along(bits), padded(bits), Packing::Down { bits }]);
+            packings.extend([along(bits), padded(bits)]);
+            packings.extend([Packing::Down { bits }, Packing::PaddedDown { bits }]);
         }
         for packing in packings {
             for turned in [false, true] {
@@ -606,5 +618,10 @@ mod tests {
         );
         assert_eq!(plane(Packing::Down { bits: 3 }, 32, 5).bytes(1), Some(60));
         assert_eq!(plane(Packing::Down { bits: 4 }, u64::MAX, 5).bytes(1), None);
+        let padded = |rows| plane(Packing::PaddedDown { bits: 3 }, rows, 5).bytes(1);
+        assert_eq!(
+            (padded(30), padded(31), padded(u64::MAX)),
+            (Some(60), Some(80), None)
+        );
     }
 }

@@ -153,3 +153,18 @@ pub(super) fn unread(what: impl core::fmt::Display) -> Error {
     let message = format!("{what}, which tenfold cannot turn into numbers");
     Error::unsupported("quantized.scheme", message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::METHODS;
+
+    #[test]
+    fn the_page_has_every_scheme() {
+        let page = include_str!("../../../../docs/quantized.md");
+        let titles = METHODS.iter().map(|method| method.title);
+        for title in titles.chain(REFUSED.iter().map(|refused| refused.title)) {
+            assert!(page.contains(title), "{title} is not in docs/quantized.md");
+        }
+    }
+}

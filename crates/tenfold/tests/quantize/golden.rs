@@ -58,7 +58,7 @@ fn blocks_are_those_of_ggml_to_the_last_bit() {
     let types = compare(false);
     for name in [
         "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-        "IQ4_XS", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0",
+        "IQ4_XS", "IQ3_XXS", "IQ3_S", "IQ2_S", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "Q1_0",
     ] {
         assert!(types.contains(&name), "{name} was not compared");
     }
@@ -69,6 +69,7 @@ fn with_importances_they_are_too() {
     let types = compare(true);
     for name in [
         "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS",
+        "IQ3_XXS", "IQ3_S", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S",
     ] {
         assert!(types.contains(&name), "{name} was not compared");
     }

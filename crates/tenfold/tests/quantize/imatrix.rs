@@ -6,7 +6,7 @@ use crate::*;
 use tenfold::ops::ImportanceMatrix;
 
 /// A file of the old form.
-fn old(entries: &[(&str, i32, &[f32])], end: Option<(i32, &str)>) -> Vec<u8> {
+pub(crate) fn old(entries: &[(&str, i32, &[f32])], end: Option<(i32, &str)>) -> Vec<u8> {
     let mut file = Vec::new();
     let number = |file: &mut Vec<u8>, n: i32| file.extend(n.to_le_bytes());
     let len = |n: usize| i32::try_from(n).unwrap();
@@ -26,7 +26,7 @@ fn old(entries: &[(&str, i32, &[f32])], end: Option<(i32, &str)>) -> Vec<u8> {
     file
 }
 
-fn read(bytes: Vec<u8>) -> Result<ImportanceMatrix> {
+pub(crate) fn read(bytes: Vec<u8>) -> Result<ImportanceMatrix> {
     ImportanceMatrix::read(Arc::new(tenfold::Bytes::from(bytes)))
 }
 

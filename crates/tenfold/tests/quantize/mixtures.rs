@@ -203,3 +203,57 @@ fn what_is_quantized_already_is_not_quantized_again() {
     assert!(error.message().contains("already"), "{error}");
     assert!(error.tensor().is_some());
 }
+
+#[test]
+fn the_page_has_every_type_and_every_mixture_with_its_number() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/quantized.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    // The cells of a line, each a list; notes in parentheses are no part of names.
+    let lines = page.lines().filter_map(|line| {
+        let cells = line.strip_prefix("| ")?.split(" | ");
+        let list = |cell: &str| -> Vec<String> {
+            let plain = cell.split(" (").next().unwrap_or_default();
+            plain.split(", ").map(ToOwned::to_owned).collect()
+        };
+        Some(cells.take(2).map(list).collect::<Vec<_>>())
+    });
+    let lines: Vec<_> = lines.filter(|cells| cells.len() == 2).collect();
+    for mixture in Mixture::all() {
+        let number = mixture.file_type.to_string();
+        let is_said = lines.iter().any(|cells| {
+            let mut pairs = cells[0].iter().zip(&cells[1]);
+            pairs.any(|(name, file_type)| *name == mixture.name && *file_type == number)
+        });
+        assert!(
+            is_said,
+            "{} with {number} is not in the table",
+            mixture.name
+        );
+    }
+    for spec in ops::quantized_types() {
+        let is_said = lines.iter().any(|cells| {
+            let kinds = ["used", "needed", "make no difference"];
+            cells[0].contains(&spec.name.to_owned())
+                && kinds.iter().any(|kind| cells[1][0].starts_with(kind))
+        });
+        assert!(is_said, "{} is not in the table", spec.name);
+    }
+}
+
+#[test]
+fn a_type_is_said_to_be_what_most_numbers_are() {
+    let archive = open("gguf-mixture/a.gguf");
+    let options = QuantizeOptions::new().every_matrix(BlockSpec::from_name("Q4_K"));
+    let quantized = ops::quantize(&archive, &options).unwrap();
+    let registry = tenfold::format::Registry::standard();
+    let mut out = tenfold::io::MemoryOutput::new();
+    let to = registry.get("gguf").unwrap();
+    let conversion = ops::Conversion::prepare(&quantized.archive, to, &Default::default());
+    conversion.unwrap().write_to("x.gguf", &mut out).unwrap();
+    let written = Archive::from_bytes(out.into_files().remove("x.gguf").unwrap()).unwrap();
+    let said = |archive: &Archive| archive.metadata().get("general.file_type").cloned();
+    assert_eq!(
+        (said(&archive), said(&written)),
+        (None, Some(Value::U32(14)))
+    );
+}

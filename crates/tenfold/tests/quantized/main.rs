@@ -18,4 +18,6 @@ mod support;
 mod golden;
 mod hostile;
 mod model;
+mod padded;
+mod raw_codes;
 mod recognized;

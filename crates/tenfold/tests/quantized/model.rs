@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use tenfold::io::{Siblings, Source};
-use tenfold::{Archive, Bytes, Error, ErrorKind, OpenOptions, Result};
+use tenfold::{Archive, Bytes, Error, ErrorKind, OpenOptions, Result, ops};
 
 /// A tensor of a safetensors file.
 #[derive(Clone, Debug)]
@@ -72,7 +72,46 @@ pub fn case(name: &str) -> Case {
     cases().into_iter().find(|case| case.name == name).unwrap()
 }
 
+impl Stored {
+    pub fn new(dtype: &str, shape: &[u64], bytes: Vec<u8>) -> Self {
+        Self {
+            dtype: dtype.into(),
+            shape: shape.into(),
+            bytes,
+        }
+    }
+
+    pub fn floats(shape: &[u64], numbers: &[f32]) -> Self {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        Self::new("F32", shape, bytes.collect())
+    }
+
+    pub fn words(shape: &[u64], words: &[u32]) -> Self {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+        Self::new("I32", shape, bytes.collect())
+    }
+}
+
 impl Model {
+    /// Tensors with a configuration beside them.
+    pub fn new(tensors: impl IntoIterator<Item = (&'static str, Stored)>, config: Json) -> Self {
+        let tensors = tensors.into_iter();
+        let model = Self {
+            tensors: tensors
+                .map(|(name, stored)| (name.to_owned(), stored))
+                .collect(),
+            metadata: None,
+            beside: BTreeMap::new(),
+        };
+        model.config(config)
+    }
+
+    /// The numbers of a tensor once it is dequantized.
+    pub fn numbers(&self, name: &str) -> Result<Vec<f32>> {
+        let numbers = ops::dequantize(&self.open()?)?;
+        Ok(numbers.tensor(name)?.to::<f32>()?.to_vec())
+    }
+
     pub fn of(name: &str) -> Self {
         Self::load(&case(name).directory)
     }

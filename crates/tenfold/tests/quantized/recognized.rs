@@ -100,6 +100,7 @@ fn the_missing_tensor_is_named() {
 
 #[test]
 fn without_a_configuration_names_types_and_shapes_say_it_or_it_is_refused() {
+    let mut ambiguous = Vec::new();
     for case in cases()
         .iter()
         .filter(|case| case.expected["optional"] != Json::Bool(true))
@@ -117,6 +118,7 @@ fn without_a_configuration_names_types_and_shapes_say_it_or_it_is_refused() {
                     "{}: {error}",
                     case.name
                 );
+                ambiguous.push(case.name.clone());
                 continue;
             }
         };
@@ -134,6 +136,21 @@ fn without_a_configuration_names_types_and_shapes_say_it_or_it_is_refused() {
             );
         }
     }
+    // Whether scales multiply or divide, how large blocks and how wide codes are, only a configuration says of these.
+    let expected = [
+        "bitnet/autobitlinear",
+        "bitnet/bitlinear",
+        "compressed-tensors/fp8_block",
+        "compressed-tensors/w8a16_channel",
+        "fp8-block/partial_blocks",
+        "mlx/b2_g128",
+        "mlx/b3_g64",
+        "mlx/b4_g32_f16",
+        "mlx/b4_g64_bf16",
+        "mlx/b6_g32",
+        "mlx/b8_g64_f16",
+    ];
+    assert_eq!(ambiguous, expected);
 }
 
 #[test]

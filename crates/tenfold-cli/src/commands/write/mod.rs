@@ -32,8 +32,7 @@ use crate::progress::Progress;
 pub(crate) use inputs::Inputs;
 pub(crate) use options::timestamp;
 pub(crate) use output::{as_directory, is_directory, is_empty, target};
-use quantize::QuantizedTensors;
-pub(crate) use quantize::Retyped;
+use quantize::{QuantizedTensors, Retyped};
 use summary::Summary;
 
 /// What is read, and where the result goes.
@@ -303,20 +302,21 @@ impl<'a> Request<'a> {
         extra: Written<'_>,
         out: &mut Out<'_>,
     ) -> Result<Exit> {
-        self.finish_quantized(target, conversion, inputs, extra, None, out)
+        self.finish_retyped(target, conversion, inputs, extra, None, out)
     }
 
-    /// The same where tensors were quantized.
-    pub(crate) fn finish_quantized(
+    /// The same where tensors may have other types than they had.
+    pub(crate) fn finish_retyped(
         &self,
         target: &Entry,
         conversion: Conversion,
         inputs: &Inputs,
         extra: Written<'_>,
-        quantized: Option<&QuantizedTensors>,
+        retyped: Option<&Retyped>,
         out: &mut Out<'_>,
     ) -> Result<Exit> {
         self.announce(target, &conversion)?;
+        let quantized = retyped.and_then(|retyped| retyped.quantized.as_ref());
         if let (Some(quantized), false) = (quantized, self.writing.quiet) {
             for remark in &quantized.remarks {
                 say(format_args!(
@@ -326,9 +326,10 @@ impl<'a> Request<'a> {
                 ));
             }
             say(quantized.summary(conversion.source()));
-            if self.writing.dry_run && !self.writing.json {
-                quantized.list(out)?;
-            }
+        }
+        let is_listed = self.writing.dry_run && !self.writing.json && !self.writing.quiet;
+        if let Some(retyped) = retyped.filter(|_| is_listed) {
+            retyped.list(out)?;
         }
         if self.in_place {
             return self.edit_in_place(target, conversion, extra, out);
@@ -355,6 +356,7 @@ impl<'a> Request<'a> {
             quantize::write_quality(quality, out)?;
         }
         let extra = Written {
+            dequantized: retyped.and_then(Retyped::groups),
             quantized: quantized.map(QuantizedTensors::documents),
             quality: quality.as_ref().map(QualityDocument::new),
             ..extra

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use globset::GlobSet;
 use tenfold::format::{Checksums, Compression, Effect, Entry, Finding, Severity};
 use tenfold::model::{DigestKind, TensorInfo};
-use tenfold::ops::{self, Conversion, ConvertOptions};
+use tenfold::ops::{self, Conversion, ConvertOptions, QuantizedGroup};
 use tenfold::{Archive, Hint};
 
 use super::quantize::{QuantizedTensors, Retyped};
@@ -48,11 +48,15 @@ impl Request<'_> {
             .work(self.work()))
     }
 
-    /// The tensors, with those that are quantized together as one where they are to become numbers: patterns are about the
-    /// names that the numbers have.
-    pub(crate) fn grouped(&self, types: &Types, archive: Archive) -> Result<Archive> {
+    /// The tensors, with those that are quantized together as one where they are to become numbers, and which these are:
+    /// patterns are about the names that the numbers have.
+    pub(crate) fn grouped(
+        &self,
+        types: &Types,
+        archive: Archive,
+    ) -> Result<(Archive, Vec<QuantizedGroup>)> {
         if !types.dequantize {
-            return Ok(archive);
+            return Ok((archive, Vec::new()));
         }
         let quantized = ops::quantized(&archive).map_err(|error| self.about(&error))?;
         if !quantized.left_out.is_empty() && !self.writing.quiet {
@@ -63,7 +67,7 @@ impl Request<'_> {
                 Clean(&names)
             ));
         }
-        Ok(quantized.archive)
+        Ok((quantized.archive, quantized.groups))
     }
 
     /// That quantized tensors stay in parts, where they go into another format.
@@ -79,8 +83,10 @@ impl Request<'_> {
         if schemes.is_empty() {
             return;
         }
-        let count = count(quantized.groups.len(), "quantized tensor");
-        let message = format!("{count} ({}) stay in parts", losses::some(&schemes));
+        let all = quantized.groups.len();
+        let stay = if all == 1 { "stays" } else { "stay" };
+        let count = count(all, "quantized tensor");
+        let message = format!("{count} ({}) {stay} in parts", losses::some(&schemes));
         let remark = Finding::new(Severity::Note, "quantized.parts", message);
         conversion.remarks.push(remark.hinting(Hint::Dequantize));
     }
@@ -89,8 +95,15 @@ impl Request<'_> {
     ///
     /// A rule with a pattern counts more than one without: matrices are quantized and all else is cast, or all of them but
     /// those that a pattern casts. Two patterns for one tensor contradict each other.
-    pub(crate) fn retype(&self, types: &Types, archive: Archive) -> Result<Retyped> {
+    pub(crate) fn retype(
+        &self,
+        types: &Types,
+        archive: Archive,
+        mut groups: Vec<QuantizedGroup>,
+    ) -> Result<Retyped> {
         let about = |error| self.about(&error);
+        groups.retain(|group| archive.index_of(&group.name).is_some());
+        let dequantized = types.dequantize.then_some(groups);
         let archive = if types.dequantize {
             ops::dequantize(&archive).map_err(about)?
         } else {
@@ -103,6 +116,7 @@ impl Request<'_> {
             return Ok(Retyped {
                 archive,
                 quantized: None,
+                dequantized,
             });
         };
         // What will be quantized is not cast, unless that was said of its name.
@@ -126,6 +140,7 @@ impl Request<'_> {
                 remarks: quantized.remarks,
                 report: types.report,
             }),
+            dequantized,
         })
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use globset::GlobSet;
 use tenfold::Archive;
-use tenfold::documents::ChoiceDocument;
+use tenfold::documents::{ChoiceDocument, DequantizedDocument};
 use tenfold::format::Finding;
 use tenfold::model::{BlockSpec, DType, TensorInfo};
 use tenfold::ops::{
-    self, Choice, ImportanceMatrix, Quality, QuantizeOptions, QuantizeTo, Quantized,
+    self, Choice, ImportanceMatrix, Quality, QuantizeOptions, QuantizeTo, Quantized, QuantizedGroup,
 };
 
 use super::options::Rules;
@@ -18,13 +18,52 @@ use super::{Request, is_stream};
 use crate::args::Types;
 use crate::commands::globs;
 use crate::failure::{Failure, Result};
-use crate::output::{Out, count, size};
+use crate::output::{Clean, Out, count, size};
 use crate::urls::is_url;
 
 /// The tensors with other types.
 pub(crate) struct Retyped {
     pub(crate) archive: Archive,
-    pub(crate) quantized: Option<QuantizedTensors>,
+    pub(super) quantized: Option<QuantizedTensors>,
+    /// Those of the file that were taken for one quantized tensor each, which became numbers.
+    pub(super) dequantized: Option<Vec<QuantizedGroup>>,
+}
+
+impl Retyped {
+    /// A line for each tensor that is quantized, or was.
+    pub(super) fn list(&self, out: &mut Out<'_>) -> Result<()> {
+        for group in self.dequantized.iter().flatten() {
+            let stored: Vec<_> = endings(&group.tensors).collect();
+            let line = format!(
+                "{}  from {} ({}): {}",
+                group.name,
+                group.scheme.name,
+                group.scheme.parameters,
+                stored.join(", ")
+            );
+            writeln!(out, "{}", Clean(&line))?;
+        }
+        match &self.quantized {
+            Some(quantized) => quantized.list(out),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn groups(&self) -> Option<Vec<DequantizedDocument<'_>>> {
+        let groups = self.dequantized.as_ref()?.iter();
+        Some(groups.map(DequantizedDocument::new).collect())
+    }
+}
+
+/// Names without the modules that all of them are in.
+fn endings(names: &[String]) -> impl Iterator<Item = &str> {
+    let first = names.first().map_or("", String::as_str);
+    let is_shared = |module: &&str| names.iter().all(|name| name.starts_with(*module));
+    let mut modules = (first.rmatch_indices('.')).filter_map(|(at, _)| first.get(..=at));
+    let shared = modules.find(is_shared).unwrap_or_default();
+    names
+        .iter()
+        .filter_map(move |name| name.strip_prefix(shared))
 }
 
 /// What was quantized.
@@ -157,11 +196,11 @@ impl Quantizing {
 
 impl QuantizedTensors {
     /// A line for each tensor.
-    pub(super) fn list(&self, out: &mut Out<'_>) -> Result<()> {
+    fn list(&self, out: &mut Out<'_>) -> Result<()> {
         let width = (self.choices.iter()).map(|choice| choice.name.len()).max();
         let width = width.unwrap_or(0);
         for choice in &self.choices {
-            let (name, from) = (crate::output::Clean(&choice.name).to_string(), choice.from);
+            let (name, from) = (Clean(&choice.name).to_string(), choice.from);
             let what = match (choice.is_left(), choice.instead_of) {
                 (true, _) => "stays".to_owned(),
                 (false, None) => format!("to {}", word(choice.to)),
@@ -260,7 +299,7 @@ pub(super) fn write_quality(quality: &Quality, out: &mut Out<'_>) -> Result<()> 
             number(tensor.relative_l2),
             number(tensor.cosine),
             word(tensor.dtype),
-            crate::output::Clean(&tensor.name)
+            Clean(&tensor.name)
         )?;
     }
     let more = quality.tensors.len().saturating_sub(WORST);

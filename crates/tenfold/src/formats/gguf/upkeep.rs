@@ -46,9 +46,13 @@ pub(super) fn owner(key: &str, value: &Value) -> Belongs {
     }
 }
 
-/// Whether casts make `general.file_type` wrong.
+/// Whether casts make `general.file_type` wrong, or tensors were quantized and it does not say to what.
 pub(super) fn is_outdated(what: &Manifest) -> bool {
-    !what.knows_types && what.metadata.get(FILE_TYPE).is_some() && what.tensors.iter().any(is_cast)
+    let is_said = what.metadata.get(FILE_TYPE).is_some();
+    let is_new = |tensor: &TensorInfo| {
+        is_cast(tensor) && (is_said || matches!(tensor.dtype, DType::Block(_)))
+    };
+    !what.knows_types && what.tensors.iter().any(is_new)
 }
 
 /// Says again what most tensors are; a type that llama.cpp has no number for is left to be guessed.

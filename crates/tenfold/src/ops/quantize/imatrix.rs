@@ -92,9 +92,6 @@ impl ImportanceMatrix {
 
 const TRUNCATED: &str = "imatrix.truncated";
 
-/// The most values that are read: those of a model of 2000 layers with 128 experts each would be fewer.
-const MOST_VALUES: u64 = 1 << 32;
-
 fn of_gguf(archive: &Archive) -> Result<ImportanceMatrix> {
     let metadata = archive.load_metadata()?;
     let missing = |key: &str| {
@@ -188,8 +185,8 @@ fn of_old(file: &mut Reader<'_>) -> Result<ImportanceMatrix> {
         let name = file.text(len, "imatrix.name", "the name of an entry")?;
         let calls = size(file, "the number of calls")?;
         let values = size(file, "the number of values")?;
-        if values == 0 || values > MOST_VALUES {
-            let message = format!("{name:?} has {values} values");
+        if values == 0 {
+            let message = format!("{name:?} has no values");
             return Err(Error::malformed("imatrix.values", message).at(file.pos()..file.pos()));
         }
         let len = values.saturating_mul(4);

@@ -79,7 +79,6 @@ use When::{
     ImportantEighth, More, Plain, PlainEighth,
 };
 
-const IQ1_M: Type = BlockSpec::named("IQ1_M");
 const IQ1_S: Type = BlockSpec::named("IQ1_S");
 const IQ2_S: Type = BlockSpec::named("IQ2_S");
 const IQ2_XS: Type = BlockSpec::named("IQ2_XS");
@@ -219,14 +218,6 @@ static MIXTURES: &[Mixture] = &[
         "IQ1_S",
         24,
         IQ1_S,
-        &[(FirstPart(8), Q2_K)],
-        &[(GroupedOrExperts, Q4_K), (Always, Q2_K)],
-    )
-    .attention(IQ2_XXS),
-    smallest(
-        "IQ1_M",
-        31,
-        IQ1_M,
         &[(FirstPart(8), Q2_K)],
         &[(GroupedOrExperts, Q4_K), (Always, Q2_K)],
     )
@@ -440,7 +431,7 @@ impl Mixer {
             found
         } else if self.model.experts == 8 {
             Q8_0
-        } else if self.model.is_llama_70b && [Q3_K, Q4_K].contains(&found) {
+        } else if self.model.is_70b && [Q3_K, Q4_K].contains(&found) {
             Q5_K
         } else {
             found

@@ -216,8 +216,8 @@ fn expert(rest: &str) -> Option<&'static str> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Architecture {
     pub(super) is_falcon: bool,
-    /// Llama with 80 layers and fewer heads of keys than of queries.
-    pub(super) is_llama_70b: bool,
+    /// What llama.cpp takes for a model of 70B: 80 layers, of Llama with fewer heads of keys than of queries.
+    pub(super) is_70b: bool,
     pub(super) layers: u64,
     /// Heads of queries for each of keys.
     pub(super) heads_per_key: u64,
@@ -252,10 +252,13 @@ impl Architecture {
         };
         Self {
             is_falcon: name == "falcon",
-            is_llama_70b: matches!(name, "llama" | "")
-                && naming != Naming::Unknown
-                && layers == 80
-                && heads_per_key > 1,
+            is_70b: layers == 80
+                && match name {
+                    "llama" => heads_per_key > 1,
+                    "" => heads_per_key > 1 && naming != Naming::Unknown,
+                    "deci" | "qwen2" => true,
+                    _ => false,
+                },
             layers,
             heads_per_key,
             experts: number("expert_count").unwrap_or_else(|| tensors.experts()),

@@ -5,6 +5,7 @@ use crate::archive::Archive;
 use crate::error::Result;
 use crate::model::DType;
 use crate::ops::diff::{ChangeKind, DiffOptions, Difference, diff};
+use crate::ops::stats::{StatsOptions, stats};
 use crate::prelude::*;
 use crate::threads::Work;
 use crate::transform::square_root;
@@ -68,20 +69,31 @@ pub fn quality(
         .ignore_dtype(true)
         .ignore_metadata(true)
         .work(work.clone());
-    let mut found: Vec<(String, Difference)> = Vec::new();
+    let mut found: LookupMap<String, Difference> = LookupMap::default();
     for change in diff(&before, &after, &options)?.changes {
         match change.kind {
-            ChangeKind::Changed(Some(difference)) => found.push((change.name, difference)),
+            ChangeKind::Changed(Some(difference)) => {
+                found.insert(change.name, difference);
+            }
             ChangeKind::Unreadable { error, .. } => return Err(error),
             _ => {}
         }
     }
-    Ok(put_together(&after, found))
+    // The lengths of those that are the same in every bit, which nothing measured.
+    let same = before.select(|info| !found.contains_key(&*info.name));
+    let same = stats(&same, &StatsOptions::new().work(work.clone()))?.tensors;
+    let mut squares = 0.0;
+    for (_, stats) in same {
+        squares += stats?.sum_of_squares();
+    }
+    Ok(put_together(&after, &found, squares))
 }
 
-fn put_together(after: &Archive, found: Vec<(String, Difference)>) -> Quality {
-    let mut sums = [0.0; 4];
-    for (_, difference) in &found {
+/// Differences by name, and the sum of the squares of all numbers that did not change.
+fn put_together(after: &Archive, found: &LookupMap<String, Difference>, same: f64) -> Quality {
+    let mut sums = [0.0, same, same, same];
+    let changed = (after.tensors()).filter_map(|tensor| found.get(tensor.name()));
+    for difference in changed {
         for (sum, part) in sums.iter_mut().zip(difference.sums) {
             *sum += part;
         }
@@ -89,8 +101,7 @@ fn put_together(after: &Archive, found: Vec<(String, Difference)>) -> Quality {
     let mut tensors: Vec<_> = after
         .tensors()
         .map(|tensor| {
-            let same = found.iter().find(|(name, _)| name == tensor.name());
-            let found = same.map(|(_, difference)| difference);
+            let found = found.get(tensor.name());
             TensorQuality {
                 name: tensor.name().to_owned(),
                 dtype: tensor.info().dtype,

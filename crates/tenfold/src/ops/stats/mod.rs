@@ -93,6 +93,15 @@ impl Stats {
         Some(Number::farther(self.min?, self.max?))
     }
 
+    /// The squares of the finite numbers together; infinite where `mean` and `std_dev` are beyond f64.
+    pub(crate) fn sum_of_squares(&self) -> f64 {
+        match (self.mean, self.std_dev) {
+            (Some(mean), Some(std_dev)) => (mean * mean + std_dev * std_dev) * self.finite as f64,
+            _ if self.finite == 0 => 0.0,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Infinities of either sign.
     pub fn infinities(&self) -> u64 {
         self.positive_infinities + self.negative_infinities

@@ -115,8 +115,18 @@ fn blocks<const BYTES: usize, const N: usize>(
     out: &mut [u8],
     decode: impl Fn(&[u8; BYTES], &mut [f32; N]),
 ) {
+    let whole = data.as_chunks().0.iter();
+    // In memory that is where numbers can be, they are written once.
+    if cfg!(target_endian = "little")
+        && let Ok(numbers) = bytemuck::try_cast_slice_mut::<u8, f32>(out)
+    {
+        for (block, out) in whole.zip(numbers.as_chunks_mut().0) {
+            decode(block, out);
+        }
+        return;
+    }
     let mut values = [0.0; N];
-    for (block, out) in data.as_chunks().0.iter().zip(out.chunks_exact_mut(4 * N)) {
+    for (block, out) in whole.zip(out.chunks_exact_mut(4 * N)) {
         decode(block, &mut values);
         for (out, value) in out.as_chunks_mut().0.iter_mut().zip(&values) {
             *out = value.to_le_bytes();

@@ -60,7 +60,11 @@ pub(crate) fn quantizer(
 ) -> Result<Arc<dyn Decode>> {
     let Some(encoder) = find(spec) else {
         let known: Vec<_> = TYPES.iter().map(|encoder| encoder.name).collect();
-        let message = format!("into {}; known are {}", spec.name, known.join(", "));
+        let message = format!(
+            "numbers cannot be written as {}; they can as {}",
+            spec.name,
+            known.join(", ")
+        );
         return Err(Error::unsupported("quantize", message));
     };
     let row = tensor.shape.last().copied().unwrap_or(1);
@@ -98,7 +102,7 @@ pub(crate) fn quantizer(
         }
         (_, _, Some(encode)) => Encode::Plain(encode),
         (None, _, None) | (Some(_), None, None) => {
-            let message = format!("into {} only with importances of the numbers", spec.name);
+            let message = format!("{} needs importances of the numbers", spec.name);
             return Err(Error::unsupported("quantize", message));
         }
     };
@@ -279,13 +283,10 @@ impl Quantizer {
 }
 
 impl Encoder {
-    /// What of a block is lost beyond rounding: all of it where the scale, which is written as f16, has no place there, or
-    /// is 0 there.
+    /// What of a block is lost beyond rounding: all that shares a scale which has no place where it is written, or is 0 there.
     fn count(&self, x: &[f32], block: &[u8]) -> CastCounts {
-        let number = |matches: &dyn Fn(f32) -> bool| {
-            let count: u32 = x.iter().map(|&value| u32::from(matches(value))).sum();
-            u64::from(count)
-        };
+        let number = |matches: &dyn Fn(f32) -> bool| count(x, matches);
+        let is_something = |value: f32| value != 0.0;
         let mut counts = CastCounts {
             numbers: x.len() as u64,
             ..CastCounts::default()
@@ -299,16 +300,30 @@ impl Encoder {
                     // A search that ran over ends without a scale.
                     let largest = half::f16::MAX.to_f32();
                     match number(&|value| value.abs() > largest) {
-                        0 => counts.underflows = number(&|value| value != 0.0),
+                        0 => counts.underflows = number(&is_something),
                         _ => counts.overflows = counts.numbers,
                     }
                 }
             }
-            Scales::Powers => {}
-            Scales::Bytes { most } => counts.overflows = number(&|value| value.abs() > most),
+            Scales::Powers => {
+                if block.iter().skip(1).all(|&codes| codes == 0) {
+                    counts.underflows = number(&is_something);
+                }
+            }
+            Scales::Bytes { most } => {
+                counts.overflows = number(&|value| value.abs() > most);
+                let parts = x.chunks_exact(16).zip(block);
+                let lost = parts.filter(|(_, scale)| **scale == 0);
+                counts.underflows = lost.map(|(part, _)| count(part, &is_something)).sum();
+            }
         }
         counts
     }
+}
+
+fn count(x: &[f32], matches: &dyn Fn(f32) -> bool) -> u64 {
+    let count: u32 = x.iter().map(|&value| u32::from(matches(value))).sum();
+    u64::from(count)
 }
 
 /// One over the scale, or 0 where that is no number.

@@ -319,7 +319,7 @@ pub(super) fn affine<const N: usize, const L: usize>(
     }
 }
 
-/// Codes from 0 to `top` of numbers that are not negative, and their scale.
+/// Codes from 0 to `top` of numbers that should not be negative, and their scale.
 pub(super) fn positive<const N: usize>(x: &[f32; N], w: &[f32; N], top: f32) -> ([f32; N], f32) {
     let most = x
         .iter()
@@ -331,20 +331,23 @@ pub(super) fn positive<const N: usize>(x: &[f32; N], w: &[f32; N], top: f32) -> 
         let code = near(s * x);
         if code < top { code } else { top }
     };
-    let error_of = |s: f32| {
+    // Some numbers may be negative after all. Where the reference keeps their codes, it keeps them in bytes.
+    let in_byte = |code: f32| if code < 0.0 { code + 256.0 } else { code };
+    let itself = |code: f32| code;
+    let error_of = |s: f32, kept: fn(f32) -> f32| {
         let scale = 1.0 / s;
         let mut error = 0.0;
         for (x, w) in x.iter().zip(w) {
-            let off = x - scale * code_of(s, *x);
+            let off = x - scale * kept(code_of(s, *x));
             error += w * off * off;
         }
         error
     };
     let mut chosen = top / most;
-    let mut error = error_of(chosen);
+    let mut error = error_of(chosen, in_byte);
     for step in [-4.0f32, -3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 4.0] {
         let tried = (0.1 * step + top) / most;
-        let found = error_of(tried);
+        let found = error_of(tried, itself);
         if found < error {
             (chosen, error) = (tried, found);
         }
@@ -352,9 +355,10 @@ pub(super) fn positive<const N: usize>(x: &[f32; N], w: &[f32; N], top: f32) -> 
     let (mut products, mut squares) = (0.0, 0.0);
     let mut codes = [0.0; N];
     for ((code, x), w) in codes.iter_mut().zip(x).zip(w) {
-        *code = code_of(chosen, *x);
-        products += w * x * *code;
-        squares += w * *code * *code;
+        let found = code_of(chosen, *x);
+        products += w * x * found;
+        squares += w * found * found;
+        *code = in_byte(found);
     }
     for _ in 0..5 {
         let mut changes = false;
@@ -365,7 +369,7 @@ pub(super) fn positive<const N: usize>(x: &[f32; N], w: &[f32; N], top: f32) -> 
                 let new = if new < top { new } else { top };
                 let (p, q) = (p + w * x * new, q + w * new * new);
                 if new != *code && p * p * squares > products * products * q {
-                    (*code, products, squares) = (new, p, q);
+                    (*code, products, squares) = (in_byte(new), p, q);
                     changes = true;
                 }
             }

@@ -26,9 +26,9 @@ pub(super) struct Encoder {
 pub(super) enum Scales {
     /// In numbers of 16 bits at these places.
     Halves(&'static [usize]),
-    /// In bytes that hold any number of 32 bits.
+    /// In the first byte, which holds any power of two that a number of 32 bits has.
     Powers,
-    /// In bytes for 16 numbers each, of which this is the largest.
+    /// In the first bytes, one for 16 numbers each, of which this is the largest.
     Bytes { most: f32 },
 }
 
@@ -37,6 +37,18 @@ const fn encoder(name: &'static str, plain: Plain, scales: Scales) -> Encoder {
         name,
         plain: Some(plain),
         weighted: None,
+        whole_rows: false,
+        scales,
+    }
+}
+
+/// A type that makes no sense without importances.
+#[cfg(feature = "std")]
+const fn weighted_only(name: &'static str, weighted: Weighted, scales: Scales) -> Encoder {
+    Encoder {
+        name,
+        plain: None,
+        weighted: Some(weighted),
         whole_rows: false,
         scales,
     }
@@ -113,6 +125,38 @@ pub(super) static TYPES: &[Encoder] = &[
         Halves(&[0]),
     )
     .weighted(|x, q, _, out| pairs(x, q, out, |x, q, out| nonlinear::iq4_xs(x, Some(q), out))),
+    #[cfg(feature = "std")]
+    weighted_only(
+        "IQ1_S",
+        |x, q, _, out| pairs(x, q, out, grids::iq1_s),
+        Halves(&[0]),
+    ),
+    #[cfg(feature = "std")]
+    weighted_only(
+        "IQ2_XXS",
+        |x, q, _, out| pairs(x, q, out, grids::iq2_xxs),
+        Halves(&[0]),
+    ),
+    #[cfg(feature = "std")]
+    weighted_only(
+        "IQ2_XS",
+        |x, q, _, out| pairs(x, q, out, grids::iq2_xs),
+        Halves(&[0]),
+    ),
+    #[cfg(feature = "std")]
+    encoder(
+        "IQ2_S",
+        |x, out| each(x, out, |x, out| grids::iq2_s(x, None, out)),
+        Halves(&[0]),
+    )
+    .weighted(|x, q, _, out| pairs(x, q, out, |x, q, out| grids::iq2_s(x, Some(q), out))),
+    #[cfg(feature = "std")]
+    encoder(
+        "IQ3_XXS",
+        |x, out| each(x, out, |x, out| grids::iq3_xxs(x, None, out)),
+        Halves(&[0]),
+    )
+    .weighted(|x, q, _, out| pairs(x, q, out, |x, q, out| grids::iq3_xxs(x, Some(q), out))),
     #[cfg(feature = "std")]
     encoder(
         "IQ3_S",
