@@ -1,6 +1,6 @@
 //! The Hugging Face Hub: `hf://org/model[@revision]/path`, `hf://datasets/org/name/path`.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -94,14 +94,14 @@ impl HubPath {
                     .into_owned(),
             ),
         };
-        let is_plain = |part: &str| {
-            !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '?', '#'])
+        let is_name = |part: &str| {
+            !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', ':', '%', '?', '#'])
         };
-        let steps = path.split('/').chain(revision.split('/'));
-        if !is_plain(organization)
-            || !is_plain(name)
-            || steps.clone().any(|step| step == ".." || step == ".")
-        {
+        let directories = path.strip_suffix('/').unwrap_or(path);
+        let is_path = path.is_empty() || directories.split('/').all(is_step);
+        // As git has it: no name of a revision has a colon in it.
+        let is_revision = !revision.contains(':') && revision.split('/').all(is_step);
+        if !is_name(organization) || !is_name(name) || !is_path || !is_revision {
             return refuse();
         }
         Ok(Self {
@@ -195,16 +195,27 @@ impl HubPath {
                 .and_then(|next| page.url.join(next).ok());
             match next.filter(|next| next.origin() == page.url.origin()) {
                 Some(next) => page = WebFile::new(transport.clone(), next, page.token.clone()),
-                None => break,
+                None => return Ok(listed),
             }
         }
-        Ok(listed)
+        Err(Failure::Store(format!(
+            "{} has more than {} files",
+            self.repository,
+            Tree::MOST
+        )))
     }
 
     /// Where this machine's cache of the Hub has it already.
     pub(super) fn cached(&self) -> Option<PathBuf> {
+        self.cached_in(&cache()?)
+    }
+
+    fn cached_in(&self, cache: &Path) -> Option<PathBuf> {
+        if !is_below(&self.revision) || !is_below(&self.path) {
+            return None;
+        }
         let repository = self.repository.replace('/', "--");
-        let repository = cache()?.join(format!("{}--{repository}", self.kind.word()));
+        let repository = cache.join(format!("{}--{repository}", self.kind.word()));
         let named = repository.join("refs").join(&self.revision);
         let commit = std::fs::read_to_string(named).unwrap_or_else(|_| self.revision.clone());
         let commit = commit.trim();
@@ -212,6 +223,17 @@ impl HubPath {
         let found = repository.join("snapshots").join(commit).join(&self.path);
         (is_plain && found.exists()).then_some(found)
     }
+}
+
+/// Whether it is the name of one file or directory, wherever it is used.
+fn is_step(step: &str) -> bool {
+    !matches!(step, "" | "." | "..") && !step.contains(['\\', '\0'])
+}
+
+/// Whether a path of the Hub stays below the directory that it is joined to, as this system reads paths.
+fn is_below(path: &str) -> bool {
+    let mut steps = Path::new(path).components();
+    !path.contains(':') && steps.all(|step| matches!(step, Component::Normal(_)))
 }
 
 /// A place of the Hub, with the token of whoever asks.
@@ -351,8 +373,51 @@ mod tests {
             "hf://org/model/../x",
             "hf://org/model@../x",
             "hf://../x/y",
+            "hf://org/model//etc/x.npy",
+            "hf://org/model/a//b.npy",
+            "hf://org/model/..\\x.npy",
+            "hf://org/model@%2Fetc/x.npy",
+            "hf://org/model@a%2F..%2Fb/x.npy",
+            "hf://org/model@C:%5Cx/x.npy",
+            "hf://org/model@a%00b/x.npy",
+            "hf://org/model@/x.npy",
+            "hf://org/C:/x.npy",
+            "hf://org/%2e%2e/x.npy",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse("hf://org/model/a/").unwrap().is_prefix());
+        assert_eq!(parse("hf://org/model/run:1.npy").unwrap().path, "run:1.npy");
+    }
+
+    #[test]
+    fn the_cache_is_read_and_nothing_outside_of_it() {
+        let cache = tempfile::tempdir().unwrap();
+        let repository = cache.path().join("models--org--model");
+        let snapshot = repository.join("snapshots/c0ffee");
+        std::fs::create_dir_all(&snapshot).unwrap();
+        std::fs::create_dir_all(repository.join("refs")).unwrap();
+        std::fs::write(repository.join("refs/main"), "c0ffee").unwrap();
+        std::fs::write(snapshot.join("x.npy"), "here").unwrap();
+        let outside = cache.path().join("secret.npy");
+        std::fs::write(&outside, "elsewhere").unwrap();
+        let place = parse("hf://org/model/x.npy").unwrap();
+        assert_eq!(place.cached_in(cache.path()), Some(snapshot.join("x.npy")));
+        // What parsing refuses already is not found here either.
+        let outside = outside.to_str().unwrap();
+        for (revision, path) in [
+            ("main", outside),
+            ("main", "../../../secret.npy"),
+            ("main", "C:x.npy"),
+            (outside, "x.npy"),
+            ("../refs/main", "x.npy"),
+        ] {
+            let place = HubPath {
+                revision: revision.to_owned(),
+                path: path.to_owned(),
+                ..place.clone()
+            };
+            assert_eq!(place.cached_in(cache.path()), None, "{revision} {path}");
         }
     }
 
