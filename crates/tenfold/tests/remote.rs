@@ -363,6 +363,14 @@ fn other_machines_are_not_asked_over_plain_http() {
     let error = failed(open(&remote, "hf://org/model/x.bin"));
     assert_eq!(error.rule(), "file.insecure");
     assert!(error.hints().is_empty(), "{error}");
+    // A signature of Azure is a secret too.
+    let remote = Remote::new()
+        .option("azure_storage_endpoint", "http://192.0.2.1/account")
+        .option("account_name", "account")
+        .option("sas_token", "sv=1&sig=hidden-word")
+        .allow_http(true);
+    let error = failed(open(&remote, "az://container/x.bin"));
+    assert_eq!(error.rule(), "file.insecure", "{error}");
 }
 
 #[test]
@@ -715,6 +723,166 @@ fn what_fails_leaves_nothing_behind() {
     }
 }
 
+/// What is written there if nothing else is, and what became of it.
+fn write_once(
+    remote: &Remote,
+    url: &str,
+    archive: &Archive,
+    meanwhile: impl FnOnce(),
+) -> tenfold::Result<()> {
+    let mut output = RemoteOutput::new(remote, &RemoteUrl::parse(url)?)?;
+    let mut sink = output.create("x.safetensors", None)?;
+    sink.write(&local(archive))?;
+    sink.finish()?;
+    meanwhile();
+    output.commit()
+}
+
+/// The requests that give a file its name, small and large, at both stores.
+const NAMING: [(usize, &str, &str); 5] = [
+    (1000, "s3", "PUT"),
+    (20 << 20, "s3", "POST uploadId="),
+    (1000, "gs", "PUT"),
+    (20 << 20, "gs", "POST uploadId="),
+    (20 << 20, "gs", "PUT !partNumber="),
+];
+
+#[test]
+fn an_answer_that_is_lost_is_no_failure_and_nobody_elses_file_is_taken_for_ours() {
+    for (len, scheme, naming) in NAMING {
+        let archive = archive(len);
+        let url = format!("{scheme}://bucket/x.safetensors");
+        let fault = format!("bucket/x.safetensors {naming}");
+        let at = |server: &Server| {
+            let [s3, google] = stores(server);
+            if scheme == "s3" { s3.0 } else { google.0 }
+        };
+        let server = Server::start();
+        server.fault(&fault, 1, Fault::DoneAndCut);
+        write_once(&at(&server), &url, &archive, || {}).unwrap();
+        let again = |seen: &&server::Seen| !seen.target.contains("partNumber=");
+        assert!(server.seen().iter().filter(again).count() > 3, "{naming}");
+        assert_eq!(server.state().files.len(), 1, "{scheme} {naming}");
+        assert!(server.state().files["bucket/x.safetensors"] == local(&archive));
+        assert_eq!(server.unfinished(), 0, "{scheme} {naming}");
+        // The first try does nothing, and somebody else is there before the second.
+        let server = Server::start();
+        server.fault(&fault, 1, Fault::Status(503));
+        let theirs = || server.put("bucket/x.safetensors", bytes(len));
+        let error = failed(write_once(&at(&server), &url, &archive, theirs));
+        assert_eq!(error.rule(), "file.exists", "{scheme} {naming}: {error}");
+        assert_eq!(server.state().files.len(), 1, "{scheme} {naming}");
+        assert!(server.state().files["bucket/x.safetensors"] == bytes(len));
+        assert_eq!(server.unfinished(), 0, "{scheme} {naming}");
+    }
+}
+
+#[test]
+fn conflicts_and_failures_after_a_success_are_tried_again() {
+    for (len, scheme, naming) in NAMING {
+        let faults = match naming {
+            "POST uploadId=" if scheme == "s3" => vec![Fault::Conflict, Fault::LateFailure],
+            _ if scheme == "s3" => vec![Fault::Conflict],
+            _ => continue,
+        };
+        for fault in faults {
+            let server = Server::start();
+            server.fault(&format!("bucket/x.safetensors {naming}"), 2, fault);
+            let archive = archive(len);
+            let url = "s3://bucket/x.safetensors";
+            write_once(&s3(&server), url, &archive, || {}).unwrap();
+            assert!(server.state().files["bucket/x.safetensors"] == local(&archive));
+        }
+    }
+}
+
+#[test]
+fn whoever_stops_an_upload_at_its_beginning_or_its_end_finds_nothing_left() {
+    let archive = archive(20 << 20);
+    for (when, late) in [
+        ("POST uploads", Duration::from_millis(300)),
+        ("POST uploadId=", Duration::from_secs(600)),
+    ] {
+        let server = Server::start();
+        for (remote, scheme) in stores(&server) {
+            let control = Arc::new(Control::new());
+            let remote = remote.stopped_by(control.clone());
+            let pattern = format!("bucket/{scheme} {when}");
+            server.fault(&pattern, 1, Fault::DoneAndLate(late));
+            let url = RemoteUrl::parse(&format!("{scheme}://bucket/{scheme}.safetensors")).unwrap();
+            let mut output = RemoteOutput::new(&remote, &url).unwrap();
+            let (watched, word) = (server.clone(), when.split_once(' ').unwrap().1);
+            let stopper = thread::spawn(move || {
+                let is_meant =
+                    |seen: &server::Seen| seen.method == "POST" && seen.target.contains(word);
+                while !watched.state().log.iter().any(is_meant) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                control.cancel();
+            });
+            let options = ConvertOptions::new();
+            let name = format!("{scheme}.safetensors");
+            let error = failed(convert(&archive, &name, &options, &mut output));
+            assert_eq!(error.kind(), ErrorKind::Canceled, "{error}");
+            drop(output);
+            stopper.join().unwrap();
+            assert_eq!(server.unfinished(), 0, "{scheme} {when}");
+            assert!(server.state().files.is_empty(), "{scheme} {when}");
+            server.seen();
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_program_count_more_than_a_profile_without_any() {
+    const CONFIG: &str = "AWS_CONFIG_FILE";
+    if std::env::var_os(CONFIG).is_none() {
+        // The environment belongs to the process: the test is run once more in one that has such a profile.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "[profile work]\nsso_session = x\n").unwrap();
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", thread::current().name().unwrap()])
+            .env(CONFIG, file.path())
+            .env("AWS_PROFILE", "work")
+            .env_remove("AWS_ACCESS_KEY_ID")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&again.stdout);
+        assert!(
+            again.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return;
+    }
+    let server = Server::start();
+    server.put("bucket/x.bin", bytes(100));
+    assert_eq!(open(&s3(&server), "s3://bucket/x.bin").unwrap().len(), 100);
+    let without = Remote::new().option("endpoint", server.url(""));
+    let error = failed(open(&without, "s3://bucket/x.bin"));
+    assert!(error.message().contains("export-credentials"), "{error}");
+    let anonymous = without.anonymous(true);
+    assert_eq!(open(&anonymous, "s3://bucket/x.bin").unwrap().len(), 100);
+}
+
+#[test]
+fn a_store_without_ranges_is_said_to_have_none() {
+    let server = Server::start();
+    server.put("bucket/x.bin", bytes(1 << 20));
+    server.fault("bucket/", usize::MAX, Fault::NoRanges);
+    let error = failed(open(&s3(&server), "s3://bucket/x.bin"));
+    assert_eq!(error.rule(), "file.ranges", "{error}");
+}
+
+#[test]
+fn a_session_that_has_expired_is_said_to_have() {
+    let server = Server::start();
+    server.put("bucket/x.bin", bytes(100));
+    server.fault("bucket/", 1, Fault::Expired);
+    let error = failed(open(&s3(&server), "s3://bucket/x.bin"));
+    assert_eq!(error.rule(), "file.access", "{error}");
+    assert!(error.message().contains("expired"), "{error}");
+}
+
 #[test]
 fn every_part_carries_its_digest_and_a_damaged_one_is_refused() {
     let server = Server::start();
@@ -867,4 +1035,13 @@ fn requests_are_told_without_what_is_secret() {
     );
     assert!(!shown.contains("hidden-word") && !format!("{remote:?}").contains("hidden-word"));
     assert!(!format!("{:?}", s3(&server)).contains("hidden-word"));
+    // Where a file is known by less than a tag, that is told too.
+    assert!(!shown.contains("no tag"), "{shown}");
+    server.fault("f/", usize::MAX, Fault::WeakTag);
+    open(&remote, &server.url("f/x.bin")).unwrap();
+    let shown = remote.traffic().take()[0].to_string();
+    assert!(
+        shown.ends_with("; no tag, length and date are compared"),
+        "{shown}"
+    );
 }

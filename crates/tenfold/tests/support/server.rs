@@ -26,8 +26,8 @@ pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     /// How often a file was changed: its tag.
     versions: BTreeMap<String, u32>,
-    /// What happens to requests whose path begins so, and that hold the words behind a blank in it or in their range, how many
-    /// times.
+    /// What happens to requests whose path begins so, and that hold the words behind a blank in it, in their range or in their
+    /// method (and not those behind a `!`), how many times.
     faults: Vec<(String, usize, Fault)>,
     /// What is sent in parts, by its number.
     uploads: BTreeMap<u32, Uploading>,
@@ -64,14 +64,24 @@ impl Seen {
 /// What goes wrong.
 #[derive(Clone, Debug)]
 pub enum Fault {
+    /// Two writers met: try again.
+    Conflict,
     /// The connection ends after so many bytes of a body.
     Cut(usize),
     /// What is sent arrives with another byte.
     Damaged,
+    /// What was asked for is done, and the connection ends before an answer.
+    DoneAndCut,
+    /// What was asked for is done, and the answer comes so much later.
+    DoneAndLate(Duration),
     /// The body is said to be compressed.
     Encoded,
+    /// The credentials were good once.
+    Expired,
     /// `If-Match` is not looked at.
     IgnoresConditions,
+    /// A success, and in its page that there was none.
+    LateFailure,
     /// All of the file, whatever was asked for.
     NoRanges,
     /// No `ETag`.
@@ -159,6 +169,11 @@ impl Server {
                 return;
             }
             let answer = self.state().answer(&seen, body, fault.as_ref());
+            match fault {
+                Some(Fault::DoneAndCut) => return,
+                Some(Fault::DoneAndLate(long)) => thread::sleep(long),
+                _ => {}
+            }
             if answer
                 .send(&mut stream, seen.method == "HEAD", fault.as_ref())
                 .is_none()
@@ -296,11 +311,15 @@ impl State {
 
     fn take_fault(&mut self, seen: &Seen) -> Option<Fault> {
         let range = seen.headers.get("range").map_or("", String::as_str);
-        let path = decoded(seen.target.trim_start_matches('/')) + " " + range;
+        let target = decoded(seen.target.trim_start_matches('/'));
+        let path = format!("{target} {range} {}", seen.method);
         let is_meant = |pattern: &str| {
             let mut words = pattern.split(' ');
             path.starts_with(words.next().unwrap_or_default())
-                && words.all(|word| path.contains(word))
+                && words.all(|word| match word.strip_prefix('!') {
+                    Some(word) => !path.contains(word),
+                    None => path.contains(word),
+                })
         };
         let mut faults = self.faults.iter_mut();
         let fault = faults.find(|(pattern, times, _)| *times > 0 && is_meant(pattern))?;
@@ -311,6 +330,9 @@ impl State {
     fn answer(&mut self, seen: &Seen, body: Vec<u8>, fault: Option<&Fault>) -> Answer {
         match fault {
             Some(Fault::Status(status)) => return Answer::page(*status, "Trouble"),
+            Some(Fault::Conflict) => return Answer::page(409, "ConditionalRequestConflict"),
+            Some(Fault::Expired) => return Answer::page(400, "ExpiredToken"),
+            Some(Fault::LateFailure) => return Answer::page(200, "InternalError"),
             Some(Fault::Redirect(to)) => {
                 return Answer::new(302)
                     .with("location", to)
@@ -372,7 +394,10 @@ impl State {
             "POST" => self.complete(&query, seen),
             "DELETE" => {
                 match query.get("uploadId") {
-                    Some(id) => drop(self.uploads.remove(&id.parse().unwrap())),
+                    Some(id) if self.uploads.remove(&id.parse().unwrap()).is_none() => {
+                        return Answer::page(404, "NoSuchUpload");
+                    }
+                    Some(_) => {}
                     None => drop(self.files.remove(&path)),
                 }
                 Answer::new(204)

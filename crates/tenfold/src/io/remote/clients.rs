@@ -1,7 +1,7 @@
 //! The HTTP clients that everything shares: their time-outs, their proxies, and which addresses they go to.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::OnceLock;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use reqwest::Client;
@@ -16,12 +16,15 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Connections that wait for the next request.
 const IDLE: usize = 64;
 
-/// Three of them, each made when it is needed.
+/// Each made when it is needed.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     any: OnceLock<Client>,
+    any_sending: OnceLock<Client>,
     near: OnceLock<Client>,
+    near_sending: OnceLock<Client>,
     public: OnceLock<Client>,
+    names: Names,
 }
 
 /// Where a request may go.
@@ -36,31 +39,73 @@ pub(super) enum Reach {
 }
 
 impl Clients {
-    pub(super) fn get(&self, reach: Reach) -> Result<Client, reqwest::Error> {
-        let (client, build): (_, fn() -> _) = match reach {
-            Reach::Any => (&self.any, || builder().build()),
-            Reach::Near => (&self.near, || builder().no_proxy().build()),
-            Reach::Public => (&self.public, || {
-                builder().dns_resolver(Arc::new(PublicNames)).build()
+    /// `sends`: requests that bring something, for which the clock of an answer would run while they are still on their way.
+    /// Whoever makes them limits them.
+    pub(super) fn get(&self, reach: Reach, sends: bool) -> Result<Client, reqwest::Error> {
+        let (place, build): (_, fn() -> reqwest::ClientBuilder) = match (reach, sends) {
+            (Reach::Any, false) => (&self.any, builder),
+            (Reach::Any, true) => (&self.any_sending, sending),
+            (Reach::Near, false) => (&self.near, || builder().no_proxy()),
+            (Reach::Near, true) => (&self.near_sending, || sending().no_proxy()),
+            (Reach::Public, _) => (&self.public, || {
+                builder().dns_resolver(Arc::new(PublicNames))
             }),
         };
-        if let Some(client) = client.get() {
+        if let Some(client) = place.get() {
             return Ok(client.clone());
         }
         // Of two that are made at once, one is kept.
-        let made = build()?;
-        Ok(client.get_or_init(|| made).clone())
+        let build = build();
+        let build = match reach {
+            Reach::Any => build.dns_resolver(Arc::new(self.names.clone())),
+            Reach::Near | Reach::Public => build,
+        };
+        let made = build.build()?;
+        Ok(place.get_or_init(|| made).clone())
+    }
+
+    /// Whether all addresses that this name was found to have are inside of private networks.
+    pub(super) fn is_private(&self, host: &str) -> bool {
+        let found = self.names.0.lock().ok();
+        found.is_some_and(|found| found.get(host).copied().unwrap_or(false))
     }
 }
 
+/// Looks names up and remembers whether what was found is private: of the addresses that connections are made to, and not of
+/// those that somebody answers with another time.
+#[derive(Clone, Debug, Default)]
+struct Names(Arc<Mutex<LookupMap<String, bool>>>);
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let names = self.clone();
+        Box::pin(async move {
+            let found = look_up(&name).await?;
+            let is_private = found.iter().all(|address| !is_public(address.ip()));
+            if let Ok(mut known) = names.0.lock() {
+                let all = known.entry(name.as_str().to_owned()).or_insert(is_private);
+                *all &= is_private;
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+async fn look_up(name: &Name) -> std::io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.collect())
+}
+
 fn builder() -> reqwest::ClientBuilder {
+    sending().read_timeout(SILENCE)
+}
+
+fn sending() -> reqwest::ClientBuilder {
     // A program may have chosen another one before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .user_agent(concat!("tenfold/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
         .connect_timeout(CONNECT)
-        .read_timeout(SILENCE)
         .pool_max_idle_per_host(IDLE)
         // Several connections carry more than one with several streams.
         .http1_only()
@@ -74,11 +119,10 @@ struct PublicNames;
 impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let host = name.as_str().to_owned();
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let host = name.as_str();
+            let found = look_up(&name).await?;
             let public = |address: &SocketAddr| is_public(address.ip());
-            let addresses: Vec<_> = if is_proxy(&host) {
+            let addresses: Vec<_> = if is_proxy(host) {
                 found
             } else {
                 found.into_iter().filter(public).collect()
@@ -124,7 +168,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
                 || v4.is_documentation();
             !(is_special || is_shared || a == 0 || a >= 240)
         }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+        IpAddr::V6(v6) => match within(v6) {
             Some(v4) => is_public(IpAddr::V4(v4)),
             None => {
                 !(v6.is_loopback()
@@ -134,6 +178,18 @@ pub(super) fn is_public(address: IpAddr) -> bool {
                     || v6.is_unicast_link_local())
             }
         },
+    }
+}
+
+/// The address of the older kind that stands in one of the newer: mapped, compatible, of a translation (64:ff9b::/96, RFC 6052)
+/// or of a tunnel (2002::/16, RFC 3056).
+fn within(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => Some(from(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(from(high, low)),
+        [0x2002, high, low, ..] => Some(from(high, low)),
+        _ => None,
     }
 }
 
@@ -185,11 +241,22 @@ mod tests {
             "fe80::1",
             "fd00:ec2::254",
             "::ffff:10.0.0.1",
+            "::10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b::169.254.169.254",
+            "2002:7f00:1::1",
             "::",
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
-        for text in ["8.8.8.8", "100.128.0.1", "172.32.0.1", "2606:4700::1111"] {
+        for text in [
+            "8.8.8.8",
+            "100.128.0.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "64:ff9b::8.8.8.8",
+            "2002:808:808::1",
+        ] {
             assert!(is_public(text.parse().unwrap()), "{text}");
         }
     }
@@ -209,5 +276,32 @@ mod tests {
         for host in ["localhost.example.org", "10.0.0.1", "example.org"] {
             assert!(!is_loopback(host), "{host}");
         }
+    }
+
+    #[test]
+    fn the_clock_of_an_answer_does_not_run_while_something_is_sent() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let _ = stream.read(&mut [0; 1024]);
+                    std::thread::sleep(Duration::from_millis(200));
+                    let _ = stream.write_all(b"HTTP/1.1 204 x\r\n\r\n");
+                });
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let ask = |client: reqwest::ClientBuilder| {
+            let client = client.no_proxy().build().unwrap();
+            let sent = async { client.put(&url).body("x").send().await };
+            runtime.as_ref().unwrap().block_on(sent)
+        };
+        assert!(ask(sending()).unwrap().status().is_success());
+        let impatient = builder().read_timeout(Duration::from_millis(20));
+        assert!(ask(impatient).unwrap_err().is_timeout());
     }
 }

@@ -12,7 +12,7 @@ use object_store::multipart::MultipartStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::clients::Reach;
-use super::failure::Failure;
+use super::failure::{Credentials, Failure};
 use super::profile::Profile;
 use super::settings::{Settings, is_true, variable};
 use super::transport::{Connector, Transport};
@@ -26,7 +26,7 @@ pub(super) struct Cloud {
     pub(super) parts: Arc<dyn MultipartStoreDebug>,
     /// The same, and an upload that it completes replaces nothing. Only S3 has such a thing.
     pub(super) creating: Option<Arc<dyn MultipartStoreDebug>>,
-    pub(super) is_anonymous: bool,
+    pub(super) access: Credentials,
 }
 
 /// What both parts of a store's interface are.
@@ -102,7 +102,20 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
         .find_map(variable);
     let mut endpoint = given;
     let has_keys = has(AmazonS3ConfigKey::AccessKeyId) || variable("AWS_ACCESS_KEY_ID").is_some();
-    let profile = Profile::read().map_err(|error| Failure::Store(error.message().to_owned()))?;
+    let has_role = [
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    ]
+    .into_iter()
+    .any(|name| variable(name).is_some());
+    let profile = Profile::read();
+    let advice = profile
+        .advice()
+        .filter(|_| !has_keys && !has_role && !settings.is_anonymous());
+    if let (Some(advice), true) = (&advice, profile.is_named) {
+        return Err(Failure::Store(advice.clone()));
+    }
     let has_region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
         .into_iter()
         .any(|name| variable(name).is_some());
@@ -131,13 +144,6 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
         }
         builder = builder.with_config(key, value);
     }
-    let has_role = [
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    ]
-    .into_iter()
-    .any(|name| variable(name).is_some());
     let is_anonymous = settings.is_anonymous()
         || (!has_credentials && !has_role && !is_machine_of_aws(transport).await);
     let builder = builder.with_skip_signature(is_anonymous);
@@ -152,7 +158,10 @@ async fn s3(bucket: &str, settings: &Settings, transport: &Transport) -> Result<
         objects: store.clone(),
         parts: store,
         creating: Some(Arc::new(creating)),
-        is_anonymous,
+        access: Credentials {
+            is_anonymous,
+            advice,
+        },
     })
 }
 
@@ -228,7 +237,10 @@ async fn gcs(bucket: &str, settings: &Settings, transport: &Transport) -> Result
         objects: store.clone(),
         parts: store,
         creating: None,
-        is_anonymous,
+        access: Credentials {
+            is_anonymous,
+            advice: None,
+        },
     })
 }
 
@@ -284,6 +296,9 @@ fn azure(url: &RemoteUrl, settings: &Settings, transport: &Transport) -> Result<
         objects: store.clone(),
         parts: store,
         creating: None,
-        is_anonymous,
+        access: Credentials {
+            is_anonymous,
+            advice: None,
+        },
     })
 }

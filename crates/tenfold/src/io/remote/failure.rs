@@ -36,6 +36,18 @@ pub(super) enum Failure {
     Whole { host: String, len: Option<u64> },
 }
 
+/// With which credentials a request went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Credentials {
+    /// With none.
+    pub(super) is_anonymous: bool,
+    /// What would help to have some.
+    pub(super) advice: Option<String>,
+}
+
+/// What stores call credentials that were good once.
+const EXPIRED: [&str; 3] = ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"];
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status {
     pub(super) host: String,
@@ -109,9 +121,21 @@ impl Failure {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Failure::Connect { .. } | Failure::Cut { .. } | Failure::Timeout { .. } => true,
-            Failure::Status(status) => matches!(status.number, 408 | 425 | 429 | 500..=599),
+            Failure::Status(status) => {
+                matches!(status.number, 408 | 425 | 429 | 500..=599) || status.is_conflict()
+            }
             _ => false,
         }
+    }
+
+    /// Whether it says that something is there already, or that what it would be made of is there no more.
+    pub(super) fn is_about_what_is_there(&self) -> bool {
+        matches!(self.number(), Some(304 | 404 | 409 | 412)) && !self.is_transient()
+    }
+
+    /// Whether it says that something is there that was not to be there.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self.number(), Some(304 | 409 | 412)) && !self.is_transient()
     }
 
     pub(super) fn number(&self) -> Option<u16> {
@@ -121,8 +145,8 @@ impl Failure {
         }
     }
 
-    /// The error that people see. `is_anonymous`: no credentials were sent.
-    pub(super) fn about(self, url: &RemoteUrl, is_anonymous: bool) -> Error {
+    /// The error that people see.
+    pub(super) fn about(self, url: &RemoteUrl, access: &Credentials) -> Error {
         let found = format!("{url}: {self}");
         let new = |kind, rule, more: &str| Error::new(kind, rule, format!("{found}{more}"));
         let error = match &self {
@@ -143,7 +167,7 @@ impl Failure {
                 }
             }
             Failure::Redirect { .. } => new(ErrorKind::Io, "redirect", ""),
-            Failure::Status(status) => return status.about(url, is_anonymous, &found),
+            Failure::Status(status) => return status.about(url, access, &found),
             Failure::Store(_) => new(ErrorKind::Argument, "access", ""),
             Failure::Tls { .. } => new(ErrorKind::Io, "tls", ""),
             Failure::Connect { .. }
@@ -156,7 +180,17 @@ impl Failure {
 }
 
 impl Status {
-    fn about(&self, url: &RemoteUrl, is_anonymous: bool, found: &str) -> Error {
+    /// Whether two writers met, which says nothing yet about which of them is first.
+    fn is_conflict(&self) -> bool {
+        const CODES: [&str; 2] = ["ConditionalRequestConflict", "OperationAborted"];
+        self.number == 409
+            && self
+                .code
+                .as_deref()
+                .is_some_and(|code| CODES.contains(&code))
+    }
+
+    fn about(&self, url: &RemoteUrl, access: &Credentials, found: &str) -> Error {
         let new = |kind, rule, more: &str| {
             let error = Error::new(kind, rule, format!("{found}{more}"));
             error.because(Failure::Status(self.clone()))
@@ -168,17 +202,34 @@ impl Status {
         match self.number {
             404 | 410 => new(ErrorKind::NotFound, "io", "; there is nothing of this name"),
             401 | 403 => {
-                let error = new(ErrorKind::Io, "access", remedy(url.scheme, is_anonymous));
-                if is_anonymous || url.is_web() || url.scheme == Scheme::Hub {
+                let more = match &access.advice {
+                    Some(advice) => format!("; no credentials were sent: {advice}"),
+                    None => remedy(url.scheme, access.is_anonymous).to_owned(),
+                };
+                let error = new(ErrorKind::Io, "access", &more);
+                if access.is_anonymous || url.is_web() || url.scheme == Scheme::Hub {
                     error
                 } else {
                     error.hinting(Hint::Anonymous)
                 }
             }
-            412 => Failure::Changed.about(url, is_anonymous),
+            412 => Failure::Changed.about(url, access),
             300..=399 if url.scheme == Scheme::S3 => {
                 let more = "; the bucket is in another region: set AWS_REGION";
                 new(ErrorKind::Argument, "region", more)
+            }
+            _ if self.is_conflict() => {
+                let more = ", again and again: somebody else writes it at the same time";
+                new(ErrorKind::Io, "network", more)
+            }
+            400 if self
+                .code
+                .as_deref()
+                .is_some_and(|code| EXPIRED.contains(&code)) =>
+            {
+                let more =
+                    "; the credentials have expired, or their session token is missing or wrong";
+                new(ErrorKind::Io, "access", more)
             }
             429 | 500..=599 => new(ErrorKind::Io, "network", ", again and again; try later"),
             _ => new(ErrorKind::Io, "network", ""),

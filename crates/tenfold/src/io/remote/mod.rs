@@ -40,7 +40,7 @@ use crate::io::{Access, Cached, Siblings, Source, Tree, open_source};
 use crate::prelude::*;
 use crate::threads::Control;
 use cloud::Cloud;
-use failure::Failure;
+use failure::{Credentials, Failure};
 use hub::HubPath;
 use object::{Object, Place};
 use settings::Settings;
@@ -156,7 +156,7 @@ impl Remote {
         let made = runtime::wait(self.control(), async move {
             Cloud::of(&asked, &settings, &transport).await
         })?;
-        let made = Arc::new(made.map_err(|failure| failure.about(url, false))?);
+        let made = Arc::new(made.map_err(|failure| failure.about(url, &Credentials::default()))?);
         if let Ok(mut clouds) = self.clouds.lock() {
             clouds.insert(name, made.clone());
         }
@@ -339,7 +339,7 @@ impl Remote {
         let listed = runtime::wait(self.control(), async move {
             place.list(&settings, &transport, deep).await
         })?;
-        listed.map_err(|failure| failure.about(url, false))
+        listed.map_err(|failure| failure.about(url, &Credentials::default()))
     }
 }
 

@@ -7,7 +7,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 
 use super::cloud::Cloud;
-use super::failure::Failure;
+use super::failure::{Credentials, Failure};
 use super::retry::Tries;
 use super::url::RemoteUrl;
 use super::web::WebFile;
@@ -112,12 +112,20 @@ impl Object {
             let before = bytes.len();
             let taken = async {
                 let answer = self.ask(at..end, known.as_ref()).await?;
-                if answer.at != at
-                    || known
-                        .as_ref()
-                        .is_some_and(|known| !known.is_same(&answer.identity))
+                if known
+                    .as_ref()
+                    .is_some_and(|known| !known.is_same(&answer.identity))
                 {
                     return Err(Failure::Changed);
+                }
+                if answer.at != at {
+                    return Err(Failure::Odd {
+                        host: self.url.authority.clone(),
+                        what: format!(
+                            "the bytes from {} on, and was asked for those from {at} on",
+                            answer.at
+                        ),
+                    });
                 }
                 let end = end.min(answer.identity.len);
                 known = Some(answer.identity);
@@ -147,10 +155,13 @@ impl Object {
         }
     }
 
-    pub(super) fn is_anonymous(&self) -> bool {
+    pub(super) fn access(&self) -> Credentials {
         match &self.place {
-            Place::Cloud { cloud, .. } => cloud.is_anonymous,
-            Place::Web(file) => file.is_anonymous(),
+            Place::Cloud { cloud, .. } => cloud.access.clone(),
+            Place::Web(file) => Credentials {
+                is_anonymous: file.token.is_none(),
+                advice: None,
+            },
         }
     }
 }

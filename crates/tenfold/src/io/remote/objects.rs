@@ -1,6 +1,6 @@
 //! What lies under a prefix.
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 
 use super::retry::retried;
@@ -8,7 +8,7 @@ use super::runtime::wait;
 use super::url::RemoteUrl;
 use super::{Failure, Remote};
 use crate::error::Result;
-use crate::io::Stamp;
+use crate::io::{Stamp, Tree};
 use crate::prelude::*;
 
 impl Remote {
@@ -17,15 +17,20 @@ impl Remote {
         let prefix = prefix.as_prefix();
         let before = prefix.path.clone();
         let cloud = self.cloud(&prefix)?;
-        let is_anonymous = cloud.is_anonymous;
+        let access = cloud.access.clone();
         let key = prefix.key()?;
         let found = wait(self.control(), async move {
             let listed = retried(|| async {
                 let key = Some(&key).filter(|key| !key.as_ref().is_empty());
-                let objects: Vec<_> = cloud.objects.list(key).try_collect().await?;
+                let objects = cloud.objects.list(key).take(Tree::MOST + 1);
+                let objects: Vec<_> = objects.try_collect().await?;
                 Ok(objects)
             })
             .await?;
+            if listed.len() > Tree::MOST {
+                let message = format!("there are more than {} files", Tree::MOST);
+                return Err(Failure::Store(message));
+            }
             let named = listed.into_iter().filter_map(|found| {
                 let name = found.location.as_ref().strip_prefix(&before)?.to_owned();
                 let modified = Some(found.last_modified.to_rfc3339());
@@ -35,6 +40,6 @@ impl Remote {
             named.sort_by(|(a, _), (b, _)| a.cmp(b));
             Ok(named)
         })?;
-        found.map_err(|failure: Failure| failure.about(&prefix, is_anonymous))
+        found.map_err(|failure: Failure| failure.about(&prefix, &access))
     }
 }

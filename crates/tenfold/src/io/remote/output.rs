@@ -8,15 +8,15 @@ use super::runtime::wait;
 use super::siblings::RemoteSiblings;
 use super::upload::{Parts, Upload};
 use super::url::{RemoteUrl, Scheme};
-use super::{Cloud, Failure, Object, Place, Remote};
+use super::{Cloud, Credentials, Failure, Object, Place, Remote};
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::io::{Output, Siblings, Sink, Source, check_plain};
 use crate::prelude::*;
 
 /// How many bytes of small files are kept until they get their names.
 const KEPT: u64 = 32 << 20;
-/// How long removing what was sent may take when the work has failed.
-const TIDY: Duration = Duration::from_secs(10);
+/// How long removing what was sent may take when the work has failed, or was stopped.
+const TIDY: Duration = Duration::from_secs(5);
 
 /// One file or several in a bucket: `s3://`, `gs://`, `az://`, `abfss://`.
 ///
@@ -90,11 +90,6 @@ impl RemoteOutput {
         &self.main
     }
 
-    /// Where a file of this output will be.
-    pub fn url_of(&self, name: &str) -> RemoteUrl {
-        self.url.beside(name)
-    }
-
     /// Says early what the last request would say too.
     fn check_free(&self, url: &RemoteUrl) -> Result<()> {
         // A prefix had nothing under it a moment ago.
@@ -115,7 +110,7 @@ impl RemoteOutput {
             Ok(_) => Err(already_exists(url)),
             // Who may not look may still write.
             Err(failure) if matches!(failure.number(), Some(403 | 404)) => Ok(()),
-            Err(failure) => Err(failure.about(url, self.cloud.is_anonymous)),
+            Err(failure) => Err(failure.about(url, &self.cloud.access)),
         }
     }
 
@@ -141,9 +136,10 @@ impl RemoteOutput {
         )?;
         named?.map_err(|(name, failure)| {
             let url = self.url.beside(&name);
-            let error = match failure.number() {
-                Some(304 | 409 | 412) if !self.force => already_exists(&url),
-                _ => failure.about(&url, self.cloud.is_anonymous),
+            let error = if failure.is_taken() && !self.force {
+                already_exists(&url)
+            } else {
+                failure.about(&url, &self.cloud.access)
             };
             let replaced = self
                 .files
@@ -269,8 +265,12 @@ struct UploadSink<'o> {
 }
 
 impl UploadSink<'_> {
-    fn about(url: &RemoteUrl, is_anonymous: bool, done: Result<Result<(), Failure>>) -> Result<()> {
-        done?.map_err(|failure| failure.about(url, is_anonymous))
+    fn about(
+        url: &RemoteUrl,
+        access: &Credentials,
+        done: Result<Result<(), Failure>>,
+    ) -> Result<()> {
+        done?.map_err(|failure| failure.about(url, access))
     }
 }
 
@@ -281,7 +281,7 @@ impl Sink for UploadSink<'_> {
             return Ok(());
         };
         let written = self.parts.write(bytes, upload, control.as_deref());
-        Self::about(&self.url, self.output.cloud.is_anonymous, written)
+        Self::about(&self.url, &self.output.cloud.access, written)
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
@@ -290,6 +290,6 @@ impl Sink for UploadSink<'_> {
             return Ok(());
         };
         let finished = self.parts.finish(upload, self.may_keep, control.as_deref());
-        Self::about(&self.url, self.output.cloud.is_anonymous, finished)
+        Self::about(&self.url, &self.output.cloud.access, finished)
     }
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::settings::variable;
-use crate::error::{Error, ErrorKind, Result};
 use crate::prelude::*;
 
 /// Larger ones are no files of settings.
@@ -17,33 +16,46 @@ pub(super) struct Profile {
     pub(super) token: Option<String>,
     pub(super) region: Option<String>,
     pub(super) endpoint: Option<String>,
+    name: String,
+    /// Whether the environment says that it is meant.
+    pub(super) is_named: bool,
+    is_there: bool,
     /// It gets its credentials in a way that is not ours.
     is_elsewhere: bool,
 }
 
 impl Profile {
     /// The profile that the environment names, or the default one.
-    pub(super) fn read() -> Result<Self> {
+    pub(super) fn read() -> Self {
         let named = variable("AWS_PROFILE").or_else(|| variable("AWS_DEFAULT_PROFILE"));
         let name = named.as_deref().unwrap_or("default");
         let config = file("AWS_CONFIG_FILE", "config");
         let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-        let mut profile = Self::default();
-        let mut is_there = false;
+        let mut profile = Self {
+            name: name.to_owned(),
+            is_named: named.is_some(),
+            ..Self::default()
+        };
         // Of what both say, the second counts.
         for text in [config, credentials].into_iter().flatten() {
-            is_there |= profile.take(&text, name);
+            profile.is_there |= profile.take(&text, name);
         }
-        let refuse = |message| Err(Error::new(ErrorKind::Argument, "access", message));
-        match named {
-            Some(_) if !is_there => refuse(format!(
+        profile
+    }
+
+    /// What to do where it has no keys of its own and should have some.
+    pub(super) fn advice(&self) -> Option<String> {
+        let name = &self.name;
+        if self.is_named && !self.is_there {
+            return Some(format!(
                 "AWS_PROFILE is {name:?}, and no file of settings has a profile of that name"
-            )),
-            Some(_) if profile.key.is_none() && profile.is_elsewhere => refuse(format!(
-                "the profile {name:?} has no keys of its own; `aws configure export-credentials` prints keys to put into the environment"
-            )),
-            _ => Ok(profile),
+            ));
         }
+        (self.key.is_none() && self.is_elsewhere).then(|| {
+            format!(
+                "the profile {name:?} has no keys of its own; `aws configure export-credentials --format env` prints keys to put into the environment"
+            )
+        })
     }
 
     /// Takes what a file says of a profile; whether it is there.
@@ -133,6 +145,8 @@ sso_start_url = https://x
         assert_eq!(other.secret, None);
         assert!(!other.take(TEXT, "nobody"));
         let mut sso = Profile::default();
-        assert!(sso.take(TEXT, "sso") && sso.is_elsewhere);
+        assert!(sso.take(TEXT, "sso"));
+        assert!(sso.advice().unwrap().contains("export-credentials"));
+        assert_eq!(profile.advice(), None);
     }
 }

@@ -9,6 +9,7 @@ use super::failure::Failure;
 const TRIES: u32 = 10;
 /// How often a connection is tried that never came about: a name that is wrong stays so.
 const CONNECTS: u32 = 3;
+/// From the first failure on: a large part takes its time before.
 const LONGEST: Duration = Duration::from_secs(180);
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
@@ -16,14 +17,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The tries of one request, or of what is left of it.
 #[derive(Debug)]
 pub(super) struct Tries {
-    begun: Instant,
+    first_failure: Option<Instant>,
     made: u32,
 }
 
 impl Tries {
     pub(super) fn new() -> Self {
         Self {
-            begun: Instant::now(),
+            first_failure: None,
             made: 0,
         }
     }
@@ -35,7 +36,8 @@ impl Tries {
             Failure::Connect { .. } => CONNECTS,
             _ => TRIES,
         };
-        if !failure.is_transient() || self.made >= most || self.begun.elapsed() > LONGEST {
+        let since = *self.first_failure.get_or_insert_with(Instant::now);
+        if !failure.is_transient() || self.made >= most || since.elapsed() > LONGEST {
             return Err(failure);
         }
         let wait = FIRST_WAIT
@@ -55,6 +57,32 @@ where
     loop {
         match what().await {
             Ok(done) => return Ok(done),
+            Err(failure) => tries.again(failure).await?,
+        }
+    }
+}
+
+/// The same for what has an effect that it may have once: where a server refuses a second try because of what the first has
+/// done, whose answer was lost, `is_done` finds out.
+pub(super) async fn retried_once<F, D>(
+    mut what: impl FnMut() -> F,
+    is_done: impl FnOnce() -> D,
+) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>>,
+    D: Future<Output = Result<bool, Failure>>,
+{
+    let mut tries = Tries::new();
+    loop {
+        match what().await {
+            Ok(()) => return Ok(()),
+            Err(failure) if tries.made > 0 && failure.is_about_what_is_there() => {
+                return if is_done().await? {
+                    Ok(())
+                } else {
+                    Err(failure)
+                };
+            }
             Err(failure) => tries.again(failure).await?,
         }
     }

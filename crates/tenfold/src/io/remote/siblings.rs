@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use super::runtime::wait;
 use super::url::{RemoteUrl, Scheme};
-use super::{Failure, Remote};
+use super::{Credentials, Failure, Remote};
 use crate::error::{Error, Result};
 use crate::io::{Siblings, Source, Tree, check_plain};
 use crate::prelude::*;
@@ -68,7 +68,7 @@ impl RemoteSiblings {
         let cloud = self.remote.cloud(&self.url)?;
         let prefix = self.url.beside("");
         let key = prefix.key()?;
-        let is_anonymous = cloud.is_anonymous;
+        let access = cloud.access.clone();
         let listed = wait(self.remote.control(), async move {
             super::retry::retried(|| async {
                 let listed = cloud.objects.list_with_delimiter(Some(&key)).await?;
@@ -76,7 +76,7 @@ impl RemoteSiblings {
             })
             .await
         })?;
-        let listed = listed.map_err(|failure| failure.about(&prefix, is_anonymous))?;
+        let listed = listed.map_err(|failure| failure.about(&prefix, &access))?;
         let names = listed
             .objects
             .iter()
@@ -92,7 +92,7 @@ impl RemoteSiblings {
         let cloud = self.remote.cloud(&self.url)?;
         let prefix = self.url.beside("");
         let key = prefix.key()?;
-        let is_anonymous = cloud.is_anonymous;
+        let access = cloud.access.clone();
         let at = key.clone();
         let listed = wait(self.remote.control(), async move {
             super::retry::retried(|| async {
@@ -102,7 +102,7 @@ impl RemoteSiblings {
             })
             .await
         })?;
-        let listed = listed.map_err(|failure| failure.about(&prefix, is_anonymous))?;
+        let listed = listed.map_err(|failure| failure.about(&prefix, &access))?;
         for object in &listed {
             let full = object.location.as_ref();
             let below = full.strip_prefix(key.as_ref());
@@ -223,7 +223,7 @@ impl RemoteSiblings {
             Ok(Ok(fetched)) => fetched,
             Ok(Err(failure)) => {
                 return (begun.iter())
-                    .map(|_| Err(failure.clone().about(&self.url, false)))
+                    .map(|_| Err(failure.clone().about(&self.url, &Credentials::default())))
                     .collect();
             }
             Err(error) => return begun.iter().map(|_| Err(error.clone())).collect(),

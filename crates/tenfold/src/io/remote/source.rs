@@ -43,19 +43,13 @@ impl RemoteSource {
     /// With what the first request brought.
     pub(super) fn with(remote: &Remote, object: Arc<Object>, first: First) -> Result<Self> {
         let (head, identity) =
-            first.map_err(|failure| failure.about(&object.url, object.is_anonymous()))?;
+            first.map_err(|failure| failure.about(&object.url, &object.access()))?;
         Ok(Self {
             remote: remote.clone(),
             object,
             identity,
             head,
         })
-    }
-
-    /// Whether the file has a tag that says when its bytes change. Without one its length and its date are compared, which
-    /// is weaker.
-    pub fn is_pinned(&self) -> bool {
-        self.identity.strong().is_some()
     }
 
     /// What the first request brought, to be remembered above.
@@ -83,7 +77,7 @@ impl RemoteSource {
                 .await?;
             Ok::<_, Failure>(fetched)
         })?;
-        fetched.map_err(|failure| failure.about(&self.object.url, self.object.is_anonymous()))
+        fetched.map_err(|failure| failure.about(&self.object.url, &self.object.access()))
     }
 }
 

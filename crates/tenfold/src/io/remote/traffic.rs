@@ -40,6 +40,9 @@ pub struct RequestMade {
     pub sent: u64,
     /// Until the last byte of the answer.
     pub took: Duration,
+    /// Whether a part of a file came without a tag (`ETag`) that changes with its bytes: then its length and its date are
+    /// compared with those of the other parts, which notices less.
+    pub is_untagged: bool,
 }
 
 impl fmt::Display for RequestMade {
@@ -55,7 +58,11 @@ impl fmt::Display for RequestMade {
         if self.sent > 0 {
             write!(f, ", {} bytes sent", self.sent)?;
         }
-        write!(f, ", {} bytes, {} ms", self.received, self.took.as_millis())
+        write!(f, ", {} bytes, {} ms", self.received, self.took.as_millis())?;
+        if self.is_untagged {
+            f.write_str("; no tag, length and date are compared")?;
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderName, RANGE,
 };
+use http::{Method, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -25,12 +27,17 @@ use super::clients::{Reach, is_loopback, is_metadata};
 use super::failure::{Failure, Status};
 use super::runtime::network;
 use super::traffic::{RequestMade, Traffic};
+use super::upload::UNDER_WAY;
 use crate::prelude::*;
 
 /// How long a machine's own cloud may take to give it credentials.
 const METADATA: Duration = Duration::from_secs(1);
 /// How much of a page about a failure is looked at for a word.
 const PAGE: usize = 8 << 10;
+/// How long a server may take for what was sent to it; putting the parts of a large file together takes minutes.
+const WORK: Duration = Duration::from_secs(300);
+/// What a link carries at least, in bytes a second, for all that is under way together.
+const SLOWEST: u64 = 64 << 10;
 
 /// What all requests of one [`Remote`](super::Remote) have in common.
 #[derive(Clone, Debug)]
@@ -53,11 +60,15 @@ impl HttpConnector for Connector {
 impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let host = host_of(request.uri());
-        let answered = self.send(request, Reach::Any).await.and_then(|answer| {
+        let is_post = *request.method() == Method::POST;
+        let is_range = is_range(&request);
+        let answered = async {
+            self.refuse_signature(&request, &host)?;
+            let answer = self.send(request, Reach::Any).await?;
             // A signed request cannot go elsewhere: its signature is for one host.
             if answer.status().is_redirection() {
                 let status = Status {
-                    host,
+                    host: host.clone(),
                     number: answer.status().as_u16(),
                     region: word(
                         answer.headers(),
@@ -67,8 +78,17 @@ impl HttpService for Transport {
                 };
                 return Err(Failure::Status(status));
             }
+            if is_range && answer.status() == StatusCode::OK {
+                let len = word(answer.headers(), &CONTENT_LENGTH);
+                let len = len.and_then(|len| len.parse().ok());
+                return Err(Failure::Whole { host, len });
+            }
+            if is_post {
+                return without_late_failure(answer, &host).await;
+            }
             Ok(answer)
-        });
+        };
+        let answered = answered.await;
         // Whether it is tried again is decided elsewhere, for all stores alike.
         answered.map_err(|failure| HttpError::new(HttpErrorKind::Unknown, failure))
     }
@@ -90,27 +110,39 @@ impl Transport {
         } else {
             reach
         };
-        let is_range =
-            request.headers().contains_key(RANGE) || request.headers().contains_key("x-ms-range");
+        let is_range = is_range(&request);
+        let sends = matches!(*request.method(), Method::POST | Method::PUT);
+        let limit = match sends {
+            _ if is_metadata(&name) => Some(METADATA),
+            true => Some(patience(request.body().content_length() as u64)),
+            // Its client looks how long nothing comes.
+            false => None,
+        };
         let mut made = self.begin(&request, &host);
         let sent = async {
             let network = network().map_err(|error| Failure::Store(error.to_string()))?;
-            let client = network.clients.get(reach);
+            let client = network.clients.get(reach, sends);
             let client = client.map_err(|cause| Failure::Store(cause.to_string()))?;
             let sent = client.call(request).await;
             sent.map_err(|cause| classify(&cause, &host))
         };
-        let answer = if is_metadata(&name) {
-            let late = |_| Failure::Timeout { host: host.clone() };
-            let answer = tokio::time::timeout(METADATA, sent).await;
-            answer.map_err(late).and_then(|answer| answer)
-        } else {
-            sent.await
+        let answer = match limit {
+            Some(limit) => {
+                let late = |_| Failure::Timeout { host: host.clone() };
+                let answer = tokio::time::timeout(limit, sent).await;
+                answer.map_err(late).and_then(|answer| answer)
+            }
+            None => sent.await,
         };
         let answer = answer.inspect_err(|_| made.note(None))?;
         let (parts, body) = answer.into_parts();
         let number = parts.status.as_u16();
         made.note(Some(number));
+        if let Some(made) = &mut made.made {
+            let tag = word(&parts.headers, &ETAG);
+            let is_part = parts.status == StatusCode::PARTIAL_CONTENT;
+            made.is_untagged = is_part && tag.is_none_or(|tag| tag.starts_with("W/"));
+        }
         let body = Counted {
             body,
             made,
@@ -119,10 +151,7 @@ impl Transport {
         if parts.status.is_client_error() || parts.status.is_server_error() {
             return Err(Failure::Status(self.status(&parts, body, host).await));
         }
-        if is_range
-            && let Some(encoding) =
-                word(&parts.headers, &CONTENT_ENCODING).filter(|word| word != "identity")
-        {
+        if is_range && let Some(encoding) = encoding(&parts.headers) {
             return Err(Failure::Encoded { host, encoding });
         }
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
@@ -149,6 +178,23 @@ impl Transport {
         Ok(())
     }
 
+    /// A signature that Azure takes from anybody is a secret as a token is. Web addresses with one are given by whoever wants
+    /// them to be asked.
+    fn refuse_signature(&self, request: &HttpRequest, host: &str) -> Result<(), Failure> {
+        let (uri, name) = (request.uri(), request.uri().host().unwrap_or_default());
+        let mut pairs = uri.query().unwrap_or_default().split('&');
+        if pairs.all(|pair| !pair.starts_with("sig="))
+            || uri.scheme_str() == Some("https")
+            || is_loopback(name)
+        {
+            return Ok(());
+        }
+        Err(Failure::Insecure {
+            host: host.to_owned(),
+            is_secret: true,
+        })
+    }
+
     fn begin(&self, request: &HttpRequest, host: &str) -> Made {
         let sent = request.body().content_length() as u64;
         self.traffic.begin(sent);
@@ -168,6 +214,7 @@ impl Transport {
                 received: 0,
                 sent,
                 took: Duration::ZERO,
+                is_untagged: false,
             }),
         }
     }
@@ -199,6 +246,50 @@ impl Transport {
             total: total.and_then(|range| range.rsplit('/').next()?.parse().ok()),
         }
     }
+}
+
+/// S3 begins to answer before it has put a file together, with a success: that it failed after all stands in the page.
+async fn without_late_failure(answer: HttpResponse, host: &str) -> Result<HttpResponse, Failure> {
+    let (parts, body) = answer.into_parts();
+    let page = tokio::time::timeout(WORK, body.bytes()).await;
+    let late = |_| Failure::Timeout {
+        host: host.to_owned(),
+    };
+    let page = page
+        .map_err(late)?
+        .map_err(|error| cause_of(&error, host))?;
+    let text = String::from_utf8_lossy(&page);
+    let begin = text.trim_start();
+    let root = match begin.strip_prefix("<?") {
+        Some(declared) => declared.split_once("?>").map_or("", |(_, rest)| rest),
+        None => begin,
+    };
+    if root.trim_start().starts_with("<Error>") {
+        return Err(Failure::Status(Status {
+            host: host.to_owned(),
+            number: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+            code: within(&text, "Code"),
+            ..Status::default()
+        }));
+    }
+    Ok(HttpResponse::from_parts(parts, page.into()))
+}
+
+/// How long a request may take that sends so many bytes, beside others.
+fn patience(len: u64) -> Duration {
+    WORK + Duration::from_secs(len.saturating_mul(UNDER_WAY) / SLOWEST)
+}
+
+fn is_range(request: &HttpRequest) -> bool {
+    request.headers().contains_key(RANGE) || request.headers().contains_key("x-ms-range")
+}
+
+/// How a body is compressed. What some programs upload keeps the word for the way that it was sent in, which is no compression.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let encodings = word(headers, &CONTENT_ENCODING)?;
+    let mut encodings = encodings.split(',').map(str::trim);
+    let is_one = |word: &&str| !["", "aws-chunked", "identity"].contains(word);
+    encodings.find(is_one).map(ToOwned::to_owned)
 }
 
 /// The begin of a page, as far as it comes in a second.
@@ -271,6 +362,14 @@ fn classify(error: &HttpError, host: &str) -> Failure {
             cause: innermost,
         },
     }
+}
+
+/// Our failure inside of an error of a body that passed through here.
+pub(super) fn cause_of(error: &HttpError, host: &str) -> Failure {
+    let failure = error.source().and_then(|cause| cause.downcast_ref());
+    failure.cloned().unwrap_or_else(|| Failure::Cut {
+        host: host.to_owned(),
+    })
 }
 
 /// The error of TLS that this one is, or wraps: one of the system's passes over what it wraps when it is asked for its cause.
@@ -360,5 +459,30 @@ impl Body for Counted {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_told_from_how_it_was_sent() {
+        let of = |text| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_ENCODING, http::HeaderValue::from_static(text));
+            encoding(&headers)
+        };
+        assert_eq!(of("aws-chunked"), None);
+        assert_eq!(of("identity"), None);
+        assert_eq!(of("aws-chunked, gzip").as_deref(), Some("gzip"));
+    }
+
+    #[test]
+    fn a_slow_link_has_time_for_all_that_is_under_way() {
+        assert_eq!(patience(0), WORK);
+        let part = 8 << 20;
+        let together = UNDER_WAY * part / SLOWEST;
+        assert!(patience(part) >= Duration::from_secs(together));
     }
 }

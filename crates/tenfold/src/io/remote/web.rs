@@ -15,7 +15,8 @@ use url::Url;
 use super::clients::{Reach, is_loopback, is_public, literal};
 use super::failure::Failure;
 use super::object::{Answer, Identity};
-use super::transport::{Transport, word};
+use super::runtime::network;
+use super::transport::{Transport, cause_of, word};
 use crate::prelude::*;
 
 const REDIRECTS: usize = 5;
@@ -53,10 +54,6 @@ impl WebFile {
             commit: Mutex::default(),
             whole: Mutex::default(),
         }
-    }
-
-    pub(super) fn is_anonymous(&self) -> bool {
-        self.token.is_none()
     }
 
     pub(super) async fn ask(
@@ -163,7 +160,7 @@ impl WebFile {
             if let Some(token) = self.token.as_ref().filter(|_| with_token && is_home(&url)) {
                 request.headers_mut().insert(AUTHORIZATION, token.clone());
             }
-            let reach = if is_home(&url) || self.is_private_home().await {
+            let reach = if is_home(&url) || self.is_private_home() {
                 Reach::Any
             } else {
                 Reach::Public
@@ -173,7 +170,7 @@ impl WebFile {
             if !response.status().is_redirection() {
                 return Ok(Followed { url, response });
             }
-            url = self.next(&url, response.headers()).await?;
+            url = self.next(&url, response.headers())?;
         }
         let host = url.host_str().unwrap_or_default().to_owned();
         Err(Failure::Redirect {
@@ -183,7 +180,7 @@ impl WebFile {
     }
 
     /// Where a redirect leads, if that is followed.
-    async fn next(&self, from: &Url, headers: &HeaderMap) -> Result<Url, Failure> {
+    fn next(&self, from: &Url, headers: &HeaderMap) -> Result<Url, Failure> {
         let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let to = location.and_then(|location| from.join(location).ok());
         let Some(mut to) = to else {
@@ -210,27 +207,19 @@ impl WebFile {
         }
         let is_private =
             is_loopback(&host) || literal(&host).is_some_and(|address| !is_public(address));
-        if is_private && to.origin() != self.url.origin() && !self.is_private_home().await {
+        if is_private && to.origin() != self.url.origin() && !self.is_private_home() {
             return refuse("it leads from a public server into a private network");
         }
         Ok(to)
     }
 
     /// Whether the server that was asked first is inside of a private network itself.
-    async fn is_private_home(&self) -> bool {
+    fn is_private_home(&self) -> bool {
         let host = self.url.host_str().unwrap_or_default();
-        if is_loopback(host) {
-            return true;
-        }
-        if let Some(address) = literal(host) {
-            return !is_public(address);
-        }
-        match tokio::net::lookup_host((host, 0)).await {
-            Ok(addresses) => {
-                let mut addresses = addresses.peekable();
-                addresses.peek().is_some() && addresses.all(|address| !is_public(address.ip()))
-            }
-            Err(_) => false,
+        match literal(host) {
+            Some(address) => !is_public(address),
+            None if is_loopback(host) => true,
+            None => network().is_ok_and(|network| network.clients.is_private(host)),
         }
     }
 
@@ -293,15 +282,7 @@ fn pieces(
 ) -> futures_util::stream::BoxStream<'static, Result<Bytes, Failure>> {
     let pieces = response.into_body().bytes_stream();
     pieces
-        .map(move |piece| {
-            piece.map_err(|error| {
-                let failure = std::error::Error::source(&error)
-                    .and_then(|cause| cause.downcast_ref::<Failure>());
-                failure
-                    .cloned()
-                    .unwrap_or_else(|| Failure::Cut { host: host.clone() })
-            })
-        })
+        .map(move |piece| piece.map_err(|error| cause_of(&error, &host)))
         .boxed()
 }
 
