@@ -292,6 +292,147 @@ fn failures_have_a_host_a_status_and_a_remedy() {
 }
 
 #[test]
+fn a_profile_without_keys_is_refused_only_where_there_are_no_others() {
+    let server = Server::start();
+    server.put("bucket/x.safetensors", fs::read(fixture(MODEL)).unwrap());
+    let shell = |environment: &[(&'static str, &str)]| {
+        let mut shell = Shell::new();
+        let own = environment
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        shell.environment.extend(own);
+        shell.environment.push(("AWS_ENDPOINT_URL", server.url("")));
+        fs::create_dir(shell.directory.path().join(".aws")).unwrap();
+        let config = "[default]\nsso_session = a\n[profile work]\nrole_arn = b\nregion = eu-9\n";
+        fs::write(shell.directory.path().join(".aws/config"), config).unwrap();
+        shell
+    };
+    let inspect = &["inspect", "s3://bucket/x.safetensors"][..];
+    let work = ("AWS_PROFILE", "work");
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "KEY"),
+        ("AWS_SECRET_ACCESS_KEY", "hidden-word"),
+    ];
+    // Of the profile, the region counts all the same.
+    shell(&[work, keys[0], keys[1]]).prints(inspect);
+    let authorization = server.seen()[0].headers["authorization"].clone();
+    assert!(authorization.contains("/eu-9/s3/"), "{authorization}");
+    shell(&[work]).prints(&[inspect, &["--anonymous"]].concat());
+    server.seen();
+    let said = shell(&[work]).fails(inspect);
+    assert!(
+        said.contains("\"work\" has no keys") && said.contains("export-credentials"),
+        "{said}"
+    );
+    assert!(server.seen().is_empty());
+    // Nobody said that the default one is meant: public files are read, and others say what would help.
+    shell(&[]).prints(inspect);
+    server.state().key = Some("OTHER".into());
+    let said = shell(&[]).fails(inspect);
+    assert!(
+        said.contains("403") && said.contains("export-credentials"),
+        "{said}"
+    );
+}
+
+#[test]
+fn secrets_in_an_address_are_in_no_output() {
+    let server = Server::start();
+    let (_, place) = server
+        .url("x.npy")
+        .split_once("://")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    let shell = Shell::new();
+    for url in [
+        format!("http://me:hidden-word@{place}?sig=1"),
+        format!("http://hidden-word@{place}"),
+        format!("HTTP://{place}?sig=hidden-word"),
+        format!("http://{place}#hidden-word?hidden-word"),
+        "https://me:hidden-word@h/x?sig=1".to_owned(),
+    ] {
+        for args in [
+            &["inspect", "--json", &url][..],
+            &["verify", "--json", &url],
+            &["convert", "x.npy", &url],
+        ] {
+            let output = shell.run(args);
+            assert_eq!(output.status.code(), Some(2), "{url}");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(!printed.contains("hidden-word"), "{printed}");
+        }
+    }
+}
+
+#[test]
+fn the_hub_is_read_like_a_directory_and_a_file() {
+    let server = Server::start();
+    let model = fs::read(fixture(MODEL)).unwrap();
+    server.put("org/model/resolve/main/model.safetensors", model);
+    let listing = r#"[{"type":"file","path":"model.safetensors","size":1}]"#;
+    server.put("api/models/org/model/tree/main", listing);
+    let mut shell = Shell::new();
+    shell.environment.push(("HF_ENDPOINT", server.url("")));
+    shell.environment.push(("HF_TOKEN", "hidden-word".into()));
+    let local = shell.prints(&["stats", "--json", fixture(MODEL).to_str().unwrap()]);
+    for url in ["hf://org/model", "hf://org/model/model.safetensors"] {
+        let far = shell.prints(&["stats", "--json", url]);
+        let local = local.replace(fixture(MODEL).to_str().unwrap(), url);
+        assert_eq!(far, local, "{url}");
+    }
+    let is_sent = |seen: server::Seen| seen.headers["authorization"] == "Bearer hidden-word";
+    assert!(server.seen().into_iter().all(is_sent));
+}
+
+#[test]
+fn places_of_the_hub_name_no_file_of_this_machine() {
+    let mut shell = Shell::new();
+    let secret = shell.directory.path().join("secret.safetensors");
+    fs::copy(fixture(MODEL), &secret).unwrap();
+    let snapshot = "hub/models--org--model/snapshots/main";
+    fs::create_dir_all(shell.directory.path().join(snapshot)).unwrap();
+    let cache = shell.directory.path().join("hub").display().to_string();
+    shell.environment.push(("HF_HUB_CACHE", cache));
+    shell.environment.push(("HF_HUB_OFFLINE", "1".into()));
+    let escaped = secret.display().to_string().replace('/', "%2F");
+    for url in [
+        format!("hf://org/model/{}", secret.display()),
+        format!("hf://org/model@{escaped}/x.safetensors"),
+        "hf://org/model/../../../../secret.safetensors".to_owned(),
+    ] {
+        let said = shell.fails(&["inspect", &url]);
+        assert!(said.contains("hf://ORG/MODEL"), "{said}");
+    }
+}
+
+#[test]
+fn lists_are_read_behind_urls_and_what_is_not_says_so() {
+    let server = Server::start();
+    let shell = Shell::s3(&server);
+    server.put(
+        "bucket/m/model.safetensors",
+        fs::read(fixture(MODEL)).unwrap(),
+    );
+    let digests = shell.prints(&["digest", "--json", "s3://bucket/m/model.safetensors"]);
+    server.put("bucket/m/digests.json", digests);
+    let list = "--against=s3://bucket/m/digests.json";
+    shell.prints(&["verify", list, "s3://bucket/m/model.safetensors"]);
+    let said = shell.fails(&["inspect", "--recursive", "s3://bucket/m/"]);
+    assert!(
+        said.contains("--recursive looks through directories of this machine"),
+        "{said}"
+    );
+    let (local, to) = (fixture(MODEL), "--quantize=q8_0");
+    let local = local.to_str().unwrap();
+    let matrix = "--imatrix=s3://bucket/m/imatrix.gguf";
+    let said = shell.fails(&["convert", local, "out.gguf", to, matrix]);
+    assert!(
+        said.contains("--imatrix reads files of this machine"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_cache_of_the_hub_is_read_and_said() {
     let server = Server::start();
     let mut shell = Shell::new();
@@ -414,20 +555,42 @@ fn without_a_url_there_is_no_network() {
         return;
     }
     let model = fixture(MODEL);
+    let model = model.to_str().unwrap();
+    let directory = tempfile::TempDir::new().unwrap();
     for args in [
-        &["verify", model.to_str().unwrap()][..],
-        &["stats", model.to_str().unwrap()],
+        &["inspect", model][..],
+        &["verify", model],
+        &["digest", model],
+        &["stats", model],
+        &["scan", model],
+        &["show", model, "emb"],
+        &["meta", "get", model],
+        &["diff", model, model],
+        &["convert", "-q", model, "out.gguf"],
+        &["extract", model, "-t", "emb", "-o", "emb.npy"],
+        &["split", "-q", model, "-o", "parts/", "--parts", "2"],
+        &["merge", "-q", "parts/", "-o", "merged.zt"],
+        &[
+            "rename",
+            "-q",
+            model,
+            "-o",
+            "renamed.zt",
+            "--rule",
+            "s/emb/b/",
+        ],
     ] {
         let output = Command::new("unshare")
             .args(["--map-root-user", "--net", BINARY])
             .args(args)
+            .current_dir(directory.path())
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", said(&output));
     }
     let shell = Shell::new();
     // And no thread for it either: the command has one more as soon as there is a URL.
-    let traced = shell.run(&["inspect", "--verbose", model.to_str().unwrap()]);
+    let traced = shell.run(&["inspect", "--verbose", model]);
     assert!(
         said(&traced).contains("0 requests, 0 B received"),
         "{}",

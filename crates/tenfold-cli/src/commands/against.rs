@@ -1,11 +1,11 @@
 //! `tenfold verify --against LIST`: reads what `tenfold digest` printed.
 
-use std::fs;
 use std::path::Path;
 
 use tenfold::model::{List, Map, Value};
 use tenfold::ops::{self, Expected};
 
+use crate::commands::Session;
 use crate::failure::{Failure, Result};
 use crate::metadata::read_json;
 use crate::output::{Clean, Verbatim, show_path};
@@ -19,10 +19,10 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub(crate) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path, session: &Session<'_>) -> Result<Self> {
         let shown = show_path(path);
-        let text = fs::read_to_string(path)
-            .map_err(|cause| Failure::Message(format!("cannot read {shown}: {cause}")))?;
+        let text = String::from_utf8(session.read(path)?)
+            .map_err(|_| Failure::Message(format!("{shown} is no text")))?;
         let is_shown = !text.trim_start().starts_with(['{', '[']);
         let files = if is_shown {
             parse(&text).map_err(|(line, why)| format!("line {line} {why}"))

@@ -36,6 +36,7 @@ use crate::args::{Filter, Inputs};
 use crate::failure::{Exit, Failure, Result};
 use crate::near::did_you_mean;
 use crate::output::{Out, count, say, show_path};
+use crate::urls::is_model_directory;
 
 pub(crate) use open::{Session, is_stream, say_passed_over, say_warnings};
 
@@ -73,9 +74,9 @@ pub(crate) fn format_name(archive: &Archive) -> String {
     }
 }
 
-/// The directory itself, or that of a file.
+/// The directory or the prefix itself, or that of a file.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    if path.is_dir() {
+    if is_model_directory(path) {
         path
     } else {
         path.parent().unwrap_or(Path::new(""))

@@ -14,7 +14,7 @@ use tenfold::{Archive, Error, ErrorKind, OpenOptions, PassedOverFor};
 
 use crate::Interrupts;
 use crate::args::{AsNumbers, Opening, Reading};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::hints;
 use crate::output::{Clean, say, show_path};
 use crate::urls::Urls;
@@ -124,6 +124,18 @@ impl<'a> Session<'a> {
         }
         refuse_pattern(path)?;
         options.open(path)
+    }
+
+    /// All of a small file, on this machine or behind a URL.
+    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        let read = || match self.urls.source(path)? {
+            Some(source) => Ok(source.read(0..source.len())?.into()),
+            None => std::fs::read(path).map_err(|cause| {
+                let what = format_args!("cannot read {}", show_path(path));
+                Error::io(what, cause)
+            }),
+        };
+        read().map_err(|error| Failure::about(path, &error))
     }
 
     fn plain(&self, reading: &Reading) -> OpenOptions {

@@ -18,12 +18,14 @@ use crate::hints;
 use crate::json;
 use crate::losses;
 use crate::output::{BOLD, Clean, GREEN, Out, RED, Verbatim, YELLOW, count, show_path, size};
+use crate::urls::is_model_directory;
 
 /// More notes are counted in the closing line, not shown.
 const NOTES: usize = 8;
 
 pub(crate) fn run(args: &VerifyArgs, session: &Session<'_>, out: &mut Out<'_>) -> Result<Exit> {
-    let lists = args.against.as_deref().map(Lists::read).transpose()?;
+    let read = |path: &Path| Lists::read(path, session);
+    let lists = args.against.as_deref().map(read).transpose()?;
     let missing = missing_files(&args.inputs.files);
     let check = |path: &Path| Checked::new(path, args, session, lists.as_ref(), &missing);
     if args.inputs.json && !args.quiet {
@@ -227,7 +229,9 @@ impl Checked {
     /// The file that a finding is about.
     fn file<'a>(&self, finding: &Finding, path: &'a Path) -> Cow<'a, str> {
         let source = match (&self.opened, &finding.at) {
-            (Some(opened), Some((source, _))) if *source != SourceId::MAIN || path.is_dir() => {
+            (Some(opened), Some((source, _)))
+                if *source != SourceId::MAIN || is_model_directory(path) =>
+            {
                 opened.source_name(*source)
             }
             _ => None,

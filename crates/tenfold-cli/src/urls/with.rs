@@ -1,6 +1,5 @@
 //! A build with the network.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,60 +10,9 @@ use tenfold::io::{Output, Remote, RemoteOutput, RemoteUrl, Source, Traffic};
 use tenfold::ops::scale::Site;
 use tenfold::{Archive, Companion, Control, OpenOptions, Result};
 
+use super::Addresses;
 use crate::args::Cli;
 use crate::output::{count, say, show_path, size};
-
-/// Addresses as they are shown, and as they were given.
-#[derive(Clone, Default)]
-pub(crate) struct Addresses(Vec<(String, String)>);
-
-/// Takes what may be secret out of addresses on the command line: everything that prints, in whatever place, prints what is
-/// left.
-pub(crate) fn hide_secrets(args: Vec<OsString>) -> (Vec<OsString>, Addresses) {
-    let mut addresses = Addresses::default();
-    let args =
-        args.into_iter().map(
-            |arg| match arg.to_str().and_then(|text| addresses.hide(text)) {
-                Some(shown) => shown.into(),
-                None => arg,
-            },
-        );
-    let args = args.collect();
-    (args, addresses)
-}
-
-impl Addresses {
-    /// The same text with an address that has nothing to hide.
-    fn hide(&mut self, text: &str) -> Option<String> {
-        let (option, text) = match text.split_once('=') {
-            Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
-            _ => (String::new(), text),
-        };
-        let is_web = text.starts_with("https://") || text.starts_with("http://");
-        if !is_web || !text.contains('?') || Path::new(text).exists() {
-            return None;
-        }
-        let mut shown = RemoteUrl::parse(text).ok()?.to_string();
-        let plain = shown.clone();
-        let mut n = 1;
-        // Two that differ only in what is hidden are still two.
-        while self
-            .0
-            .iter()
-            .any(|(known, given)| *known == shown && given != text)
-        {
-            n += 1;
-            shown = format!("{plain}#{n}");
-        }
-        self.0.push((shown.clone(), text.to_owned()));
-        Some(option + &shown)
-    }
-
-    fn given<'a>(&'a self, shown: &'a str) -> &'a str {
-        let known = self.0.iter().find(|(known, _)| known == shown);
-        known.map_or(shown, |(_, given)| given)
-    }
-}
 
 /// What is opened and written behind URLs.
 #[derive(Clone)]
@@ -90,6 +38,12 @@ impl Urls {
             control,
             is_verbose: cli.network.verbose,
         }
+    }
+
+    /// Whether a URL names several files and no single one.
+    pub(crate) fn is_prefix(path: &Path) -> bool {
+        let url = path.to_str().map(RemoteUrl::parse);
+        url.is_some_and(|url| url.is_ok_and(|url| url.is_prefix()))
     }
 
     /// Prints requests, if that was asked for, until it is dropped.
@@ -229,35 +183,5 @@ impl Drop for Log {
         );
         let (received, sent) = (size(traffic.received()), size(traffic.sent()));
         say(format_args!("{requests}, {received} received, {sent} sent"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signatures_are_taken_out_and_found_again() {
-        let args = [
-            "tenfold",
-            "diff",
-            "https://h/x.npy?sig=1",
-            "https://h/x.npy?sig=2",
-            "--output=https://h/y?z",
-        ];
-        let (shown, addresses) = hide_secrets(args.map(OsString::from).to_vec());
-        let expected = [
-            "tenfold",
-            "diff",
-            "https://h/x.npy",
-            "https://h/x.npy#2",
-            "--output=https://h/y",
-        ];
-        assert_eq!(shown, expected.map(OsString::from));
-        assert_eq!(
-            addresses.given("https://h/x.npy#2"),
-            "https://h/x.npy?sig=2"
-        );
-        assert_eq!(addresses.given("s3://b/k?x"), "s3://b/k?x");
     }
 }

@@ -1,29 +1,28 @@
 //! A build without the network says so.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use tenfold::io::{Output, Source};
+use tenfold::ops::scale::Site;
 use tenfold::{Archive, Companion, Control, Error, OpenOptions, Result};
 
+use super::Addresses;
 use crate::args::Cli;
-
-/// There are none.
-pub(crate) struct Addresses;
-
-/// Leaves everything as it is.
-pub(crate) fn hide_secrets(args: Vec<OsString>) -> (Vec<OsString>, Addresses) {
-    (args, Addresses)
-}
 
 /// Refuses all of them.
 #[derive(Clone)]
-pub(crate) struct Urls;
+pub(crate) struct Urls {
+    addresses: Addresses,
+}
 
 impl Urls {
-    pub(crate) fn new(_: &Cli, _: Addresses) -> Self {
-        Self
+    pub(crate) fn new(_: &Cli, addresses: Addresses) -> Self {
+        Self { addresses }
+    }
+
+    pub(crate) fn is_prefix(_: &Path) -> bool {
+        false
     }
 
     pub(crate) fn log(&self) {}
@@ -53,7 +52,7 @@ impl Urls {
     }
 
     pub(crate) fn given(&self, path: &Path) -> String {
-        path.to_string_lossy().into_owned()
+        self.addresses.given(&path.to_string_lossy()).to_owned()
     }
 
     pub(crate) fn refuse_output(&self, path: &Path) -> Result<()> {

@@ -5,11 +5,13 @@ use tenfold::OpenOptions;
 use crate::args::Inputs;
 use crate::failure::{Failure, Result};
 use crate::output::show_path;
+use crate::urls::refuse_url;
 
 /// The directories at or below those given that hold tensor files; files stay as they are.
 pub(super) fn models(inputs: &Inputs) -> Result<Inputs> {
     let mut files = Vec::new();
     for path in &inputs.files {
+        refuse_url(path, "--recursive looks through directories of")?;
         if !path.is_dir() {
             files.push(path.clone());
             continue;

@@ -235,18 +235,7 @@ fn describe(plan: &Plan, file: &Path) {
 /// Reads a plan.
 fn read(path: &Path, session: &Session<'_>) -> Result<Plan> {
     let about = |error: &tenfold::Error| Failure::about(path, error);
-    let bytes = match session.urls.source(path).map_err(|error| about(&error))? {
-        Some(source) => source
-            .read(0..source.len())
-            .map_err(|error| about(&error))?
-            .to_vec(),
-        None => std::fs::read(path).map_err(|cause| {
-            about(&tenfold::Error::io(
-                format_args!("cannot read {}", path.display()),
-                cause,
-            ))
-        })?,
-    };
+    let bytes = session.read(path)?;
     let text = String::from_utf8_lossy(&bytes);
     Plan::from_json(&text).map_err(|error| about(&error))
 }

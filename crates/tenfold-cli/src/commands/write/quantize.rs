@@ -19,7 +19,7 @@ use crate::args::Types;
 use crate::commands::globs;
 use crate::failure::{Failure, Result};
 use crate::output::{Clean, Out, count, size};
-use crate::urls::is_url;
+use crate::urls::{is_url, refuse_url};
 
 /// The tensors with other types.
 pub(crate) struct Retyped {
@@ -147,6 +147,7 @@ impl Request<'_> {
             }
         });
         if let Some(path) = &types.imatrix {
+            refuse_url(path, "--imatrix reads files of")?;
             options = options.importance(importance(path)?);
         }
         Ok(Some(Quantizing { options, patterns }))
