@@ -1,5 +1,7 @@
 //! `cargo xtask features`: the library builds with none of its features, with each of them alone and with all of them.
 //!
+//! The command builds with none of its features, and with each of those alone that bring code of their own.
+//!
 //! What does not need `std` is built for a machine without an operating system, where nothing of `std` can slip in. The
 //! default features are also built for WebAssembly, which has `std` and nothing of a system. The features are those of the
 //! manifest: a new one is checked without a change here.
@@ -13,8 +15,11 @@ use std::sync::Mutex;
 
 /// A target that has no `std`.
 const BARE_METAL: &str = "thumbv7em-none-eabi";
+const LIBRARY: &str = "tenfold";
 /// The feature around everything that only writing needs.
 const WRITE: &str = "write";
+/// Features of the command that leave code out, and that nothing else builds without.
+const COMMAND: [&str; 3] = ["", "remote", "view"];
 /// A target that has `std` and neither files nor threads.
 const WEB: &str = "wasm32-unknown-unknown";
 
@@ -48,7 +53,11 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
     combinations.extend(with_std.iter().map(|name| ((*name).to_owned(), None)));
     combinations.push((features.names().collect::<Vec<_>>().join(","), None));
     combinations.extend(web.map(|web| ("default".to_owned(), Some(web))));
-    let failed = build_all(project, &combinations);
+    let library = |(features, target)| (LIBRARY, features, target);
+    let mut builds: Vec<_> = combinations.into_iter().map(library).collect();
+    let command = COMMAND.map(|features| ("tenfold-cli", features.to_owned(), None));
+    builds.extend(command);
+    let failed = build_all(project, &builds);
     if !failed.is_empty() {
         return Err(format!("does not build with {}", failed.join(" nor with ")).into());
     }
@@ -56,28 +65,29 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
         Some(target) => format!("{what} for {target}"),
         None => format!("NOT for {name}"),
     };
-    let (count, bare) = (
-        combinations.len(),
-        place(target, "those without std", BARE_METAL),
-    );
+    let (count, bare) = (builds.len(), place(target, "those without std", BARE_METAL));
     let web = place(web, "the default ones", WEB);
     Ok(Some(format!("{count} combinations, {bare}, {web}")))
 }
 
+/// A package, its features, and a target that is not this machine.
+type Build<'a> = (&'static str, String, Option<&'a str>);
+
 /// Builds two combinations at a time, because checking one crate keeps one core busy; returns those that fail.
-fn build_all(project: &Project, combinations: &[(String, Option<&str>)]) -> Vec<String> {
+fn build_all(project: &Project, builds: &[Build<'_>]) -> Vec<String> {
     // Cargo lets only one build at a time into a folder.
     let folders = [
         project.target.join("features/1"),
         project.target.join("features/2"),
     ];
-    let waiting = Mutex::new(combinations.iter());
+    let waiting = Mutex::new(builds.iter());
     let next = || waiting.lock().ok()?.next();
     let worker = |folder: &Path| {
         let mut failed = Vec::new();
-        while let Some((features, target)) = next() {
-            if build(project, folder, features, *target).is_err() {
-                failed.push(format!("{features:?}"));
+        while let Some(one) = next() {
+            if build(project, folder, one).is_err() {
+                let (package, features, _) = one;
+                failed.push(format!("{package} {features:?}"));
             }
         }
         failed
@@ -95,17 +105,20 @@ fn build_all(project: &Project, combinations: &[(String, Option<&str>)]) -> Vec<
 }
 
 /// Warnings count here too. Code that a combination leaves unused is none: the library says so at its root.
-fn build(project: &Project, folder: &Path, features: &str, target: Option<&str>) -> Result<()> {
+fn build(project: &Project, folder: &Path, (package, features, target): &Build<'_>) -> Result<()> {
     let shown = if features.is_empty() {
         "none"
     } else {
         features
     };
-    println!("features {shown}, {}", target.unwrap_or("this machine"));
+    println!(
+        "{package}, features {shown}, {}",
+        target.unwrap_or("this machine")
+    );
     let mut cargo = project::cargo(&project.root);
     cargo
         .env("CARGO_TARGET_DIR", folder)
-        .args(["clippy", "--quiet", "--package", "tenfold"])
+        .args(["clippy", "--quiet", "--package", package])
         .args(["--no-default-features", "--features", features]);
     if let Some(target) = target {
         cargo.args(["--target", target]);
