@@ -33,11 +33,29 @@ def one_tensor(url, name):
         return safetensors.numpy.load(struct.pack("<Q", len(header)) + header + file.read(end - start))
 
 
-WAYS = {"fsspec": with_fsspec, "hub": with_hub, "tensor": one_tensor}
+def bucket(endpoint):
+    import s3fs
+
+    client = {"endpoint_url": endpoint, "region_name": "us-east-1"}
+    return s3fs.S3FileSystem(key="tenfold", secret="tenfold-secret", client_kwargs=client)
+
+
+def with_s3fs(endpoint, key):
+    with bucket(endpoint).open(key, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        return json.loads(file.read(length))
+
+
+def put(endpoint, path, key):
+    bucket(endpoint).put(path, key)
+
+
+WAYS = {"fsspec": with_fsspec, "hub": with_hub, "tensor": one_tensor, "s3": with_s3fs, "put": put}
 
 # What is imported first is not what is measured.
 import fsspec  # noqa: E402
 import huggingface_hub  # noqa: E402, F401
+import s3fs  # noqa: E402, F401
 
 begun = time.perf_counter()
 WAYS[sys.argv[1]](*sys.argv[2:])

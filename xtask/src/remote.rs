@@ -70,7 +70,15 @@ const ENDINGS: &[&str] = &[
     "pt",
     "h5",
     "tens",
+    "npy",
+    "mat",
+    "nc",
+    "msgpack",
+    "pdparams",
+    "zarr.zip",
 ];
+/// Those of one tensor.
+const SINGLE: [&str; 2] = ["tens", "npy"];
 
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let project = Project::find()?;
@@ -262,7 +270,7 @@ impl Checks {
                     .arg(&name)
                     .args(["--allow", "dropped", "--quiet"]);
                 // A file of this format holds one tensor.
-                if *ending == "tens" {
+                if SINGLE.contains(ending) {
                     command.args(["--include", "emb"]);
                 }
                 project::output(command.current_dir(&self.folder))?;
@@ -289,6 +297,8 @@ impl Checks {
             ] {
                 self.same(environment, args, &near, &far)?;
             }
+            let name = self.first_name(&near)?;
+            self.same(environment, &["show", "FILE", &name], &near, &far)?;
             // Under the same name: some formats call their tensor after the file.
             fs::create_dir_all(self.folder.join("back"))?;
             let back = format!("back/{near}");
@@ -298,6 +308,23 @@ impl Checks {
             self.fails(environment, &["convert", &near, &far], "already exists")?;
             self.succeeds(environment, &["convert", &near, &far, "--force", "--quiet"])?;
         }
+        // What writes one file from others.
+        let from = format!("{bucket}/dir/local.safetensors");
+        let to = |name: &str| format!("{bucket}/edited/{name}.safetensors");
+        let (taken, merged, renamed) = (to("taken"), to("merged"), to("renamed"));
+        for args in [
+            &["extract", &from, "-t", "emb", "-o", &taken][..],
+            &["rename", &from, "--rule", "s/emb/other/", "-o", &renamed],
+            &["merge", &taken, &renamed, "-o", &merged],
+        ] {
+            self.succeeds(environment, args)?;
+        }
+        let printed = self.tenfold(environment, &["inspect", &merged])?.stdout;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        let has_both = printed.contains("emb") && printed.contains("other");
+        self.check("what was merged has the tensors of both", has_both, || {
+            printed
+        });
         // A model of several files, and one that is larger than a part.
         let large = self.large()?;
         let model = format!("{bucket}/model/");
@@ -329,6 +356,16 @@ impl Checks {
             self.fails(&wrong, &["inspect", &whole], "403")?;
         }
         Ok(())
+    }
+
+    /// The name of a tensor of a file.
+    fn first_name(&self, near: &str) -> Result<String> {
+        let printed = self.tenfold(&[], &["inspect", "--json", near])?.stdout;
+        let document: serde_json::Value = serde_json::from_slice(&printed)?;
+        let name = document
+            .pointer("/tensors/0/name")
+            .and_then(|name| name.as_str());
+        Ok(name.ok_or("inspect lists no tensor")?.to_owned())
     }
 
     /// Whether a server does not look at signatures at all, as moto does not.
@@ -379,7 +416,7 @@ impl Checks {
             ][..],
             &["digest", "s3://bucket/large.safetensors"],
         ] {
-            let took = self.interrupt(&s3(stalling.port), args)?;
+            let took = self.interrupt(&stalling, None, args)?;
             self.check(
                 &format!("Ctrl-C: {}", args.join(" ")),
                 took < Duration::from_millis(200),
@@ -390,27 +427,45 @@ impl Checks {
                 took.as_millis()
             );
         }
+        // Slower than any time-out of an answer allows for: 40 MiB in five connections of 200 KB/s.
+        let slow = Proxy::start(
+            server.port,
+            Link {
+                upload_rate: 200_000,
+                ..Link::default()
+            },
+        )?;
+        let begun = Instant::now();
+        self.succeeds(
+            &s3(slow.port),
+            &["convert", &large, "s3://bucket/slow.safetensors", "--quiet"],
+        )?;
+        println!("  a slow upload: {} s", begun.elapsed().as_secs());
+        self.same_content(&s3(server.port), &large, "s3://bucket/slow.safetensors")?;
         let is_gone = !self.folder.join("stalled.gguf").exists();
         self.check("nothing is left", is_gone, String::new);
         Ok(())
     }
 
-    /// How long a command takes to end after Ctrl-C.
-    fn interrupt(&self, environment: &[(&str, String)], args: &[&str]) -> Result<Duration> {
+    /// How long a command takes to end after Ctrl-C, which comes when the proxy has seen so many requests, or after three seconds.
+    fn interrupt(&self, proxy: &Proxy, requests: Option<u64>, args: &[&str]) -> Result<Duration> {
         let mut command = Command::new(&self.tenfold);
         command
             .args(args)
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
-            .stdout(Stdio::null());
-        command.envs(
-            environment
-                .iter()
-                .map(|(name, value)| (name, value.as_str())),
-        );
+            .stdout(Stdio::null())
+            .envs(s3(proxy.port));
         let mut child = command.spawn()?;
-        thread::sleep(Duration::from_secs(3));
+        match requests {
+            None => thread::sleep(Duration::from_secs(3)),
+            Some(requests) => {
+                while proxy.requests() < requests && child.try_wait()?.is_none() {
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
         if let Some(status) = child.try_wait()? {
             return Err(format!(
                 "{} ended before it was interrupted: {status}",
@@ -424,31 +479,40 @@ impl Checks {
         Ok(begun.elapsed())
     }
 
-    /// An upload that is interrupted leaves nothing.
+    /// An upload that is interrupted leaves nothing: while it is begun, while its parts are sent, and while they are put together.
     fn leftovers(&mut self, server: &Server) -> Result<()> {
-        let slow = Proxy::start(
-            server.port,
-            Link {
-                delay: Duration::from_secs(2),
-                ..Link::default()
-            },
-        )?;
+        const DELAY: Duration = Duration::from_millis(700);
         let large = self.large()?;
-        self.interrupt(
-            &s3(slow.port),
-            &["convert", &large, "s3://bucket/late.safetensors", "--quiet"],
-        )?;
-        let url = format!("http://127.0.0.1:{}/bucket?uploads", server.port);
-        let uploads = project::output(Command::new("curl").args(["--silent", "--fail", &url]))?;
-        let uploads = String::from_utf8_lossy(&uploads).into_owned();
-        self.check("no upload is left", !uploads.contains("<Upload>"), || {
-            uploads
-        });
-        self.fails(
-            &s3(server.port),
-            &["inspect", "s3://bucket/late.safetensors"],
-            "404",
-        )
+        // The first request looks whether there is such a file. 40 MiB are five parts.
+        for (when, requests) in [("its beginning", 2), ("a part", 4), ("its end", 8)] {
+            let link = Link {
+                delay: DELAY,
+                ..Link::default()
+            };
+            let slow = Proxy::start(server.port, link)?;
+            let args = ["convert", &large, "s3://bucket/late.safetensors", "--quiet"];
+            let took = self.interrupt(&slow, Some(requests), &args)?;
+            println!(
+                "  Ctrl-C during an upload, at {when}: back after {} ms",
+                took.as_millis()
+            );
+            // What is in the proxy still arrives.
+            thread::sleep(4 * DELAY);
+            let url = format!("http://127.0.0.1:{}/bucket?uploads", server.port);
+            let uploads = project::output(Command::new("curl").args(["--silent", "--fail", &url]))?;
+            let uploads = String::from_utf8_lossy(&uploads).into_owned();
+            self.check(
+                &format!("no upload is left, stopped at {when}"),
+                !uploads.contains("<Upload>"),
+                || uploads,
+            );
+            self.fails(
+                &s3(server.port),
+                &["inspect", "s3://bucket/late.safetensors"],
+                "404",
+            )?;
+        }
+        Ok(())
     }
 
     /// Plain and TLS, with ranges and without, and redirects.
@@ -483,6 +547,23 @@ impl Checks {
                 }
             }
         }
+        let hub = [
+            ("HF_ENDPOINT", format!("http://127.0.0.1:{}", server.port)),
+            (
+                "HF_HUB_CACHE",
+                self.folder.join("no-cache").display().to_string(),
+            ),
+            ("HF_TOKEN", SECRET.to_owned()),
+        ];
+        for near in &files {
+            for place in ["hf://org/model", "hf://org/gated"] {
+                self.same(&hub, &["inspect", "FILE"], near, &format!("{place}/{near}"))?;
+            }
+        }
+        self.same_content(&hub, "local.safetensors", "hf://org/model")?;
+        let mut nobody = hub.to_vec();
+        nobody.push(("HF_TOKEN", "wrong".to_owned()));
+        self.fails(&nobody, &["inspect", "hf://org/gated/local.gguf"], "401")?;
         let secret = format!(
             "http://127.0.0.1:{}/files/none.npy?signature=abc",
             server.port

@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct Link {
     /// Added to every round trip.
     pub(crate) delay: Duration,
-    /// Bytes a second and connection; 0 is as many as there are.
+    /// Bytes of answers a second and connection; 0 is as many as there are.
     pub(crate) rate: u64,
+    /// Bytes of requests a second and connection; 0 is as many as there are.
+    pub(crate) upload_rate: u64,
     /// Every connection ends after so many bytes of answers; 0 is never.
     pub(crate) cut: u64,
     /// Answers stop after so many bytes and the connection stays open; 0 is never.
@@ -52,6 +54,11 @@ impl Proxy {
         Ok(proxy)
     }
 
+    /// The requests since [they were taken](Self::take).
+    pub(crate) fn requests(&self) -> u64 {
+        self.counts.requests.load(Relaxed)
+    }
+
     /// The requests and the bytes of answers since the last time.
     pub(crate) fn take(&self) -> (u64, u64) {
         (
@@ -71,10 +78,34 @@ fn connect(client: TcpStream, to: u16, link: Link, counts: &Arc<Counts>) -> std:
     answer(server, client, link, counts)
 }
 
+/// When a connection is free again after what it has carried.
+struct Pace {
+    rate: u64,
+    free: Instant,
+}
+
+impl Pace {
+    fn new(rate: u64) -> Self {
+        Self {
+            rate,
+            free: Instant::now(),
+        }
+    }
+
+    fn wait(&mut self, bytes: usize) {
+        if let Some(micros) = (1_000_000 * bytes as u64).checked_div(self.rate) {
+            let now = Instant::now();
+            thread::sleep(self.free.saturating_duration_since(now));
+            self.free = self.free.max(now) + Duration::from_micros(micros);
+        }
+    }
+}
+
 /// What goes to the server: requests are counted by their first words, and come later.
 fn ask(mut from: TcpStream, mut to: TcpStream, link: Link, counts: &Counts) -> std::io::Result<()> {
     const METHODS: [&[u8]; 5] = [b"GET ", b"HEAD ", b"PUT ", b"POST ", b"DELETE "];
     let mut buffer = vec![0; 64 << 10];
+    let mut pace = Pace::new(link.upload_rate);
     loop {
         let n = from.read(&mut buffer)?;
         let Some(bytes) = buffer.get(..n).filter(|bytes| !bytes.is_empty()) else {
@@ -84,6 +115,7 @@ fn ask(mut from: TcpStream, mut to: TcpStream, link: Link, counts: &Counts) -> s
             counts.requests.fetch_add(1, Relaxed);
             thread::sleep(link.delay);
         }
+        pace.wait(n);
         to.write_all(bytes)?;
     }
 }
@@ -96,17 +128,14 @@ fn answer(
     counts: &Counts,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
-    let (mut sent, mut free) = (0u64, Instant::now());
+    let mut sent = 0u64;
+    let mut pace = Pace::new(link.rate);
     loop {
         let n = from.read(&mut buffer)?;
         let Some(bytes) = buffer.get(..n).filter(|bytes| !bytes.is_empty()) else {
             return to.shutdown(Shutdown::Write);
         };
-        if let Some(micros) = (1_000_000 * n as u64).checked_div(link.rate) {
-            let now = Instant::now();
-            thread::sleep(free.saturating_duration_since(now));
-            free = free.max(now) + Duration::from_micros(micros);
-        }
+        pace.wait(n);
         to.write_all(bytes)?;
         sent += n as u64;
         counts.received.fetch_add(n as u64, Relaxed);

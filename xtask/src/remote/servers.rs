@@ -168,7 +168,8 @@ pub(crate) fn azurite(project: &Project) -> Result<Server> {
     Ok(server)
 }
 
-/// A web server: `/files` with ranges, `/whole` without, `/led` with redirects, and all of them over TLS on the second port.
+/// A web server: `/files` with ranges, `/whole` without, `/led` with redirects, and all of them over TLS on the second port. It
+/// is a Hub, too, with a repository that anybody may read and one that needs a token and leads elsewhere.
 pub(crate) fn nginx(project: &Project) -> Result<(Server, u16)> {
     let tools = project.target.join("servers/nginx");
     let program = match Path::new("/usr/sbin/nginx") {
@@ -189,6 +190,10 @@ pub(crate) fn nginx(project: &Project) -> Result<(Server, u16)> {
         "location /files/ {{ root {root}; }}
          location /whole/ {{ alias {root}/files/; max_ranges 0; }}
          location /org/model/resolve/main/ {{ alias {root}/files/; }}
+         location = /api/models/org/model/tree/main {{ default_type application/json;
+           return 200 '[{{\"type\":\"file\",\"path\":\"local.safetensors\",\"size\":1}}]'; }}
+         location /org/gated/resolve/main/ {{ if ($http_authorization != \"Bearer {SECRET}\") {{ return 401; }}
+           rewrite ^/org/gated/resolve/main/(.*)$ /files/$1 redirect; }}
          location /led/ {{ rewrite ^/led/(.*)$ /files/$1 redirect; }}
          location /down/ {{ return 302 http://127.0.0.1:{port}/files/; }}"
     );
