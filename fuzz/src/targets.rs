@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     ("quantized", quantized),
     ("quantize", quantize),
     ("imatrix", imatrix),
+    ("scan", scan),
     ("wire_cbor", wire_cbor),
     ("wire_hdf5", wire_hdf5),
     ("wire_json", wire_json),
@@ -97,6 +98,12 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             let mut programs = regions(&["pytorch"]);
             programs.extend(of_format("pytorch"));
             programs
+        }
+        "scan" => {
+            let mut files: Vec<Vec<u8>> = of_format("pytorch");
+            files.extend(of_format("npz"));
+            files.extend(of_format("npy"));
+            files
         }
         "wire_zip" => of_format("npz"),
         _ => (0..64)
@@ -528,6 +535,22 @@ pub fn wire_numpy(data: &[u8]) {
 /// Pickles: a list of names allows nothing that a lenient policy does not, and what is built can be looked at.
 pub fn wire_pickle(data: &[u8]) {
     fuzzing::pickle(data).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// Scanning gives a verdict on any bytes, none that is better for a file with the name of a pickle, and no bytes behind a
+/// dangerous program hide it.
+pub fn scan(data: &[u8]) {
+    const EVIL: &[u8] = b"cos\nsystem\n(X\x04\0\0\0truetR.";
+    let verdict = |bytes: &[u8], name: &str| {
+        let file = File::new(bytes);
+        let options = ops::ScanOptions::new().limits(Limits::default().header_bytes(1 << 20));
+        let found = file.bounded(|| ops::scan(&*file.0, Some(name), &options));
+        found.expect("bytes in memory are read").verdict()
+    };
+    let (plain, named) = (verdict(data, "x.bin"), verdict(data, "x.pkl"));
+    assert!(plain <= named, "{plain}, and as a pickle {named}");
+    let behind = verdict(&[EVIL, data].concat(), "x.bin");
+    assert_eq!(behind, ops::Verdict::Dangerous);
 }
 
 /// HDF5: what is found lies in the file, under a name of its own.

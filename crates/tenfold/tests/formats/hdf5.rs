@@ -528,3 +528,41 @@ fn attributes_of_the_root_are_written_as_they_were_those_without_a_value_include
         }
     }
 }
+
+/// Keras writes its whole model as one attribute, and the names of its layers as a list.
+#[test]
+fn texts_that_are_too_long_for_a_header_are_attributes_all_the_same() {
+    let config = "{\"layers\": []}".repeat(10_000);
+    let name = |n: u32| match n {
+        7 => String::new(),
+        n => format!("layer_{n:060}"),
+    };
+    let names: Vec<String> = (0..3000).map(name).collect();
+    let mut builder = ArchiveBuilder::new();
+    builder
+        .meta("model_config", config.as_str())
+        .meta(
+            "layer_names",
+            names.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
+        .meta("short", "text");
+    let tensor = builder.push("a/b", DType::U8, &[1], Bytes::from_static(&[1]));
+    tensor.unwrap().meta("long", config.as_str());
+    let again = written(&builder.finish(), &[]);
+    let tensor = again.tensor("a/b").unwrap();
+    assert_eq!(
+        tensor.info().metadata.get("long"),
+        Some(&Value::from(config.as_str()))
+    );
+    let metadata = again.metadata();
+    assert_eq!(
+        metadata.get("model_config"),
+        Some(&Value::from(config.as_str()))
+    );
+    assert_eq!(metadata.get("short"), Some(&Value::from("text")));
+    let Some(Value::List(found)) = metadata.get("layer_names") else {
+        panic!("no list of names");
+    };
+    let found = found.iter().map(|name| name.as_str().unwrap().to_owned());
+    assert_eq!(found.collect::<Vec<_>>(), names);
+}

@@ -47,6 +47,8 @@ mod raw;
 mod safetensors;
 #[cfg(feature = "safetensors")]
 mod safetensors_shards;
+#[cfg(all(feature = "npz", feature = "pytorch"))]
+mod scan;
 #[cfg(all(feature = "tens", feature = "mag", feature = "ztensor"))]
 mod tens;
 #[cfg(feature = "tf_checkpoint")]

@@ -547,8 +547,48 @@ fn data_beside_the_model_is_shared_whole_or_not_at_all() {
         b"bc".as_slice()
     );
     assert!(beside(&[("a", "2", None), ("b", "0", None)], b"abcd").is_ok());
-    let error = beside(&[("a", "1", None), ("b", "0", None)], b"abcd").unwrap_err();
+    let archive = beside(&[("a", "1", None), ("b", "0", None)], b"abcd").unwrap();
+    let defect = |name| archive.tensor(name).unwrap().info().defect.as_ref();
+    let error = defect("a").unwrap();
     assert_eq!((error.rule(), error.tensor()), ("onnx.overlap", Some("a")));
+    assert!(defect("b").is_none());
+}
+
+#[test]
+fn many_small_tensors_are_listed_and_more_of_them_with_another_limit() {
+    let model = |count: usize, rest: &[u8]| {
+        let tensor = |n: usize| field(5, &[&field(8, n.to_string().as_bytes())[..], rest].concat());
+        let tensors: Vec<u8> = (0..count).flat_map(tensor).collect();
+        onnx_model(&field(7, &tensors))
+    };
+    // f32 scalars in raw_data.
+    let scalars = Archive::from_bytes(model(70_000, b"\x10\x01\x4a\x04\0\0\x80\x3f")).unwrap();
+    assert_eq!(scalars.tensors().len(), 70_000);
+    // i32 scalars in int32_data.
+    let least = model(60_000, b"\x10\x06\x28\x01");
+    let error = Archive::from_bytes(least.clone()).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.rule()),
+        (ErrorKind::Limit, "onnx.amplification")
+    );
+    let limits = tenfold::io::Limits::default().header_bytes(64 << 20);
+    let options = tenfold::OpenOptions::new().limits(limits);
+    let opened = options
+        .read(Arc::new(Bytes::from(least)), Some("a.onnx"))
+        .unwrap();
+    assert_eq!(opened.tensors().len(), 60_000);
+}
+
+#[test]
+fn an_empty_field_beside_the_data_is_no_second_place() {
+    // [0.0, 1.0] in float_data, and raw_data without bytes.
+    let data = b"\x08\x02\x10\x01\x42\x01w\x4a\0\x22\x08\0\0\0\0\0\0\x80\x3f";
+    let archive = Archive::from_bytes(onnx_model(&field(7, &field(5, data)))).unwrap();
+    let tensor = archive.tensor("w").unwrap();
+    assert_eq!(
+        tensor.canonical().unwrap(),
+        b"\0\0\0\0\0\0\x80\x3f".as_slice()
+    );
 }
 
 fn rule_of(path: &Path) -> Option<String> {

@@ -7,7 +7,7 @@ use crate::support::{InMemory, Kind, cases, hex, options_for, profiles, write_to
 use tenfold::format::Registry;
 use tenfold::io::Limits;
 use tenfold::model::{DType, Layout, Value};
-use tenfold::ops::{self, Shards, Verdict};
+use tenfold::ops::{self, Shards};
 use tenfold::{Archive, Bytes, ErrorKind, Hint, OpenOptions, Result};
 
 fn open(bytes: Vec<u8>) -> Result<Archive> {
@@ -211,65 +211,6 @@ fn a_model_in_several_files_reads_back_through_its_index() {
 }
 
 #[test]
-fn every_hostile_file_is_found_by_a_scan_and_every_sound_one_is_clean() {
-    for case in cases(Kind::Reject)
-        .into_iter()
-        .filter(|case| case.format == "pytorch")
-    {
-        let Some(file) = case.file() else { continue };
-        let found = ops::scan(&file.bytes, Some(&file.name), &ops::ScanOptions::new()).unwrap();
-        if case.title().contains("/evil_") {
-            assert_eq!(found.verdict(), Verdict::Dangerous, "{}", case.title());
-        }
-        if let Some(named) = case.text("message_must_name") {
-            let imports = found.pickles.iter().flat_map(|pickle| &pickle.imports);
-            let mut globals = imports.map(|import| format!("{}.{}", import.module, import.name));
-            assert!(
-                globals.any(|global| global == named),
-                "{}: {named}",
-                case.title()
-            );
-        }
-    }
-    for case in cases(Kind::Valid)
-        .into_iter()
-        .filter(|case| case.format == "pytorch")
-    {
-        let Some(file) = case.file() else { continue };
-        let found = ops::scan(&file.bytes, Some(&file.name), &ops::ScanOptions::new()).unwrap();
-        assert_eq!(
-            found.verdict(),
-            Verdict::Harmless,
-            "{}: {found:?}",
-            case.title()
-        );
-        assert!(!found.pickles.is_empty(), "{}", case.title());
-    }
-}
-
-#[test]
-fn a_scan_goes_on_behind_what_it_cannot_follow() {
-    let joblib = b"\x80\x03]q\0.\x80\x03cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}b\xff\xfe\xfdcos\nsystem\nX\x01\0\0\0aR.";
-    let found = ops::scan(
-        &Bytes::from_static(joblib),
-        Some("a.joblib"),
-        &ops::ScanOptions::new(),
-    )
-    .unwrap();
-    assert_eq!(found.verdict(), Verdict::Dangerous);
-    let plain = ops::scan(
-        &Bytes::from_static(b"\x80\x02]."),
-        None,
-        &ops::ScanOptions::new(),
-    )
-    .unwrap();
-    assert_eq!(
-        (plain.verdict(), plain.pickles.len()),
-        (Verdict::Harmless, 1)
-    );
-}
-
-#[test]
 fn metadata_and_types_come_back_from_zip_and_from_ztensor() {
     let archive = fixture(Kind::Valid, "/all_dtypes").open().unwrap();
     let again = open(rewritten(&archive, "pytorch")).unwrap();
@@ -344,4 +285,70 @@ fn what_is_under_a_key_can_be_listed_alone() {
         let error = open(wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Argument, "{wrong:?}: {error}");
     }
+}
+
+#[test]
+fn long_lists_of_lists_are_one_value() {
+    // {"boxes": [[0, 0, 0], ...], "w": a tensor}
+    let mut object = b"}(U\x05boxes](".to_vec();
+    for _ in 0..100_000 {
+        object.extend_from_slice(b"](K\x01K\x02K\x03e");
+    }
+    object.extend_from_slice(b"eU\x01w");
+    object.extend_from_slice(TORCH_SCALAR);
+    object.extend_from_slice(b"u.");
+    let archive = open(torch_stream(&object)).unwrap();
+    assert_eq!(archive.tensors().len(), 1);
+    let Some(Value::List(boxes)) = archive.metadata().get("boxes") else {
+        panic!("no list");
+    };
+    assert_eq!(boxes.len(), 100_000);
+    assert_eq!(boxes.iter().last(), Some(Value::from(vec![1i64, 2, 3])));
+}
+
+#[test]
+fn metadata_that_has_no_form_here_costs_no_tensor() {
+    let with = |entries: &[u8]| {
+        let object = [b"}(", entries, b"U\x01w", TORCH_SCALAR, b"u."].concat();
+        open(torch_stream(&object)).unwrap()
+    };
+    // {b"k": 1, "s": {frozenset([1, 2])}}
+    let archive = with(b"C\x03k\x00'K\x01U\x01s\x8f((K\x01K\x02\x91\x90");
+    assert_eq!(archive.tensors().len(), 1);
+    let metadata = archive.metadata();
+    assert_eq!(metadata.get("b\"k\\x00'\""), Some(&Value::I64(1)));
+    assert_eq!(
+        metadata.get("s"),
+        Some(&Value::from(vec![Value::from(vec![1i64, 2])]))
+    );
+    // numpy.dtype("f4"), numpy.str_("ab")
+    let dtype = |code: &str| {
+        let len = char::from(u8::try_from(code.len()).unwrap());
+        format!("cnumpy\ndtype\n(U{len}{code}")
+            + "\x4b\x00\x4b\x01tR(K\x03U\x01<NNNJ\x7f\x7f\x7f\x7fJ\x7f\x7f\x7f\x7fK\x00tb"
+    };
+    let entries = [
+        b"U\x01d",
+        dtype("f4").as_bytes(),
+        b"U\x01t",
+        b"cnumpy.core.multiarray\nscalar\n(",
+        dtype("U2").as_bytes(),
+        b"C\x08a\0\0\0b\0\0\0tR",
+        // numpy.datetime64, which has no form here.
+        b"U\x01m",
+        b"cnumpy.core.multiarray\nscalar\n(",
+        dtype("M8").as_bytes(),
+        b"C\x08\0\0\0\0\0\0\0\0tR",
+    ]
+    .concat();
+    let archive = with(&entries);
+    assert_eq!(archive.tensors().len(), 1);
+    assert_eq!(archive.metadata().get("d"), Some(&Value::from("<f4")));
+    assert_eq!(archive.metadata().get("t"), Some(&Value::from("ab")));
+    assert_eq!(archive.metadata().get("m"), None);
+    let mut findings = archive.findings().iter();
+    assert!(
+        findings
+            .any(|finding| finding.rule == "pytorch.metadata" && finding.message.contains("\"m\""))
+    );
 }

@@ -81,7 +81,7 @@ pub(super) fn read(
 }
 
 fn one(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     file: &Arc<dyn Source>,
     object: &Object,
     bytes: Option<Bytes>,
@@ -120,6 +120,9 @@ fn one(
         stem: name,
     };
     let saved = flatten(&tree, around, &mut budget)?;
+    if let Some(message) = saved.left_out() {
+        cx.warn("dcp.left-out", 0..0, message)?;
+    }
     add(saved, object, &item, manifest)
 }
 

@@ -11,6 +11,8 @@ const MOST_MESSAGE: usize = 65535;
 /// What a message takes beside the name of a link, or beside the name and the data of an attribute: more than enough for
 /// the type and 32 dimensions.
 const BESIDE: usize = 512;
+/// Bytes of a reference to a text that is written elsewhere.
+const REFERENCE: u64 = 16;
 /// Parts of a path, at most: so many groups within each other are read.
 const MOST_PARTS: usize = 64;
 
@@ -76,9 +78,25 @@ pub(super) fn named(key: &str, value: &Value) -> Fit {
         return Fit::No;
     }
     match attribute(value) {
-        Fit::Exact if key.len() + bytes(value) + BESIDE > MOST_MESSAGE => Fit::No,
+        Fit::Exact if is_too_long(key, value) && !is_long_text(key, value) => Fit::No,
         fit => fit,
     }
+}
+
+/// Whether an attribute with its data does not fit a message.
+fn is_too_long(key: &str, value: &Value) -> bool {
+    key.len() + bytes(value) + BESIDE > MOST_MESSAGE
+}
+
+/// Whether the texts of an attribute are written elsewhere, because they do not fit a message; references to them do.
+pub(super) fn is_long_text(key: &str, value: &Value) -> bool {
+    let Some((ValueKind::Str, dims)) = grid(value) else {
+        return false;
+    };
+    let count = dims.iter().copied().try_fold(1u64, u64::checked_mul);
+    let references = count.and_then(|count| usize::try_from(count.checked_mul(REFERENCE)?).ok());
+    let room = MOST_MESSAGE - BESIDE - key.len().min(MOST_MESSAGE / 2);
+    is_too_long(key, value) && references.is_some_and(|len| len <= room)
 }
 
 /// What becomes of a value as an attribute.
@@ -87,7 +105,7 @@ fn attribute(value: &Value) -> Fit {
         Value::Integer(digits) => Fit::As(Value::Str(digits.clone())),
         Value::Empty(kind) if *kind != ValueKind::List => Fit::Exact,
         value if empty(value).is_some() => Fit::Exact,
-        value if grid(value).is_some() && bytes(value) + BESIDE <= MOST_MESSAGE => Fit::Exact,
+        value if grid(value).is_some() => Fit::Exact,
         _ => Fit::No,
     }
 }

@@ -6,7 +6,7 @@ use super::{CONFIG, METADATA, SPEC, WEIGHTS, layers, shards};
 use crate::digest::Crc32;
 use crate::error::{Error, ErrorKind, Hint, Result};
 use crate::format::{Confidence, Context, Format, Head, OptionSpec, Spec};
-use crate::io::Source;
+use crate::io::{Limits, Source};
 use crate::model::{
     Checksum, DType, DigestKind, Kept, Manifest, Metadata, Over, Packer, SealedRange, SourceId,
     Value,
@@ -41,7 +41,9 @@ impl Format for Keras {
 
     fn detect(&self, head: &Head<'_>) -> Result<Confidence> {
         let is_named = |ending: &str| head.name().is_some_and(|name| name.ends_with(ending));
-        if shards::is_index_name(head.name().unwrap_or_default()) && !head.first().is_empty() {
+        let name = head.name().unwrap_or_default();
+        let is_named_index = shards::is_index_name(name) && !head.first().is_empty();
+        if is_named_index || shards::is_index_text(head.first()) {
             return Ok(Confidence::Certain);
         }
         if !head.first().starts_with(b"PK\x03\x04") {
@@ -125,7 +127,7 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
     let weights = weights.ok_or_else(|| no_weights(&zip.members))?;
     let content = if weights.is_deflated {
         manifest.region(weights.data.clone(), "deflated weights");
-        let bytes = unpacked(cx, weights, room(weights))?;
+        let bytes = unpacked(cx, weights, room(cx, weights))?;
         let len = bytes.len() as u64;
         let id = cx.add(WEIGHTS, Arc::new(bytes.clone()));
         hdf5::read(&bytes, id, 0..len, cx.limits()).map_err(|error| error.in_file(id, WEIGHTS))?
@@ -137,7 +139,7 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
         content
     };
     if let Some(member) = config {
-        let most = cx.limits().header_bytes.min(room(member));
+        let most = cx.limits().header_bytes.min(room(cx, member));
         let text = |cx: &Context<'_>| unpacked(cx, member, most);
         architecture(cx, &mut manifest, &content, text)?;
     }
@@ -145,10 +147,16 @@ fn archive(cx: &mut Context<'_>) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// What a deflated member may take in memory.
-fn room(member: &Member) -> u64 {
+/// What a deflated member may take in memory. Whoever sets another limit on that means this too.
+fn room(cx: &Context<'_>, member: &Member) -> u64 {
     let stored = member.data.end - member.data.start;
-    stored.saturating_mul(MOST_RATIO).saturating_add(FREE)
+    let usual = stored.saturating_mul(MOST_RATIO).saturating_add(FREE);
+    let limit = cx.limits().tensor_memory;
+    if limit == Limits::default().tensor_memory {
+        usual
+    } else {
+        limit.max(usual)
+    }
 }
 
 /// What the architecture says, where that is asked for or about bytes that are more than they seem.
@@ -222,7 +230,11 @@ fn unpacked(cx: &Context<'_>, member: &Member, most: u64) -> Result<Bytes> {
             "member {:?} has {} bytes unpacked, the limit is {most}",
             member.name, member.size
         );
-        return Err(Error::limit("keras.member-size", message).at(at));
+        let error = Error::limit("keras.member-size", message).at(at);
+        return Err(match most {
+            MOST_METADATA => error,
+            _ => error.raised_by("tensor_memory", member.size),
+        });
     }
     if !member.is_deflated {
         return cx.source().read(at);

@@ -4,7 +4,7 @@ use super::codec::{MOST_DEPTH, RULES, add};
 use crate::error::{Error, Result};
 use crate::format::Context;
 use crate::formats::indexed;
-use crate::model::{Manifest, SourceId};
+use crate::model::{Manifest, SourceId, TensorInfo};
 use crate::prelude::*;
 use crate::wire::hdf5::{self, Content};
 use crate::wire::json::Json;
@@ -15,6 +15,12 @@ const INDEX: &str = ".weights.json";
 /// Whether this is how an index is called.
 pub(super) fn is_index_name(name: &str) -> bool {
     name.len() > INDEX.len() && name.ends_with(INDEX)
+}
+
+/// Whether a text begins like an index: the files that it names are those of Keras.
+pub(super) fn is_index_text(head: &[u8]) -> bool {
+    let has = |wanted: &[u8]| head.windows(wanted.len()).any(|found| found == wanted);
+    head.trim_ascii_start().starts_with(b"{") && has(b"\"weight_map\"") && has(b".weights.h5\"")
 }
 
 /// Describes the files that an index names, in the order of the tensors' names.
@@ -35,6 +41,7 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
                 *found = true;
             }
         }
+        warn_unnamed(cx, &index, number, id, &content)?;
         add(cx, &mut manifest, content).map_err(|error| error.in_file(id, name))?;
     }
     if let Some(((group, _, at), _)) = index.groups.iter().zip(&found).find(|(_, found)| !**found) {
@@ -51,6 +58,40 @@ pub(super) fn describe(cx: &mut Context<'_>) -> Result<Manifest> {
         return Err(Error::malformed("keras.duplicate", message).in_tensor(&tensor.name));
     }
     Ok(manifest)
+}
+
+/// Tells of tensors that are in a file, which is one of the index, and in no group that the index names for it.
+fn warn_unnamed(
+    cx: &mut Context<'_>,
+    index: &Index,
+    number: usize,
+    id: SourceId,
+    content: &Content,
+) -> Result<()> {
+    let groups = index.groups.iter();
+    let groups = groups.filter(|(_, files, _)| files.contains(&number));
+    let named: LookupMap<&str, ()> = groups
+        .map(|(group, _, _)| (group.strip_prefix('/').unwrap_or(group), ()))
+        .collect();
+    let is_named = |tensor: &&TensorInfo| {
+        let name = tensor.name.as_str();
+        let ends = name.match_indices('/').map(|(end, _)| end);
+        let mut paths = [0].into_iter().chain(ends).chain([name.len()]);
+        paths.any(|end| name.get(..end).is_some_and(|path| named.contains_key(path)))
+    };
+    let mut unnamed = content.tensors.iter().filter(|tensor| !is_named(tensor));
+    let Some(first) = unnamed.next() else {
+        return Ok(());
+    };
+    let more = match unnamed.count() {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    let message = format!(
+        "tensors are in groups that the index does not name for their file: {:?}{more}",
+        first.name
+    );
+    cx.warn_in(id, "keras.not-in-index", 0..0, message)
 }
 
 /// Whether a file has a group, with variables or without.

@@ -174,7 +174,7 @@ fn describe(mut scan: Scan<'_, '_>) -> Result<Manifest> {
         scan.cx.warn("onnx.duplicate-key", whole, message)?;
     }
     add_extras(&mut manifest.tensors, scan.extras)?;
-    external::check_overlap(manifest.tensors.iter())?;
+    external::check_overlap(&mut manifest.tensors);
     Ok(manifest)
 }
 

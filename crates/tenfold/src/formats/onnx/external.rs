@@ -130,30 +130,45 @@ fn seal(
     }
 }
 
-/// Refuses tensors whose data in other files overlaps in part: no program writes it. Data that is the same is shared.
-pub(super) fn check_overlap<'t>(tensors: impl Iterator<Item = &'t TensorInfo>) -> Result<()> {
+/// Marks tensors whose data in other files overlaps in part: no program writes it. Data that is the same is shared.
+pub(super) fn check_overlap(tensors: &mut [TensorInfo]) {
     let mut places = Vec::new();
-    for tensor in tensors {
+    for (number, tensor) in tensors.iter().enumerate() {
         for part in &tensor.parts {
             if let Payload::Raw { source, range } = &part.payload
                 && *source != SourceId::MAIN
                 && !range.is_empty()
             {
-                places.push((*source, range.clone(), tensor.name.as_str()));
+                places.push((*source, range.clone(), number));
             }
         }
     }
     places.sort_unstable_by_key(|(source, range, _)| (*source, range.start, range.end));
+    let name = |number: usize| {
+        tensors
+            .get(number)
+            .map_or("", |tensor| tensor.name.as_str())
+    };
+    let mut wrong = Vec::new();
     for ((file, a, first), (other, b, second)) in places.iter().zip(places.iter().skip(1)) {
         if file == other && b.start < a.end && a != b {
             let message = format!(
-                "its data and that of {first:?} overlap in part: bytes {}..{} and {}..{} of one file",
-                b.start, b.end, a.start, a.end
+                "its data and that of {:?} overlap in part: bytes {}..{} and {}..{} of one file",
+                name(*first),
+                b.start,
+                b.end,
+                a.start,
+                a.end
             );
-            return Err(Error::malformed("onnx.overlap", message).in_tensor(second));
+            let error = Error::malformed("onnx.overlap", message).in_tensor(name(*second));
+            wrong.push((*second, error));
         }
     }
-    Ok(())
+    for (number, error) in wrong {
+        if let Some(tensor) = tensors.get_mut(number) {
+            tensor.defect.get_or_insert(error);
+        }
+    }
 }
 
 /// A number in plain decimal digits.

@@ -5,6 +5,7 @@ use super::raw::{self, Pairs, RULES, TensorProto};
 use super::{sparse, tensor};
 use crate::error::{Error, Result};
 use crate::format::Context;
+use crate::io::Limits;
 use crate::model::{Manifest, Metadata, Payload, SourceId, TensorInfo, Value as Meta};
 use crate::prelude::*;
 use crate::wire::protobuf::{Field, Value, Walker};
@@ -13,9 +14,9 @@ use crate::wire::protobuf::{Field, Value, Walker};
 pub(super) const MAX_DEPTH: usize = 64;
 
 /// Memory for each byte that describes a file, and what is granted beside that. The least tensors have a dozen bytes in a
-/// file and hundreds in memory, and files of millions of them exist to be hostile.
+/// file and hundreds in memory, and files of millions of them are mostly hostile.
 const TIMES: u64 = 16;
-const GRANTED: u64 = 8 << 20;
+const GRANTED: u64 = 14 << 20;
 /// What a tensor takes at most: with its name and its place, its region, and its entry of an index.
 const TENSOR: u64 = 400;
 /// What one takes in addition whose data is made when it is read.
@@ -214,7 +215,7 @@ impl<'c, 'a> Scan<'c, 'a> {
                 }
             }
             // No more than will be paid for.
-            let paid = TIMES.saturating_mul(bytes).saturating_add(GRANTED) / TENSOR;
+            let paid = self.affordable(bytes) / TENSOR;
             let paid = usize::try_from(paid).unwrap_or(usize::MAX);
             more = more.min(paid).max(tensors.len() / 4);
         }
@@ -267,14 +268,27 @@ impl<'c, 'a> Scan<'c, 'a> {
             return Err(error.at(at.clone()));
         }
         self.spent = self.spent.saturating_add(cost);
-        if self.spent > TIMES.saturating_mul(parsed).saturating_add(GRANTED) {
+        let affordable = self.affordable(parsed);
+        if self.spent > affordable {
             let message = format!(
-                "{parsed} bytes describe tensors that would take {} in memory, more than {TIMES} times as many: no model has so many tensors of so few bytes",
+                "the first {parsed} bytes that describe tensors take {} in memory, the limit for so few is {affordable}: the tensors are very many and very small",
                 self.spent
             );
-            return Err(Error::malformed("onnx.amplification", message).at(at.clone()));
+            let error = Error::limit("onnx.amplification", message);
+            return Err(error.raised_by("header_bytes", None).at(at.clone()));
         }
         Ok(())
+    }
+
+    /// What tensors may take in memory that so many bytes describe. Whoever sets another limit for headers means this too.
+    fn affordable(&self, bytes: u64) -> u64 {
+        let limit = self.cx.limits().header_bytes;
+        let granted = if limit == Limits::default().header_bytes {
+            GRANTED
+        } else {
+            GRANTED.max(limit)
+        };
+        TIMES.saturating_mul(bytes).saturating_add(granted)
     }
 
     /// Tells of a sparse initializer, or lists it.

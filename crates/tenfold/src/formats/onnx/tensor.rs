@@ -104,8 +104,11 @@ pub(super) fn locate(
 ) -> Result<Payload> {
     let (elements, len) = sizes(proto, dtype)?;
     let mut places: Vec<&str> = proto.typed().map(|(field, _)| field.name()).collect();
-    places.extend(proto.raw_data.as_ref().map(|_| "raw_data"));
     places.extend(proto.is_external.then_some("external_data"));
+    // Some programs write the field whether they use it or not.
+    let is_unused = |range: &&Range<u64>| range.is_empty() && !places.is_empty();
+    let raw_data = proto.raw_data.as_ref().filter(|range| !is_unused(range));
+    places.extend(raw_data.map(|_| "raw_data"));
     if let [first, second, ..] = *places.as_slice() {
         let message = format!("its data is both in {first} and in {second}");
         return Err(proto.refuse("onnx.data", message));
@@ -113,7 +116,7 @@ pub(super) fn locate(
     if proto.is_external {
         return external::locate(cx, files, proto, len);
     }
-    if let Some(range) = &proto.raw_data {
+    if let Some(range) = raw_data {
         let found = range.end - range.start;
         if found != len {
             let message = format!(

@@ -146,6 +146,9 @@ pub(super) fn describe_file(
         let message = format!("two values are called {key:?}, of which the last counts{more}");
         cx.warn_in(id, "pytorch.metadata", 0..0, message)?;
     }
+    if let Some(message) = saved.left_out() {
+        cx.warn_in(id, "pytorch.metadata", 0..0, message)?;
+    }
     manifest.metadata = saved.metadata;
     manifest.tensors.extend(saved.tensors);
     Ok(())

@@ -5,7 +5,7 @@ use super::globals::{Allowed, Global};
 use super::leaves;
 use super::tensors::{Placed, StorageId, Storages, View, numpy_array};
 use crate::error::lists::quoted;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Limits;
 use crate::model::{DType, Layout, List, Metadata, Packer, Payload, TensorInfo, Value as Meta};
 use crate::prelude::*;
@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 256;
 const MAX_VISITED: u64 = 10_000_000;
 /// Values that are looked at in the shortest pickle; every byte is good for four more.
 const FREE_VISITS: u64 = 100_000;
+/// Levels of lists that are packed as one value.
+const PACKED_DEPTH: usize = 8;
 /// Other tensors of the same storage that are named, at most.
 const MAX_SHARING: usize = 32;
 /// Of a module, what its parameters, buffers and other modules are in: no part of their names.
@@ -35,6 +37,20 @@ pub(in crate::formats) struct Saved {
     pub(in crate::formats) loose: Vec<Payload>,
     /// Keys of metadata that are there twice: one of them, and how many.
     pub(in crate::formats) repeated: Option<(String, usize)>,
+    /// Metadata that is left out: one of it and why, and how much.
+    skipped: Option<(String, usize)>,
+}
+
+impl Saved {
+    /// Which metadata is left out, for a warning.
+    pub(in crate::formats) fn left_out(&self) -> Option<String> {
+        let (first, count) = self.skipped.as_ref()?;
+        let more = match count {
+            1 => String::new(),
+            n => format!(", and {} more", n - 1),
+        };
+        Some(format!("metadata is left out: {first}{more}"))
+    }
 }
 
 /// What walking needs to know.
@@ -62,9 +78,13 @@ pub(in crate::formats) fn flatten(
     around: Around<'_>,
     budget: &mut Budget,
 ) -> Result<Saved> {
+    // Tensors need less than an eighth beside what is said about them.
+    let for_metadata = budget.left() / 8 * 7;
     let mut walk = Walk {
         around,
         budget,
+        for_metadata,
+        skipped: None,
         tensors: Vec::new(),
         placed: Vec::new(),
         metadata: Metadata::new(),
@@ -88,9 +108,9 @@ fn below<'t>(value: Value<'t>, path: &str) -> Result<Value<'t>> {
     'levels: loop {
         let mut known = Vec::new();
         if let Value::Node(node) = &value {
-            for entry in node.entries() {
+            for (place, entry) in node.entries().enumerate() {
                 let (key, inner) = entry?;
-                let key = leaves::key(&key, 0)?;
+                let key = shown_key(&key, place)?;
                 if key == rest {
                     return Ok(inner);
                 }
@@ -114,6 +134,9 @@ fn below<'t>(value: Value<'t>, path: &str) -> Result<Value<'t>> {
 struct Walk<'a, 'w> {
     around: Around<'a>,
     budget: &'w mut Budget,
+    /// What of it is left for metadata.
+    for_metadata: u64,
+    skipped: Option<(String, usize)>,
     tensors: Vec<TensorInfo>,
     /// Which tensor, and where it is.
     placed: Vec<(u32, Placed)>,
@@ -126,7 +149,7 @@ struct Walk<'a, 'w> {
 }
 
 impl Walk<'_, '_> {
-    fn value(&mut self, value: &Value<'_>) -> Result<()> {
+    fn visit(&mut self) -> Result<()> {
         self.visited += 1;
         let limit = MAX_VISITED.min(FREE_VISITS.saturating_add(self.around.pickle as u64 * 4));
         if self.visited > limit {
@@ -136,6 +159,11 @@ impl Walk<'_, '_> {
             );
             return Err(Error::limit("limit", message));
         }
+        Ok(())
+    }
+
+    fn value(&mut self, value: &Value<'_>) -> Result<()> {
+        self.visit()?;
         match value {
             Value::Node(node) => {
                 let node = *node;
@@ -186,9 +214,11 @@ impl Walk<'_, '_> {
             }
             Kind::List | Kind::Tuple => self.items(node),
             Kind::Set | Kind::FrozenSet => {
-                self.budget.charge(node.len().saturating_mul(16))?;
-                let items = leaves::set(self.around.allowed, node, &[], 0)?;
-                self.leaf(Meta::List(items))
+                if self.spend(node.len().saturating_mul(16)) {
+                    let items = leaves::set(self.around.allowed, node, &[], 0);
+                    self.leaf_if(items.map(Meta::List))?;
+                }
+                Ok(())
             }
             Kind::Persistent => {
                 let view = StorageId::parse(self.around.allowed, node).map(View::whole);
@@ -246,9 +276,9 @@ impl Walk<'_, '_> {
                 }
                 Ok(())
             }
-            global => match leaves::made(allowed, global, node, &arguments)? {
-                Some(value) => self.leaf(value),
-                // A class that is called, though it is no function.
+            global => match leaves::made(allowed, global, node, &arguments).transpose() {
+                Some(value) => self.leaf_if(value),
+                // A class that is called, though it is no function: it could be a tensor.
                 None => {
                     let message = format!("{} is called", object.function.what());
                     Err(Error::unsupported("value", message))
@@ -300,11 +330,11 @@ impl Walk<'_, '_> {
     fn attributes(&mut self, state: Node<'_>) -> Result<()> {
         self.enter(state)?;
         let mut keys = Keys::default();
-        for entry in state.entries() {
+        for (place, entry) in state.entries().enumerate() {
             let (key, value) = entry?;
             let is_part = matches!(&key, Value::Text(key) if MODULE_PARTS.contains(&&**key));
             let is_text = matches!(key, Value::Text(_));
-            let key = leaves::key(&key, 0)?;
+            let key = shown_key(&key, place)?;
             keys.add(&key, is_text, self.budget)?;
             if is_part && self.around.allowed.opaque {
                 self.value(&value)?;
@@ -326,14 +356,14 @@ impl Walk<'_, '_> {
             match node.kind() {
                 Kind::Dict => self.entries(*node, keys)?,
                 _ => {
-                    for pair in node.items() {
+                    for (place, pair) in node.items().enumerate() {
                         let pair = leaves::arguments_of(&pair?)?;
                         let [key, value] = pair.as_slice() else {
                             let message = "a dict is made of something other than pairs";
                             return Err(Error::malformed("value", message));
                         };
                         let is_text = matches!(key, Value::Text(_));
-                        let key = leaves::key(key, 0)?;
+                        let key = shown_key(key, place)?;
                         keys.add(&key, is_text, self.budget)?;
                         self.child(&key, value)?;
                     }
@@ -357,10 +387,10 @@ impl Walk<'_, '_> {
     }
 
     fn entries(&mut self, node: Node<'_>, keys: &mut Keys) -> Result<()> {
-        for entry in node.entries() {
+        for (place, entry) in node.entries().enumerate() {
             let (key, value) = entry?;
             let is_text = matches!(key, Value::Text(_));
-            let key = leaves::key(&key, 0)?;
+            let key = shown_key(&key, place)?;
             keys.add(&key, is_text, self.budget)?;
             self.child(&key, &value)?;
         }
@@ -379,23 +409,49 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// A long list of numbers and texts, packed.
+    /// A long list of numbers, texts and lists of these, packed: a path for every entry would take many times as much.
     fn long(&mut self, node: Node<'_>) -> Result<Option<List>> {
         let mut packer = Packer::list();
         for item in node.items() {
-            let item = item?;
-            let size = match &item {
-                Value::Text(text) => text.len(),
-                Value::Bytes(bytes) => bytes.len(),
-                _ => 0,
-            };
-            let Some(value) = leaves::plain(self.around.allowed, &item) else {
+            if !self.pack(&mut packer, &item?, 0)? {
                 return Ok(None);
-            };
-            self.budget.charge(3 + size)?;
-            packer.value(&value);
+            }
         }
         Ok(Some(packer.into_list()))
+    }
+
+    /// Adds a value to a list, if it is one that can be packed.
+    fn pack(&mut self, packer: &mut Packer, value: &Value<'_>, depth: usize) -> Result<bool> {
+        self.visit()?;
+        if let Value::Node(node) = value {
+            if !matches!(node.kind(), Kind::List | Kind::Tuple) || depth == PACKED_DEPTH {
+                return Ok(false);
+            }
+            if !self.spend(8) {
+                return Ok(false);
+            }
+            packer.open_list();
+            for item in node.items() {
+                if !self.pack(packer, &item?, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            packer.close();
+            return Ok(true);
+        }
+        let size = match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let Some(value) = leaves::plain(self.around.allowed, value) else {
+            return Ok(false);
+        };
+        let is_paid = self.spend(3 + size);
+        if is_paid {
+            packer.value(&value);
+        }
+        Ok(is_paid)
     }
 
     fn child(&mut self, key: &str, value: &Value<'_>) -> Result<()> {
@@ -432,9 +488,46 @@ impl Walk<'_, '_> {
             Meta::Bytes(bytes) => bytes.len(),
             _ => 0,
         };
-        self.budget.charge(ENTRY + long + heap)?;
-        self.metadata.push(key, value);
+        if self.spend(ENTRY + long + heap) {
+            let key = self.name();
+            self.metadata.push(&key, value);
+        }
         Ok(())
+    }
+
+    /// Takes what metadata needs, as long as there is some; then it is left out.
+    fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.for_metadata.checked_sub(bytes as u64);
+        match left.filter(|_| self.budget.charge(bytes).is_ok()) {
+            Some(left) => {
+                self.for_metadata = left;
+                true
+            }
+            None => {
+                self.skip("it takes more memory than a pickle of this length may");
+                false
+            }
+        }
+    }
+
+    /// Notes metadata that is left out. Tensors are never lost for it.
+    fn skip(&mut self, why: &str) {
+        match &mut self.skipped {
+            Some((_, count)) => *count += 1,
+            None => self.skipped = Some((format!("{:?}: {why}", self.name()), 1)),
+        }
+    }
+
+    /// A value of metadata, if it has a form here.
+    fn leaf_if(&mut self, value: Result<Meta>) -> Result<()> {
+        match value {
+            Ok(value) => self.leaf(value),
+            Err(error) if error.kind() == ErrorKind::Limit => Err(error),
+            Err(error) => {
+                self.skip(error.message());
+                Ok(())
+            }
+        }
     }
 
     fn charge_tensor(&mut self) -> Result<()> {
@@ -522,6 +615,7 @@ impl Walk<'_, '_> {
             metadata: self.metadata,
             covered,
             repeated,
+            skipped: self.skipped,
         })
     }
 
@@ -575,6 +669,16 @@ impl Walk<'_, '_> {
             packer.str(name);
         }
         Some(packer.into_list())
+    }
+}
+
+/// A key as Python prints it; one that has no such form here by what it is and its place.
+fn shown_key(key: &Value<'_>, place: usize) -> Result<String> {
+    match leaves::key(key, 0) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            Ok(format!("{} {place}", key.what()))
+        }
+        shown => shown,
     }
 }
 

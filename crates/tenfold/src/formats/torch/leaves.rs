@@ -97,6 +97,7 @@ pub(in crate::formats) fn made(
         Global::Device => Meta::Str(device(arguments)?),
         Global::Path { separator } => Meta::Str(path(arguments, separator)?),
         Global::NumpyScalar => numpy_scalar(allowed, arguments)?,
+        Global::NumpyType => Meta::Str(numpy_code(node, arguments)?),
         _ => return Ok(None),
     }))
 }
@@ -111,7 +112,9 @@ pub(in crate::formats) fn set(
     let mut items = Vec::new();
     let mut add = |item: &Value<'_>| {
         let value = match item {
-            Value::Node(inner) if inner.kind() == Kind::Tuple && depth < MAX_DEPTH => {
+            Value::Node(inner)
+                if matches!(inner.kind(), Kind::Tuple | Kind::FrozenSet) && depth < MAX_DEPTH =>
+            {
                 Meta::List(set(allowed, *inner, &[], depth + 1)?)
             }
             item => plain(allowed, item).ok_or_else(|| {
@@ -144,6 +147,7 @@ pub(in crate::formats) fn key(value: &Value<'_>, depth: usize) -> Result<String>
         Value::Integer(digits) => decimal(digits),
         Value::Float(number) => float(*number),
         Value::Bool(_) | Value::None => value.what(),
+        Value::Bytes(bytes) => shown_bytes(bytes),
         Value::Node(node) if node.kind() == Kind::Tuple && depth < MAX_DEPTH => {
             let mut items = Vec::new();
             for item in node.items() {
@@ -157,6 +161,29 @@ pub(in crate::formats) fn key(value: &Value<'_>, depth: usize) -> Result<String>
             return Err(Error::unsupported("key", message));
         }
     })
+}
+
+/// Bytes as Python prints them: `b'a\x00'`.
+fn shown_bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut shown = format!("b{quote}");
+    for &byte in bytes {
+        match byte {
+            b'\\' => shown.push_str("\\\\"),
+            b'\t' => shown.push_str("\\t"),
+            b'\n' => shown.push_str("\\n"),
+            b'\r' => shown.push_str("\\r"),
+            byte if char::from(byte) == quote => shown.extend(['\\', quote]),
+            b' '..=b'~' => shown.push(byte.into()),
+            byte => shown.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    shown.push(quote);
+    shown
 }
 
 /// A float as Python prints it: the shortest digits, with an exponent of two digits and a sign.
@@ -354,11 +381,59 @@ pub(in crate::formats) fn numpy_type(allowed: Allowed, value: &Value<'_>) -> Res
     })
 }
 
+/// What NumPy calls a type, with the order of its bytes: `<f4`.
+fn numpy_code(node: Node<'_>, arguments: &[Value<'_>]) -> Result<String> {
+    let Some(Value::Text(code)) = arguments.first() else {
+        return Err(odd("the code of a NumPy dtype", arguments));
+    };
+    let order = match node.states().last().transpose()? {
+        Some(state) => self::arguments(&state)?.get(1).cloned(),
+        None => None,
+    };
+    match order {
+        Some(Value::Text(order)) => Ok(format!("{order}{code}")),
+        _ => Ok(format!("|{code}")),
+    }
+}
+
+/// The text of a scalar of NumPy that is one, four bytes for each character; `None` for other types.
+fn numpy_text(allowed: Allowed, dtype: Node<'_>, value: &Value<'_>) -> Result<Option<String>> {
+    if !matches!(dtype.kind(), Kind::Call | Kind::New) {
+        return Ok(None);
+    }
+    let code = numpy_code(dtype, &arguments(&dtype.object()?.arguments)?)?;
+    let is_big = match code.as_bytes() {
+        [b'>', b'U', ..] => true,
+        [_, b'U', ..] => false,
+        _ => return Ok(None),
+    };
+    let wrong = || Error::malformed("numpy", "a text of NumPy that is none");
+    let bytes = as_bytes(allowed, value)?.ok_or_else(wrong)?;
+    let (characters, []) = bytes.as_chunks::<4>() else {
+        return Err(wrong());
+    };
+    let characters = characters.iter().map(|bytes| {
+        if is_big {
+            u32::from_be_bytes(*bytes)
+        } else {
+            u32::from_le_bytes(*bytes)
+        }
+    });
+    let text: Option<String> = characters.map(char::from_u32).collect();
+    let text = text.ok_or_else(wrong)?;
+    Ok(Some(text.trim_end_matches('\0').to_owned()))
+}
+
 /// `scalar(dtype, bytes)`: a number, in the width that Python has for it.
 fn numpy_scalar(allowed: Allowed, arguments: &[Value<'_>]) -> Result<Meta> {
     let [dtype, value] = arguments else {
         return Err(odd("a type and bytes", arguments));
     };
+    if let Value::Node(node) = dtype
+        && let Some(text) = numpy_text(allowed, *node, value)?
+    {
+        return Ok(Meta::Str(text));
+    }
     let NumpyType { dtype, endian } = numpy_type(allowed, dtype)?;
     let bytes = as_bytes(allowed, value)?.ok_or_else(|| odd("a type and bytes", arguments))?;
     let wrong = || {

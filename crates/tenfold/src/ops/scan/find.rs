@@ -2,22 +2,21 @@
 
 use bytes::Bytes;
 
-use super::follow::{follow, is_plausible, search_all};
-use super::{Scan, ScannedPickle};
+use super::follow::{follow, follow_known, search_all};
+use super::packed::{self, Packed, Unpacked};
+use super::{Scan, ScannedPickle, tar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Limits, Source};
-use crate::model::SourceId;
 use crate::prelude::*;
-use crate::transform::{Inflate, Input};
 use crate::wire::numpy;
 use crate::wire::pickle;
-use crate::wire::zip::{Directory, Member, Zip};
+use crate::wire::zip::{self, Directory, Member, TORCH_PICKLE, Zip};
 
 /// Archives in archives, at most.
 const MAX_DEPTH: usize = 4;
-/// Bytes that are looked at to see what something is.
-const HEAD: u64 = 512;
-/// Bytes of a compressed member that are unpacked, at most.
+/// Bytes that are looked at to see what something is: a header of tar.
+const HEAD: u64 = tar::BLOCK;
+/// Bytes that are unpacked, at most.
 const MAX_UNPACKED: u64 = 256 << 20;
 /// Names of files that are pickles, whatever they begin with.
 const EXTENSIONS: [&str; 10] = [
@@ -36,16 +35,8 @@ const EXTENSIONS: [&str; 10] = [
 const STREAM: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
 /// Pickles of such a stream, before its storages.
 const IN_STREAM: usize = 5;
-
-/// What cannot be looked into here.
-const CLOSED: &[(&[u8], &str)] = &[
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"BZh", "a bzip2 file"),
-    (b"\xfd7zXZ\0", "an xz file"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file"),
-    (b"\x04\x22\x4d\x18", "an lz4 file"),
-    (b"Rar!", "a RAR archive"),
-];
+/// Pickles one behind the other, at most.
+const MAX_PICKLES: usize = 100_000;
 
 /// Looks for pickles and follows them.
 pub(super) struct Finder<'s> {
@@ -53,71 +44,134 @@ pub(super) struct Finder<'s> {
     pub(super) limits: &'s Limits,
 }
 
-impl Finder<'_> {
-    /// Looks at a file, or a member of one, whose path in the archives around it is `member`.
-    pub(super) fn file(
-        &mut self,
-        source: &dyn Source,
-        name: &str,
-        member: &str,
-        depth: usize,
-    ) -> Result<()> {
-        let head = source.read(0..source.len().min(HEAD))?;
-        if depth > MAX_DEPTH {
-            return self.unread(member, "archives in archives, too many to look into");
+/// Something to look at.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Its own name.
+    name: &'a str,
+    /// Its path in the archives around it, or nothing.
+    member: &'a str,
+    /// How many those are.
+    depth: usize,
+    /// Whether it is elements of a tensor to whoever loads the archive around it.
+    is_storage: bool,
+}
+
+impl<'a> Place<'a> {
+    /// A file of this name.
+    pub(super) fn file(name: &'a str) -> Self {
+        Self {
+            name,
+            member: "",
+            depth: 0,
+            is_storage: false,
         }
-        if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| head.starts_with(magic)) {
-            return self.unread(
-                member,
-                &format!("{what}, which is not looked into; unpack it first"),
-            );
+    }
+
+    /// What lies in it under this path.
+    fn inner(self, name: &'a str, member: &'a str) -> Self {
+        Self {
+            name,
+            member,
+            depth: self.depth + 1,
+            is_storage: false,
+        }
+    }
+
+    fn path(self, name: &str) -> String {
+        match self.member {
+            "" => name.to_owned(),
+            outer => format!("{outer}/{name}"),
+        }
+    }
+}
+
+impl Finder<'_> {
+    /// Looks at a file, or a member of one, in every way in which somebody may load it.
+    pub(super) fn file(&mut self, source: &dyn Source, place: Place<'_>) -> Result<()> {
+        if place.depth > MAX_DEPTH {
+            return self.unread(place, "archives in archives, too many to look into");
+        }
+        let head = source.read(0..source.len().min(HEAD))?;
+        let is_zip = head.starts_with(b"PK\x03\x04");
+        // As opcodes, those bytes ask the loader for something outside of the pickle: none that has it reads zip archives so.
+        if !is_zip {
+            self.pickles(source, 0, is_pickle_name(place.name), place)?;
+        }
+        let closed = packed::closed(&head, place.name);
+        if let Some(what) = closed.filter(|_| !place.is_storage) {
+            let why = format!("{what}, which is not looked into; unpack it first");
+            self.unread(place, &why)?;
         }
         if head.starts_with(numpy::MAGIC) {
-            return self.array(source, &head, member);
+            self.array(source, &head, place)?;
         }
-        if let Some(skip) = packed(&head) {
-            return self.packed(source, skip, name, member, depth);
+        if let Some(packed) = Packed::of(&head) {
+            self.packed(source, packed, place)?;
         }
-        if head.get(257..262) == Some(b"ustar") {
-            return self.tar(source, member, depth);
-        }
-        let is_zip = head.starts_with(b"PK\x03\x04");
-        if !is_zip {
-            self.pickles(source, 0, name, member)?;
+        if tar::is_header(&head) {
+            self.tar(source, place)?;
         }
         // An archive can stand behind something else, and some programs find it there.
-        if is_zip || has_end(source)? {
-            self.zip(source, member, depth, is_zip)?;
+        if is_zip || !place.is_storage {
+            self.zip(source, place, is_zip)?;
         }
         Ok(())
     }
 
-    fn unread(&mut self, member: &str, why: &str) -> Result<()> {
-        let error = Error::unsupported("scan.unread", why);
+    fn unread(&mut self, place: Place<'_>, why: &str) -> Result<()> {
+        self.note(place.member, Error::unsupported("scan.unread", why))
+    }
+
+    /// Notes what could not be looked into. A file that cannot be read ends the search.
+    fn note(&mut self, member: &str, error: Error) -> Result<()> {
+        if error.kind() == ErrorKind::Io {
+            return Err(error);
+        }
         self.scan.unread.push((member.to_owned(), error));
         Ok(())
     }
 
-    fn zip(&mut self, source: &dyn Source, member: &str, depth: usize, is_zip: bool) -> Result<()> {
-        let zip = match Zip::open(source, self.limits.header_bytes) {
-            Ok(Some(zip)) => zip,
-            Ok(None) if !is_zip => return Ok(()),
-            Ok(None) => return self.unread(member, "a zip archive whose end is missing"),
-            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-            Err(error) => {
-                self.scan.unread.push((member.to_owned(), error));
-                return Ok(());
+    fn zip(&mut self, source: &dyn Source, place: Place<'_>, is_zip: bool) -> Result<()> {
+        let limit = self.limits.header_bytes;
+        let error = match Zip::open(source, limit) {
+            Ok(Some(zip)) => return self.members(source, &zip, place),
+            Ok(None) if is_zip || zip::has_end_record(source)? => {
+                return self.unread(place, "a zip archive whose end is missing");
             }
+            Ok(None) => return Ok(()),
+            Err(error) => error,
         };
+        // Behind something else, its places can count from its own beginning.
+        let shift = Directory::shift(source).ok().flatten();
+        if let Some(shift) = shift.filter(|shift| *shift > 0) {
+            let range = shift..source.len();
+            let behind = Within { source, range };
+            if let Ok(Some(zip)) = Zip::open(&behind, limit) {
+                return self.members(&behind, &zip, place);
+            }
+        }
+        self.note(place.member, error)
+    }
+
+    fn members(&mut self, source: &dyn Source, zip: &Zip, place: Place<'_>) -> Result<()> {
+        let mut folders = LookupMap::new();
+        for member in &zip.members {
+            if let Some((folder, TORCH_PICKLE)) = member.name.rsplit_once('/') {
+                folders.insert(folder, ());
+            }
+        }
         for entry in &zip.members {
-            let path = match member {
-                "" => entry.name.clone(),
-                outer => format!("{outer}/{}", entry.name),
+            let path = place.path(&entry.name);
+            let folder = entry.name.rsplit_once('/').map(|(folder, _)| folder);
+            let folder = folder.and_then(|folder| folder.strip_suffix("/data"));
+            let inner = Place {
+                is_storage: folder.is_some_and(|folder| folders.contains_key(folder)),
+                ..place.inner(&entry.name, &path)
             };
             match self.open(source, entry) {
-                Ok(inner) => self.file(&*inner, &entry.name, &path, depth + 1)?,
-                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-                Err(error) => self.scan.unread.push((path, error)),
+                Ok(bytes) => self.file(&*bytes, inner)?,
+                Err(error) => self.note(&path, error)?,
             }
         }
         Ok(())
@@ -129,156 +183,154 @@ impl Finder<'_> {
             let range = entry.data.clone();
             return Ok(Box::new(Within { source, range }));
         }
-        let mut inflate = inflate(source, entry.data.clone());
-        // Tensors are deflated too: what does not begin like a pickle is not unpacked.
+        let mut inflate = packed::inflate(source, entry.data.clone());
+        // Tensors are deflated too: what begins like nothing that is looked into is not unpacked.
         let limit = MAX_UNPACKED.min(self.limits.header_bytes);
-        let mut head = vec![0; entry.size.min(HEAD).try_into().unwrap_or(0)];
-        inflate.fill(&mut head)?;
-        if !may_hold_pickle(&head, &entry.name) {
-            return Ok(Box::new(Bytes::from(head)));
+        let mut bytes = vec![0; entry.size.min(HEAD).try_into().unwrap_or(0)];
+        inflate.fill(&mut bytes)?;
+        let head = Bytes::from(bytes);
+        if !may_be_looked_into(&head, entry)? {
+            return Ok(Box::new(head));
         }
         if entry.size > limit {
             let message = format!("{} bytes, of which {limit} would be unpacked", entry.size);
             return Err(Error::limit("scan.limit", message));
         }
-        Ok(Box::new(unpack(inflate, head, entry.size)?))
+        let mut bytes = head.to_vec();
+        packed::drain(&mut inflate, limit, &mut bytes)?;
+        Ok(Box::new(Bytes::from(bytes)))
     }
 
-    /// A file that is compressed as a whole: joblib's, or gzip.
-    fn packed(
-        &mut self,
-        source: &dyn Source,
-        skip: u64,
-        name: &str,
-        member: &str,
-        depth: usize,
-    ) -> Result<()> {
+    /// A file that is compressed as a whole.
+    fn packed(&mut self, source: &dyn Source, packed: Packed, place: Place<'_>) -> Result<()> {
         let limit = MAX_UNPACKED.min(self.limits.header_bytes);
-        let inflate = inflate(source, skip.min(source.len())..source.len());
-        match unpack(inflate, Vec::new(), limit) {
-            Ok(bytes) if bytes.len() as u64 == limit => {
-                self.unread(member, "compressed, and longer than is unpacked")
+        let Unpacked { bytes, fault } = packed.unpack(source, limit);
+        let member = place.member;
+        self.file(&bytes, place.inner(place.name, member))?;
+        match fault {
+            // Two bytes are no signature: many tensors begin with them.
+            Some(fault) if packed == Packed::Gzip || fault.kind() != ErrorKind::Malformed => {
+                self.note(member, fault)
             }
-            Ok(bytes) => self.file(&bytes, name, member, depth + 1),
-            Err(error) if error.kind() == ErrorKind::Io => Err(error),
-            // Bytes that only begin like that.
-            Err(_) => self.pickles(source, 0, name, member),
+            _ => Ok(()),
         }
     }
 
     /// An array of Python objects is a pickle behind its header.
-    fn array(&mut self, source: &dyn Source, head: &[u8], member: &str) -> Result<()> {
+    fn array(&mut self, source: &dyn Source, head: &[u8], place: Place<'_>) -> Result<()> {
         let (len, at) = match head.get(6..12) {
             Some(&[1, _, a, b, _, _]) => (u32::from_le_bytes([a, b, 0, 0]), 10),
             Some(&[_, _, a, b, c, d]) => (u32::from_le_bytes([a, b, c, d]), 12),
             _ => return Ok(()),
         };
         let end = at + u64::from(len);
-        let text = source.read(at.min(source.len())..end.min(source.len()).min(1 << 20))?;
-        if !text.contains(&b'O') || end >= source.len() {
+        if end >= source.len() {
             return Ok(());
         }
-        self.pickles(source, end, "object.pkl", member)
+        let text = source.read(at..end.min(at.saturating_add(self.limits.header_bytes)))?;
+        self.pickles(source, end, text.contains(&b'O'), place)
     }
 
-    fn tar(&mut self, source: &dyn Source, member: &str, depth: usize) -> Result<()> {
-        const BLOCK: u64 = 512;
-        let mut at = 0u64;
-        while let Some(end) = at.checked_add(BLOCK).filter(|end| *end <= source.len()) {
-            let header = source.read(at..end)?;
-            let text = |range: Range<usize>| {
-                let bytes = header.get(range).unwrap_or_default();
-                let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-                String::from_utf8_lossy(bytes).trim().to_owned()
+    fn tar(&mut self, source: &dyn Source, place: Place<'_>) -> Result<()> {
+        let mut at = 0;
+        loop {
+            let member = match tar::member(source, at) {
+                Ok(Some(member)) => member,
+                Ok(None) => return Ok(()),
+                Err(error) => return self.note(place.member, error),
             };
-            let name = text(0..100);
-            if name.is_empty() {
-                break;
+            let path = place.path(&member.name);
+            let inner = place.inner(&member.name, &path);
+            if let Some(why) = member.odd {
+                self.unread(inner, why)?;
             }
-            let Ok(size) = u64::from_str_radix(&text(124..136), 8) else {
-                return self.unread(member, "a tar archive with a size that is no number");
-            };
-            let Some(next) = end.checked_add(size).filter(|next| *next <= source.len()) else {
-                return self.unread(member, "a tar archive that ends within a member");
-            };
-            let path = match member {
-                "" => name.clone(),
-                outer => format!("{outer}/{name}"),
-            };
-            let inner = Within {
-                source,
-                range: end..next,
-            };
-            self.file(&inner, &name, &path, depth + 1)?;
-            at = next.next_multiple_of(BLOCK);
+            let range = member.data.clone();
+            self.file(&Within { source, range }, inner)?;
+            at = member.next;
         }
-        Ok(())
     }
 
     /// Pickles one after the other, from a place on.
-    fn pickles(&mut self, source: &dyn Source, start: u64, name: &str, member: &str) -> Result<()> {
+    fn pickles(
+        &mut self,
+        source: &dyn Source,
+        start: u64,
+        is_named: bool,
+        place: Place<'_>,
+    ) -> Result<()> {
         let head = source.read(start.min(source.len())..source.len().min(start + HEAD))?;
-        let is_named = is_pickle_name(name);
-        if !may_hold_pickle(&head, name) {
-            return Ok(());
-        }
-        let is_stream = head
-            .windows(STREAM.len())
-            .take(16)
-            .any(|bytes| bytes == STREAM);
+        let mut begins = head.windows(STREAM.len()).take(16);
+        let is_stream = begins.any(|bytes| bytes == STREAM);
+        let before = self.scan.pickles.len();
         let mut at = start;
-        for number in 0.. {
-            if at >= source.len() || is_stream && number == IN_STREAM {
+        let mut number = 0;
+        while at < source.len() {
+            if number == MAX_PICKLES {
+                self.unread(place, "more pickles than are looked into")?;
                 break;
             }
-            if number > 0 && !is_stream {
-                let next = source.read(at..source.len().min(at + 2))?;
-                if !begins_pickle(&next) {
-                    self.rest(source, at, member)?;
-                    break;
-                }
-            }
-            let limit = self.limits.header_bytes.min(pickle::MAX_LEN);
-            match pickle::read_next(source, at, limit) {
-                Ok(bytes) => {
-                    let (mut imports, fault) = follow(&bytes);
-                    // Anything can be a pickle of protocol 0 that does nothing, or imports what is no name.
-                    let is_sure = number > 0 || begins_pickle(&head) || is_named;
-                    if !is_sure {
-                        imports.retain(is_plausible);
-                    }
-                    if is_sure || !imports.is_empty() {
-                        self.push(member, at, imports, fault);
-                    }
-                    at += bytes.len() as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
-                Err(error) => {
-                    // Not a pickle, or one with something between its opcodes.
-                    let bytes = source.read(at..source.len().min(at.saturating_add(limit)))?;
-                    let is_sure = is_named || begins_pickle(&head);
-                    let (mut imports, _) = follow(&bytes);
-                    if !is_sure {
-                        imports.retain(is_plausible);
-                    }
-                    if is_sure || !imports.is_empty() {
-                        self.push(member, at, imports, Some(error));
-                    }
-                    break;
-                }
-            }
+            let next = source.read(at..source.len().min(at + 2))?;
+            let is_sure = begins_pickle(&next) || is_named && number == 0;
+            let Some(end) = self.program(source, at, is_sure, place)? else {
+                break;
+            };
+            at = end;
+            number += 1;
+        }
+        // What lies behind the last pickle, where a loader may go on: PyTorch's goes on with tensors.
+        let found = self.scan.pickles.len() > before;
+        if found && at < source.len() && !(is_stream && number >= IN_STREAM) {
+            self.rest(source, at, place)?;
         }
         Ok(())
     }
 
-    /// What lies behind the last pickle, where a loader may go on.
-    fn rest(&mut self, source: &dyn Source, at: u64, member: &str) -> Result<()> {
+    /// A pickle that begins at a place, if one does, and where it ends. Any bytes begin with opcodes now and then: one that
+    /// does not begin as those of today do counts where it imports something before whoever loads it stops.
+    fn program(
+        &mut self,
+        source: &dyn Source,
+        at: u64,
+        is_sure: bool,
+        place: Place<'_>,
+    ) -> Result<Option<u64>> {
+        let outline = pickle::outline(source, at)?;
+        if !is_sure && outline.imports == 0 && outline.fault.is_some() {
+            return Ok(None);
+        }
+        // Arrays lie between the opcodes of joblib's files, and their loader goes on behind them.
+        let end = match outline.fault {
+            Some(_) if is_sure => source.len(),
+            _ => outline.end,
+        };
+        let limit = self.limits.header_bytes.min(pickle::MAX_LEN);
+        let bytes = source.read(at..end.min(at.saturating_add(limit)))?;
+        let (imports, mut fault) = if is_sure {
+            follow(&bytes)
+        } else {
+            follow_known(&bytes)
+        };
+        let mut ended = (outline.fault.is_none() && (is_sure || fault.is_none())).then_some(end);
+        if let Some((why, _)) = outline.fault {
+            fault = Some(why);
+        } else if outline.end - at > limit {
+            let message = format!("a pickle of more than {limit} bytes");
+            fault = Some(Error::limit("scan.limit", message));
+            ended = None;
+        }
+        if is_sure || !imports.is_empty() {
+            self.push(place.member, at, imports, fault);
+        }
+        Ok(ended)
+    }
+
+    fn rest(&mut self, source: &dyn Source, at: u64, place: Place<'_>) -> Result<()> {
         let end = source.len().min(at.saturating_add(MAX_UNPACKED));
         let imports = search_all(&source.read(at..end)?);
         if !imports.is_empty() {
             let message = "behind the pickle there are bytes that look like more of it";
             let fault = Error::malformed("scan.rest", message);
-            self.push(member, at, imports, Some(fault));
+            self.push(place.member, at, imports, Some(fault));
         }
         Ok(())
     }
@@ -322,53 +374,20 @@ impl Source for Within<'_> {
     }
 }
 
-fn inflate(source: &dyn Source, range: Range<u64>) -> Inflate<'_> {
-    Inflate::new(Input::Source {
-        id: SourceId::MAIN,
-        source,
-        range,
-        control: None,
-    })
-}
-
-/// Everything that comes out, up to a limit, behind what came out before.
-fn unpack(mut inflate: Inflate<'_>, mut bytes: Vec<u8>, limit: u64) -> Result<Bytes> {
-    const PIECE: usize = 64 << 10;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    while bytes.len() < limit {
-        let before = bytes.len();
-        bytes.resize(limit.min(before.saturating_add(PIECE)), 0);
-        let room = bytes.get_mut(before..).unwrap_or_default();
-        let got = inflate.read(room)?;
-        bytes.truncate(before + got);
-        if got == 0 {
-            break;
-        }
-    }
-    Ok(bytes.into())
-}
-
-/// Where deflated data begins in a file that is compressed as a whole: zlib's, as joblib writes, or gzip's.
-fn packed(head: &[u8]) -> Option<u64> {
-    match head {
-        [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some(2),
-        // Without a name or other fields.
-        [0x1f, 0x8b, 8, 0, ..] => Some(10),
-        [0x1f, 0x8b, 8, 8, ..] => {
-            let name = head.get(10..)?.iter().position(|byte| *byte == 0)?;
-            Some(11 + name as u64)
-        }
-        _ => None,
-    }
-}
-
-/// Whether a file ends like a zip archive.
-fn has_end(source: &dyn Source) -> Result<bool> {
-    match Directory::scan(source, &mut |_, _| core::ops::ControlFlow::Break(())) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::Io => Err(error),
-        Err(_) => Ok(false),
-    }
+/// Whether a member of an archive can be something that is looked into, by its first bytes and its name.
+fn may_be_looked_into(head: &Bytes, entry: &Member) -> Result<bool> {
+    let is_known = head.starts_with(b"PK\x03\x04")
+        || head.starts_with(numpy::MAGIC)
+        || Packed::of(head).is_some()
+        || tar::is_header(head)
+        || is_pickle_name(&entry.name);
+    let outline = pickle::outline(head, 0)?;
+    Ok(is_known
+        || begins_pickle(head)
+        || outline.imports > 0
+        || outline
+            .fault
+            .is_none_or(|(_, needs)| needs > head.len() as u64 && needs <= entry.size))
 }
 
 fn is_pickle_name(name: &str) -> bool {
@@ -383,11 +402,4 @@ fn is_pickle_name(name: &str) -> bool {
 /// PROTO, as every pickle since Python 2.3 begins that asks for it.
 fn begins_pickle(head: &[u8]) -> bool {
     matches!(head, [0x80, 0..=5, ..])
-}
-
-/// Whether these bytes, or this name, can be those of a pickle of any protocol.
-fn may_hold_pickle(head: &[u8], name: &str) -> bool {
-    const FIRST: &[u8] = b"\x80(.)]}cilINSTUVXFGJKLMP\x8c\x8d\x8f\x93\x95";
-    let is_archive = head.starts_with(b"PK\x03\x04") || head.starts_with(numpy::MAGIC);
-    is_pickle_name(name) || is_archive || head.first().is_some_and(|first| FIRST.contains(first))
 }

@@ -5,6 +5,8 @@
 
 mod find;
 mod follow;
+mod packed;
+mod tar;
 mod verdict;
 mod watched;
 
@@ -106,8 +108,9 @@ impl ScanOptions {
     }
 }
 
-/// Looks for pickles in a file of any kind: in zip and tar archives, PyTorch's streams, `.npy` arrays of objects, joblib's
-/// files and plain pickles; `name` is the file's name.
+/// Looks for pickles in a file of any kind: in zip and tar archives, gzip, PyTorch's streams, `.npy` arrays of objects,
+/// joblib's files and plain pickles; `name` is the file's name. A file is looked at in every way in which somebody may load
+/// it, and what begins like something that cannot be looked into is [told](Scan::unread).
 ///
 /// ```
 /// use tenfold::{Bytes, ops::{ScanOptions, Verdict, scan}};
@@ -125,7 +128,7 @@ pub fn scan(source: &dyn Source, name: Option<&str>, options: &ScanOptions) -> R
         scan: &mut scan,
         limits: &options.limits,
     };
-    finder.file(&source, name.unwrap_or_default(), "", 0)?;
+    finder.file(&source, find::Place::file(name.unwrap_or_default()))?;
     // What could not be read because of it was noted as unread.
     control.check()?;
     Ok(scan)

@@ -237,7 +237,6 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ),
     ("decimal", &["Decimal"]),
     ("fractions", &["Fraction"]),
-    ("joblib.numpy_pickle", &["NumpyArrayWrapper"]),
 ];
 
 /// What a class or function is, and what it could do.

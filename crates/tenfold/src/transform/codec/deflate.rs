@@ -26,6 +26,8 @@ pub(crate) struct Inflate<'a> {
     fetched: Bytes,
     state: Box<InflateState>,
     ended: bool,
+    /// Whether something may lie behind the stream.
+    is_followed: bool,
 }
 
 /// A decoder in the middle of a stream, without its input.
@@ -53,6 +55,16 @@ impl<'a> Inflate<'a> {
             fetched: Bytes::new(),
             state: InflateState::new_boxed(format),
             ended: false,
+            is_followed: false,
+        }
+    }
+
+    /// The same where the end of the stream need not be the end of the input.
+    #[cfg(feature = "pytorch")]
+    pub(crate) fn followed(self) -> Self {
+        Self {
+            is_followed: true,
+            ..self
         }
     }
 
@@ -65,6 +77,7 @@ impl<'a> Inflate<'a> {
             fetched: paused.fetched,
             state: paused.state,
             ended: false,
+            is_followed: false,
         }
     }
 
@@ -91,6 +104,8 @@ impl<'a> Inflate<'a> {
             match step.status {
                 Ok(MZStatus::StreamEnd) => self.end()?,
                 Ok(_) => {}
+                // What came before the damage is given first.
+                Err(_) if step.bytes_written > 0 => {}
                 // Nothing more to read, and the stream is not at its end.
                 Err(MZError::Buf) => return Err(broken("it ends in the middle")),
                 Err(_) => return Err(broken("it has an invalid block")),
@@ -112,6 +127,7 @@ impl<'a> Inflate<'a> {
         let left = self.input.len() - self.at + self.fetched.len() as u64;
         match left {
             0 => Ok(()),
+            _ if self.is_followed => Ok(()),
             _ => Err(broken(format_args!("{left} bytes are left after its end"))),
         }
     }

@@ -7,12 +7,7 @@ use crate::io::Reader;
 use crate::prelude::*;
 use crate::transform::as_size;
 use crate::transform::codec::{Check, inflate_raw};
-
-/// Flags of a member: what its head has beside ten bytes.
-const CHECKSUM: u8 = 0x02;
-const EXTRA: u8 = 0x04;
-const NAME: u8 = 0x08;
-const COMMENT: u8 = 0x10;
+use crate::wire::gzip::{broken, head};
 
 /// The bytes of all members, of which there may be `most`.
 pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
@@ -47,34 +42,10 @@ pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8
     }
 }
 
-fn head(r: &mut Reader<'_>) -> Result<()> {
-    let [a, b, method, flags] = r.array("a gzip member")?;
-    if [a, b, method] != [0x1f, 0x8b, 8] {
-        return Err(broken("there is no gzip member where one should begin"));
-    }
-    r.skip(6, "time and system")?;
-    if flags & EXTRA != 0 {
-        let len = r.u16("extra fields")?;
-        r.skip(len.into(), "extra fields")?;
-    }
-    for flag in [NAME, COMMENT] {
-        if flags & flag != 0 {
-            while r.u8("a text")? != 0 {}
-        }
-    }
-    if flags & CHECKSUM != 0 {
-        r.skip(2, "checksum of the header")?;
-    }
-    Ok(())
-}
-
-fn broken(what: impl core::fmt::Display) -> Error {
-    Error::malformed("gzip", format!("the gzip data is damaged: {what}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::gzip::NAME;
 
     #[test]
     fn members_follow_each_other_and_have_their_checksums() {

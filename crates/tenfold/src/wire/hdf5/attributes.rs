@@ -5,7 +5,7 @@ use super::header::{Header, kind, shared_type};
 use super::heap::{FractalHeap, collection, global};
 use super::tree2::Tree;
 use super::types::{Class, Dataspace, Datatype};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Reader;
 use crate::model::{DType, Endian, Metadata, Packer, Scalar, Value, ValueKind};
 use crate::prelude::*;
@@ -34,11 +34,11 @@ impl Collections {
     }
 }
 
-/// The attributes of an object, and the names of those that are neither numbers nor text.
+/// The attributes of an object, and what is said of the first one that has no value here.
 #[derive(Default)]
 pub(super) struct Attributes {
     pub(super) values: Metadata,
-    pub(super) skipped: Vec<String>,
+    pub(super) skipped: Option<String>,
 }
 
 /// Reads the attributes of an object.
@@ -51,8 +51,9 @@ pub(super) fn of(
     let mut names: LookupMap<String, ()> = LookupMap::new();
     for message in header.of(kind::ATTRIBUTE) {
         if message.is_shared() {
-            let text = "a shared attribute, which is not read";
-            return Err(Error::unsupported("hdf5.message", text).at(message.data.range()));
+            let why = || "an attribute of it is shared with others, which is not read".to_owned();
+            found.skipped.get_or_insert_with(why);
+            continue;
         }
         found.add(file, &message.data, collections, &mut names)?;
     }
@@ -76,7 +77,30 @@ pub(super) fn of(
 }
 
 impl Attributes {
+    /// Adds an attribute. One that is damaged costs itself: no tensor is another for it.
     fn add(
+        &mut self,
+        file: &mut File<'_>,
+        block: &Block,
+        collections: &mut Collections,
+        names: &mut LookupMap<String, ()>,
+    ) -> Result<()> {
+        match self.add_sound(file, block, collections, names) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::Malformed | ErrorKind::Mismatch | ErrorKind::Unsupported
+                ) =>
+            {
+                let why = || format!("an attribute of it cannot be read: {}", error.message());
+                self.skipped.get_or_insert_with(why);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn add_sound(
         &mut self,
         file: &mut File<'_>,
         block: &Block,
@@ -96,7 +120,10 @@ impl Attributes {
         }
         match value(file, &datatype, &dataspace, &data, collections)? {
             Some(value) => self.values.push(&name, value),
-            None => push_tight(&mut self.skipped, name),
+            None => {
+                let why = || format!("its attribute {name:?} is neither numbers nor text");
+                self.skipped.get_or_insert_with(why);
+            }
         }
         Ok(())
     }

@@ -120,9 +120,9 @@ fn read_all(
     if let (Some((path, first)), objects) = core::mem::take(&mut walk.other_attributes) {
         let more = match objects {
             1 => String::new(),
-            n => format!(", and so are attributes of {} more objects", n - 1),
+            n => format!("; attributes of {} more objects are left out", n - 1),
         };
-        let why = format!("its attribute {first:?} is neither numbers nor text{more}");
+        let why = format!("{first}{more}");
         walk.remark(RemarkKind::Attribute, &path, why)?;
     }
     walk.content.check_overlap()?;
@@ -272,7 +272,7 @@ impl Walk<'_> {
     fn attributes(&mut self, header: &Header, path: &str) -> Result<Metadata> {
         let found = attributes::of(&mut self.file, header, &mut self.collections)?;
         let Attributes { values, skipped } = found;
-        if let Some(first) = skipped.into_iter().next() {
+        if let Some(first) = skipped {
             self.other_attributes.1 += 1;
             if self.other_attributes.0.is_none() {
                 self.other_attributes.0 = Some((path.to_owned(), first));

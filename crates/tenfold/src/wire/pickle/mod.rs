@@ -21,7 +21,7 @@ pub(crate) use condense::{Condensed, Taken};
 #[cfg(all(feature = "paddle", feature = "write"))]
 pub(crate) use encode::Encoder;
 pub(crate) use machine::{Import, Policy, run};
-pub(crate) use stream::{find_end, read_next};
+pub(crate) use stream::{find_end, outline, read_next};
 pub(crate) use text::decimal;
 #[cfg(feature = "write")]
 pub(crate) use text::integer;
@@ -68,6 +68,12 @@ impl Budget {
     /// So many bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         Self { left: bytes }
+    }
+
+    /// What is left of it.
+    #[cfg(feature = "pytorch")]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 
     /// Takes some of it.

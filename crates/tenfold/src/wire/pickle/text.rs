@@ -183,6 +183,12 @@ pub(super) fn raw_unicode(line: &[u8]) -> Result<String> {
         let len = match (byte, rest.clone().next()) {
             (b'\\', Some(b'u')) => 4,
             (b'\\', Some(b'U')) => 8,
+            // Not the beginning of an escape, and what follows is none.
+            (b'\\', Some(b'\\')) => {
+                rest.next();
+                text.push_str("\\\\");
+                continue;
+            }
             _ => {
                 text.push(char::from(byte));
                 continue;

@@ -105,6 +105,27 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// How much later the directory lies than its end record says: by what stands in front of the archive. `None` where there
+    /// is no end record, or the directory would have to lie earlier.
+    #[cfg(feature = "pytorch")]
+    pub(crate) fn shift(source: &dyn Source) -> Result<Option<u64>> {
+        let end = End::find(source)?;
+        Ok(end.and_then(|end| {
+            end.at
+                .checked_sub(end.directory_at.checked_add(end.directory_len)?)
+        }))
+    }
+}
+
+/// Whether there is something like an end record where readers look for it, whatever lies behind it.
+#[cfg(feature = "pytorch")]
+pub(crate) fn has_end_record(source: &dyn Source) -> Result<bool> {
+    let len = source.len();
+    let tail = source.read(len - len.min(LONGEST_END)..len)?;
+    Ok(tail.windows(END.len()).any(|bytes| bytes == END))
+}
+
 /// The error for an archive whose end is missing.
 pub(crate) fn no_end(source: &dyn Source) -> Error {
     let len = source.len();

@@ -68,14 +68,19 @@ impl Found {
     }
 
     fn is_telling(&self) -> bool {
-        self.pickle || self.zarr || self.weights && self.config
+        self.pickle && !self.begins_keras() || self.zarr || self.weights && self.config
+    }
+
+    /// Models of Keras have members at the top, and may have folders with anything in them.
+    fn begins_keras(&self) -> bool {
+        self.weights || self.config
     }
 
     fn kind(&self) -> Kind {
-        if self.pickle {
-            Kind::Torch
-        } else if self.weights && self.config {
+        if self.weights && self.config {
             Kind::Keras
+        } else if self.pickle {
+            Kind::Torch
         } else if self.zarr {
             Kind::Zarr
         } else if self.array {

@@ -10,6 +10,8 @@ mod headers;
 mod kind;
 mod name;
 
+#[cfg(feature = "pytorch")]
+pub(crate) use directory::has_end_record;
 pub(crate) use directory::{Directory, Entry, no_end};
 pub(crate) use encode::{CentralRecord, LocalHeader, directory as encode_directory};
 pub(crate) use front::Front;

@@ -1,6 +1,6 @@
 //! Messages and headers, as they are written.
 
-use super::super::limits::{empty, grid, width};
+use super::super::limits::{empty, grid, is_long_text, width};
 use super::Place;
 use crate::model::{DType, Filter, Lanes, Scalar, Value, ValueKind};
 use crate::prelude::*;
@@ -87,7 +87,8 @@ impl Messages {
         messages
     }
 
-    pub(super) fn attribute(&mut self, name: &str, value: &Value) {
+    /// An attribute; what does not fit a message goes to the heap.
+    pub(super) fn attribute(&mut self, name: &str, value: &Value, heap: &mut Heap) {
         if let Some(dtype) = empty(value) {
             let datatype = dtype.map_or_else(|| text(1), datatype);
             return self.attribute_of(name, &datatype, NO_VALUE, &[]);
@@ -95,6 +96,10 @@ impl Messages {
         let Some((kind, dims)) = grid(value) else {
             return;
         };
+        if is_long_text(name, value) {
+            let references = heap.put(value);
+            return self.attribute_of(name, LONG_TEXT, &dataspace(&dims), &references);
+        }
         let width = width(kind, value);
         let datatype = match kind {
             ValueKind::Str | ValueKind::List => text(width),
@@ -144,6 +149,75 @@ impl Messages {
         header.extend_from_slice(&self.0);
         seal(&mut header);
         header
+    }
+}
+
+/// Collections of texts that are too long for their attributes, one for each attribute.
+pub(super) struct Heap {
+    /// Where the next one will be.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Heap {
+    /// Bytes of a collection, at least: readers refuse shorter ones.
+    const LEAST: usize = 4096;
+    /// Bytes of what stands in front of a collection, and in front of an object.
+    const HEAD: usize = 16;
+
+    pub(super) fn new(at: u64) -> Self {
+        let bytes = Vec::new();
+        Self { at, bytes }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds the texts of a value, and says where they are.
+    fn put(&mut self, value: &Value) -> Vec<u8> {
+        let mut texts = Vec::new();
+        gather(value, &mut texts);
+        let (mut objects, mut references) = (Vec::new(), Vec::new());
+        for (place, text) in texts.iter().enumerate() {
+            // There are fewer than fit 16 bits, because the references fit a message.
+            let index = u16::try_from(place + 1).unwrap_or(u16::MAX);
+            let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
+            if text.is_empty() {
+                references.extend_from_slice(&[0; 16]);
+                continue;
+            }
+            references.extend_from_slice(&len.to_le_bytes());
+            references.extend_from_slice(&self.at.to_le_bytes());
+            references.extend_from_slice(&u32::from(index).to_le_bytes());
+            objects.extend_from_slice(&index.to_le_bytes());
+            // References to it, which nobody counts.
+            objects.extend_from_slice(&[0; 6]);
+            objects.extend_from_slice(&u64::from(len).to_le_bytes());
+            objects.extend_from_slice(text.as_bytes());
+            objects.resize(objects.len().next_multiple_of(8), 0);
+        }
+        // Object 0 is what is left.
+        let len = (Self::HEAD + objects.len() + Self::HEAD).max(Self::LEAST);
+        let left = len - Self::HEAD - objects.len();
+        let end = self.bytes.len() + len;
+        self.bytes.extend_from_slice(b"GCOL\x01\0\0\0");
+        self.bytes.extend_from_slice(&(len as u64).to_le_bytes());
+        self.bytes.extend_from_slice(&objects);
+        self.bytes.extend_from_slice(&[0; 8]);
+        self.bytes.extend_from_slice(&(left as u64).to_le_bytes());
+        self.bytes.resize(end, 0);
+        self.at += len as u64;
+        references
+    }
+}
+
+/// All texts of a value, in order.
+fn gather(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Str(text) => texts.push(text.clone()),
+        Value::List(list) => list.iter().for_each(|entry| gather(&entry, texts)),
+        _ => {}
     }
 }
 
@@ -211,6 +285,12 @@ fn text(width: usize) -> Vec<u8> {
     bytes.extend_from_slice(&u32::try_from(width).unwrap_or(u32::MAX).to_le_bytes());
     bytes
 }
+
+/// Text of any length, in UTF-8: references to sequences of bytes.
+const LONG_TEXT: &[u8] = &[
+    0x19, 0x01, 0x01, 0, 16, 0, 0, 0, // And those bytes.
+    0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0,
+];
 
 fn integer(size: u8, signed: bool) -> Vec<u8> {
     let bits = if signed { 8 } else { 0 };

@@ -1,4 +1,4 @@
-//! Laying out a file: all headers and B-trees, then the data.
+//! Laying out a file: all headers, texts that are too long for them, and B-trees, then the data.
 
 mod chunks;
 mod encode;
@@ -6,7 +6,7 @@ mod encode;
 use alloc::collections::BTreeMap;
 
 use self::chunks::{Chunking, Cut};
-use self::encode::{Messages, UNDEFINED, superblock};
+use self::encode::{Heap, Messages, UNDEFINED, superblock};
 use crate::error::{Error, Result};
 use crate::format::{
     Arranged, Effect, FilePlan, Form, Loss, Lost, Plan, PlanOptions, Segment, Want, Written,
@@ -97,8 +97,8 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
         });
     }
     // How long headers are depends on no address.
-    let headers = Layout::of(what, &places)?.headers;
-    let mut at = SUPERBLOCK + headers;
+    let layout = Layout::of(what, &places)?;
+    let mut at = SUPERBLOCK + layout.headers + layout.heap;
     let mut segments = Vec::new();
     for (cut, tree) in places.iter_mut().filter_map(|place| place.chunks.as_mut()) {
         *tree = at;
@@ -212,6 +212,8 @@ struct Layout<'m> {
     lens: Vec<u64>,
     /// Bytes of all of them.
     headers: u64,
+    /// Bytes of the texts behind them that fit no header.
+    heap: u64,
     places: &'m [Place],
 }
 
@@ -222,37 +224,43 @@ impl<'m> Layout<'m> {
             root: Group::default(),
             lens: Vec::new(),
             headers: 0,
+            heap: 0,
             places,
         };
         let root = groups(what)?;
-        layout.measure(&root);
+        let mut heap = Heap::new(0);
+        layout.measure(&root, &mut heap);
+        layout.heap = heap.into_bytes().len() as u64;
         layout.root = root;
         Ok(layout)
     }
 
-    /// The superblock and all headers of a file that ends at an address.
+    /// The superblock, all headers and the heap of a file that ends at an address.
     fn render(&self, end: u64) -> Vec<u8> {
         let mut out = superblock(SUPERBLOCK, end);
         let mut next = SUPERBLOCK;
+        let mut heap = Heap::new(SUPERBLOCK + self.headers);
         self.encode(
             &self.root,
             &mut self.lens.iter().copied(),
             &mut next,
+            &mut heap,
             &mut out,
         );
+        out.extend(heap.into_bytes());
         out
     }
 
     /// Notes how long the headers of a group and of everything in it are.
-    fn measure(&mut self, group: &Group<'m>) {
-        let mut messages = self.group(group);
+    fn measure(&mut self, group: &Group<'m>, heap: &mut Heap) {
+        let mut messages = self.group(group, heap);
         group.entries.keys().for_each(|name| messages.link(name, 0));
         self.count(messages.header_len());
         for node in group.entries.values() {
             match node {
-                Node::Group(group) => self.measure(group),
+                Node::Group(group) => self.measure(group, heap),
                 Node::Dataset(place) => {
-                    let len = self.dataset(*place).header_len();
+                    let len = self.dataset(*place, heap).header_len();
                     self.count(len);
                 }
             }
@@ -271,20 +279,21 @@ impl<'m> Layout<'m> {
         group: &Group<'m>,
         lens: &mut dyn Iterator<Item = u64>,
         next: &mut u64,
+        heap: &mut Heap,
         out: &mut Vec<u8>,
     ) {
         let own = lens.next().unwrap_or_default();
         *next += own;
-        let mut messages = self.group(group);
+        let mut messages = self.group(group, heap);
         let mut inner = Vec::new();
         for (name, node) in &group.entries {
             messages.link(name, *next);
             match node {
-                Node::Group(group) => self.encode(group, lens, next, &mut inner),
+                Node::Group(group) => self.encode(group, lens, next, heap, &mut inner),
                 Node::Dataset(place) => {
                     let len = lens.next().unwrap_or_default();
                     *next += len;
-                    put(self.dataset(*place).header(), len, &mut inner);
+                    put(self.dataset(*place, heap).header(), len, &mut inner);
                 }
             }
         }
@@ -293,15 +302,15 @@ impl<'m> Layout<'m> {
     }
 
     /// The messages of a group, without its entries.
-    fn group(&self, group: &Group<'m>) -> Messages {
+    fn group(&self, group: &Group<'m>, heap: &mut Heap) -> Messages {
         let mut messages = Messages::group();
         for (key, value) in &group.attributes {
-            messages.attribute(key, value);
+            messages.attribute(key, value, heap);
         }
         messages
     }
 
-    fn dataset(&self, place: usize) -> Messages {
+    fn dataset(&self, place: usize, heap: &mut Heap) -> Messages {
         static NOTHING: Metadata = Metadata::new();
         let tensor = self.what.tensors.get(place);
         let mut messages = match (tensor, self.places.get(place)) {
@@ -311,7 +320,7 @@ impl<'m> Layout<'m> {
         let metadata = tensor.map_or(&NOTHING, |tensor| &tensor.metadata);
         for (key, value, is_fact) in metadata.entries() {
             if !is_fact {
-                messages.attribute(key, value);
+                messages.attribute(key, value, heap);
             }
         }
         messages
