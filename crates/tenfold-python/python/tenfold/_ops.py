@@ -39,6 +39,14 @@ def _title(source: Any) -> str:
     return str(getattr(source, "name", ""))
 
 
+def _selected(archive: Archive, include: Patterns, exclude: Patterns, dequantize: bool) -> Archive:
+    """The tensors that patterns leave, and quantized ones as numbers where that is asked for: what is quantized together is
+    one tensor before any is left out."""
+    if not dequantize:
+        return select(archive, include, exclude)
+    return _tenfold.dequantize(select(_tenfold.grouped(archive), include, exclude))
+
+
 def _inputs(source: Any) -> list[str]:
     return [_title(one) for one in source] if isinstance(source, (list, tuple)) else [_title(source)]
 
@@ -109,16 +117,25 @@ def _unsound(title: str, error: Error) -> dict[str, Any]:
     }
 
 
-def digest(source: Source | Archive, *, progress: Progress = None, threads: int = 0, **open_options: Any) -> Digests:
-    """What a file holds, as SHA-256 that do not depend on the format.
+def digest(
+    source: Source | Archive,
+    *,
+    dequantize: bool = False,
+    progress: Progress = None,
+    threads: int = 0,
+    **open_options: Any,
+) -> Digests:
+    """What a file holds, as SHA-256 that do not depend on the format. `dequantize` looks at quantized tensors as the numbers
+    that they stand for.
 
     >>> import tenfold
     >>> path = "fixtures/safetensors/valid/scalars.safetensors"
     >>> tenfold.digest(path) == tenfold.digest(tenfold.open(path))
     True
     """
+    archive = _selected(_opened(source, open_options), None, None, dequantize)
     with watched(progress) as told:
-        return Digests._of(_tenfold.digest(_opened(source, open_options), _title(source), told, threads))
+        return Digests._of(_tenfold.digest(archive, _title(source), told, threads))
 
 
 def diff(
@@ -133,11 +150,13 @@ def diff(
     names_only: bool = False,
     include: Patterns = None,
     exclude: Patterns = None,
+    dequantize: bool = False,
     progress: Progress = None,
     threads: int = 0,
     **open_options: Any,
 ) -> Diff:
-    """What is different between two files, of any formats. True in a condition if nothing is.
+    """What is different between two files, of any formats. True in a condition if nothing is. `dequantize` looks at quantized
+    tensors as the numbers that they stand for.
 
     >>> import tenfold
     >>> path = "fixtures/safetensors/valid/scalars.safetensors"
@@ -147,7 +166,7 @@ def diff(
     tolerance = None
     if (rtol, atol, ulp) != (None, None, None):
         tolerance = (rtol or 0.0, atol or 0.0, ulp or 0)
-    first, second = (select(_opened(one, open_options), include, exclude) for one in (a, b))
+    first, second = (_selected(_opened(one, open_options), include, exclude, dequantize) for one in (a, b))
     with watched(progress) as told:
         text = _tenfold.diff(
             first,
@@ -192,19 +211,19 @@ def stats(
     bins: int | None = None,
     include: Patterns = None,
     exclude: Patterns = None,
+    dequantize: bool = False,
     progress: Progress = None,
     threads: int = 0,
     **open_options: Any,
 ) -> ArchiveStats:
-    """What the numbers of a file are like, by the names of the tensors, and of all as ``total``.
+    """What the numbers of a file are like, by the names of the tensors, and of all as ``total``. `dequantize` looks at
+    quantized tensors as the numbers that they stand for.
 
     >>> import tenfold
     >>> tenfold.stats("fixtures/safetensors/valid/scalars.safetensors").total.nans >= 0
     True
     """
-    opened = _opened(source, open_options)
-    # Patterns are about the names that the numbers have.
-    archive = select(_tenfold.grouped(opened) if dequantize else opened, include, exclude)
+    archive = _selected(_opened(source, open_options), include, exclude, dequantize)
     with watched(progress) as told:
         return ArchiveStats._of(_tenfold.stats(archive, _title(source), bins, told, threads))
 
@@ -287,10 +306,10 @@ def convert(
     """
     if storage_options is not None:
         open_options["storage_options"] = storage_options
-    archive = select(_opened(source, open_options), include, exclude)
+    archive = _selected(_opened(source, open_options), include, exclude, dequantize)
     if rename is not None:
         archive = _tenfold.rename(archive, _new_names(archive, rename))
-    archive = retyped(archive, cast, quantize, dequantize, imatrix, pure)
+    archive = retyped(archive, cast, quantize, imatrix, pure)
     directory = _is_directory(path)
     return _written(
         "convert",

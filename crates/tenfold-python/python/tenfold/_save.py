@@ -156,7 +156,7 @@ def save(
     """
     target = format or by_extension(path)
     archive, groups = _archive_of(tensors, metadata, tensor_metadata, shared, target)
-    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
+    archive = retyped(archive, cast, quantize, imatrix, pure)
     asked = request(
         "save",
         to=format,
@@ -207,13 +207,10 @@ def retyped(
     archive: Archive,
     cast: CastSpec,
     quantize: CastSpec,
-    dequantize: bool = False,
     imatrix: str | os.PathLike[str] | None = None,
     pure: bool = False,
 ) -> Archive:
     """Other types for tensors."""
-    if dequantize:
-        archive = _tenfold.dequantize(archive)
     if cast is not None:
         archive = _tenfold.cast(archive, rules(cast))
     if quantize is not None:
@@ -248,7 +245,7 @@ def dumps(
     b'PK'
     """
     archive, _ = _archive_of(tensors, metadata, tensor_metadata, shared, format)
-    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
+    archive = retyped(archive, cast, quantize, imatrix, pure)
     asked = request(
         "save", to=format, version=version, zstd=zstd, checksums=checksums, sparse=sparse, allow=allow, options=options
     )
