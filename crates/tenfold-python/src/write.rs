@@ -15,13 +15,15 @@ use tenfold::ops::{Conversion, ConvertOptions, Report, Shards, Sparse};
 use tenfold::{Error, ErrorKind, Hint};
 
 use crate::archive::{Archive, globs};
-use crate::error::{lossy, raised, raised_about};
-use crate::hint;
+use crate::error::{lossy, raised_about};
+use crate::hint::{self, During};
 use crate::source::ObjectOutput;
 use crate::supervise::{Watch, supervised_as};
 
 /// What is asked for.
 struct Request {
+    /// The function that was called, and what the command calls it.
+    function: String,
     command: String,
     inputs: Vec<String>,
     to: Option<String>,
@@ -43,6 +45,7 @@ struct Request {
 impl Request {
     fn new(given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut request = Self {
+            function: String::new(),
             command: String::new(),
             inputs: Vec::new(),
             to: None,
@@ -61,6 +64,7 @@ impl Request {
             let key: String = key.extract()?;
             let options = std::mem::take(&mut request.options);
             request.options = match key.as_str() {
+                "function" => set(&mut request.function, &value, options)?,
                 "command" => set(&mut request.command, &value, options)?,
                 "inputs" => set(&mut request.inputs, &value, options)?,
                 "to" => set(&mut request.to, &value, options)?,
@@ -124,7 +128,11 @@ impl Request {
                     Some(name) => format!("{name}: its extension names no format"),
                     None => "which format is to be written?".into(),
                 };
-                let message = format!("{message}; format= says which: {}", ids.join(", "));
+                let argument = match self.function.as_str() {
+                    "save" | "dumps" => "format",
+                    _ => "to",
+                };
+                let message = format!("{message}; {argument}= says which: {}", ids.join(", "));
                 return Err(Error::argument(message));
             }
         };
@@ -330,15 +338,18 @@ fn carry_out(
         Place::File(path) => Some(path.clone()),
         _ => None,
     };
-    let done = supervised_as(py, progress, threads, move |watch| {
+    let during = During::writing(&request.function);
+    let done = supervised_as(py, progress, threads, |watch| {
         finish(&archive, place, &request, watch)
     })?;
     done.map_err(|failed| match failed {
-        Failed::Error(error, losses) if error.kind() == ErrorKind::Lossy => lossy(&error, &losses),
-        Failed::Error(error, _) if is_about_output(&error) => {
-            raised_about(output.as_deref(), &error)
+        Failed::Error(error, losses) if error.kind() == ErrorKind::Lossy => {
+            lossy(&error, &losses, during)
         }
-        Failed::Error(error, _) => raised(error),
+        Failed::Error(error, _) if is_about_output(&error) => {
+            raised_about(output.as_deref(), &error, during)
+        }
+        Failed::Error(error, _) => raised_about(None, &error, during),
         Failed::Document(cause) => PyValueError::new_err(cause),
     })
 }
