@@ -91,6 +91,11 @@ pub(crate) fn list(hints: &[Hint], during: During<'_>) -> Vec<String> {
 
 fn word(hint: &Hint, during: During<'_>) -> Option<String> {
     let takes = |functions: &[&str]| functions.contains(&during.function);
+    let reaching: &[&str] = if during.is_writing {
+        &["convert", "save"]
+    } else {
+        OPENING
+    };
     // Arguments, the functions that have them, of which the first is named to others, and what they do.
     let (arguments, functions, does): (Cow<'_, str>, &[&str], Cow<'_, str>) = match hint {
         Hint::Allow(effect) => (
@@ -100,20 +105,12 @@ fn word(hint: &Hint, during: During<'_>) -> Option<String> {
         ),
         Hint::AllowHttp => (
             "storage_options={\"allow_http\": True}".into(),
-            if during.is_writing {
-                &["convert", "save"]
-            } else {
-                OPENING
-            },
+            reaching,
             "does it all the same".into(),
         ),
         Hint::Anonymous => (
             "storage_options={\"anonymous\": True}".into(),
-            if during.is_writing {
-                &["convert", "save"]
-            } else {
-                OPENING
-            },
+            reaching,
             "asks without credentials, as public files need none".into(),
         ),
         Hint::Assume(dtype) => (

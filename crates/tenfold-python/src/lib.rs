@@ -21,6 +21,7 @@ mod object;
 mod open;
 mod ops;
 mod reading;
+mod request;
 mod scale;
 mod scan;
 mod shared;

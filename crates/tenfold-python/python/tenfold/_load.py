@@ -200,6 +200,13 @@ def load_model(
 
     Names that `save_model` left out because they are the same tensor are not missing. `strict` is about names; what else is
     given is for `open`.
+
+    >>> import tempfile, os, torch, tenfold
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> module = torch.nn.Linear(2, 3)
+    >>> report = tenfold.save_model(module, path)
+    >>> tenfold.load_model(torch.nn.Linear(2, 3), path)
+    ([], [])
     """
     archive = opened("load_model", source, open_options)
     state = archive.torch(device=device, copy=True if assign else None)

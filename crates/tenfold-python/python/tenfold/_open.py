@@ -196,7 +196,7 @@ def _opened(function: str, source: Any, mmap: bool, options: dict[str, Any]) -> 
         # Before anything is read: what changes from now on is noticed.
         own = _stamp(origin.source)
         archive = _tenfold.open_file(path, mmap, options, origin, function)
-        shards = (os.path.abspath(file.path) for file in archive.files if file.path is not None)
+        shards = (os.path.abspath(shard) for shard in archive._beside())
         origin.stamps = [(origin.source, own), *((shard, _stamp(shard)) for shard in shards if shard != origin.source)]
         return archive
     found, name = in_memory(source, mmap)

@@ -258,6 +258,11 @@ def dumps(
 def save_model(module: Any, path: Any, **options: Any) -> Report:
     """Saves the tensors of a module of PyTorch. Of several names for one tensor the first is written, and the metadata says
     which others there are. What else is given is for `save`.
+
+    >>> import os, tempfile, torch, tenfold
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> tenfold.save_model(torch.nn.Linear(2, 3), path).tensors
+    2
     """
     options.setdefault("shared", "drop")
     return save(path, module.state_dict(), **options)
