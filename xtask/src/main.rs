@@ -111,7 +111,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "python",
-        args: "[--quick]",
+        args: "[--quick|notebook|interrupt]",
         what: "builds the Python package and runs its tests; the quick part is a step of CI",
         run: python::run,
     },

@@ -1,7 +1,9 @@
 //! `cargo xtask python`: the Python package, built and tested in virtual environments below `target/python`.
 //!
 //! The quick part is a step of CI: NumPy, all golden files, slices, lifetimes, threads, signals, memory, stubs and types. The
-//! full run adds PyTorch, JAX, the reference packages and 10 000 changed files. `cargo xtask wheel` builds what people
+//! full run adds PyTorch, JAX, the reference packages, 10 000 changed files, the same wheel in the other interpreters that are
+//! here, and TensorFlow and MLX where they can be installed. `cargo xtask python notebook` shows what notebooks show,
+//! `cargo xtask python interrupt` how long work goes on after Ctrl-C. `cargo xtask wheel` builds what people
 //! install, `cargo xtask interop python` runs the tests of the released safetensors against ours, and
 //! `cargo xtask bench python` measures beside it.
 
@@ -17,11 +19,12 @@ const QUICK: &[&str] = &[
     "hypothesis",
     "maturin>=1.14,<2",
     "ml_dtypes",
-    "mypy",
+    // What a later version would complain about is no change of ours.
+    "mypy~=2.4.1",
     "numpy",
-    "pyright",
+    "pyright==1.1.414",
     "pytest",
-    "ruff",
+    "ruff~=0.17.5",
     "scipy",
 ];
 
@@ -34,6 +37,27 @@ const FULL: &[&str] = &[
     "safetensors",
     "torch",
     "tqdm",
+];
+
+/// What the tests need in another interpreter.
+const PLAIN: &[&str] = &[
+    "fsspec",
+    "hypothesis",
+    "ml_dtypes",
+    "numpy",
+    "pytest",
+    "scipy",
+];
+
+/// Packages that want versions of others for themselves, and are not to be had everywhere: each is tested in an environment of
+/// its own, by the tests that have its name, and by those of safetensors.
+const ALONE: &[(&str, &str, &str)] = &[
+    (
+        "tensorflow",
+        "tensorflow-cpu",
+        "tests/test_tf_comparison.py",
+    ),
+    ("mlx", "mlx[cpu]", "tests/test_mlx_comparison.py"),
 ];
 
 /// The tests of the package, from the root of the repository.
@@ -51,7 +75,8 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         [] => false,
         [only] if only == "--quick" => true,
         [only] if only == "notebook" => return notebook(),
-        _ => return Err("this task takes --quick or notebook, and nothing else".into()),
+        [only] if only == "interrupt" => return interrupt(),
+        _ => return Err("this task takes --quick, notebook or interrupt, and nothing else".into()),
     };
     let project = Project::find()?;
     let Some(python) = find_python()? else {
@@ -62,11 +87,58 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     } else {
         Packages::full(&project, &python)?
     };
-    packages.test()?;
+    packages.test(is_quick)?;
     if !is_quick {
         packages.mutate()?;
+        let wheel = packages.wheel()?;
+        others(&project, &python, &wheel)?;
+        let tests = format!("{TESTS}/test_frameworks.py");
+        alone(&project, &python, &wheel, |name, _, packages| {
+            project::show(&mut packages.python(&["-m", "pytest", "-q", &tests, "-k", name]))
+        })?;
     }
     Ok(true)
+}
+
+/// The tests in other interpreters than the one that is used here: one wheel is for all of them.
+fn others(project: &Project, python: &str, wheel: &Path) -> Result<()> {
+    let used = version_of(python)?;
+    for version in ["3.11", "3.12", "3.13", "3.14", "3.15"] {
+        if version == used {
+            continue;
+        }
+        let Some(python) = find_version(version) else {
+            println!("Python {version} is not here: nothing was tested in it");
+            continue;
+        };
+        let name = format!("cpython-{version}");
+        let packages = Packages::install(project, &python, &name, PLAIN)?;
+        packages.take(wheel)?;
+        project::show(&mut packages.python(&["-m", "pytest", "-q", TESTS]))?;
+    }
+    Ok(())
+}
+
+/// Does something with each package that is installed alone: by its name, with the tests of safetensors for it.
+fn alone(
+    project: &Project,
+    python: &str,
+    wheel: &Path,
+    test: impl Fn(&str, &str, &Packages<'_>) -> Result<Option<String>>,
+) -> Result<()> {
+    for (name, package, theirs) in ALONE {
+        let wanted = ["h5py", "ml_dtypes", "numpy", "pytest", "scipy", package];
+        match Packages::install(project, python, name, &wanted) {
+            Err(why) => {
+                println!("NOTHING WAS TESTED with {package}, which cannot be installed: {why}");
+            }
+            Ok(packages) => {
+                packages.take(wheel)?;
+                test(name, theirs, &packages)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The quick part as a step of CI: passed over, loudly, where there is no Python that is new enough.
@@ -76,7 +148,7 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>> {
         eprintln!("\nWARNING: THE PYTHON PACKAGE IS NOT TESTED: {why}\n");
         return Ok(Some(format!("NOTHING WAS TESTED: {why}")));
     };
-    Packages::quick(project, &python)?.test()?;
+    Packages::quick(project, &python)?.test(true)?;
     Ok(None)
 }
 
@@ -88,6 +160,18 @@ fn notebook() -> Result<bool> {
     let mut page = packages.python(&[]);
     page.arg(project.root.join("xtask/python/notebook.py"));
     project::show(page.arg(project.target.join("python/notebook")))?;
+    Ok(true)
+}
+
+/// Stops work of every kind by Ctrl-C, at several moments, and says how long it goes on and what it leaves.
+fn interrupt() -> Result<bool> {
+    let project = Project::find()?;
+    let python = find_python()?.ok_or_else(missing)?;
+    let packages = Packages::install(&project, &python, "quick", QUICK)?;
+    packages.build("release-test")?;
+    let mut interrupt = packages.python(&[]);
+    interrupt.arg(project.root.join("xtask/python/interrupt.py"));
+    project::show(interrupt.arg(project.target.join("python/interrupt")))?;
     Ok(true)
 }
 
@@ -169,13 +253,22 @@ pub(crate) fn interop() -> Result<bool> {
     fs::create_dir_all(tests.join("tests/data"))?;
     let mut pytest = packages.python(&["-m", "pytest", "-q", "-p", "safetensors_tests", "tests"]);
     // They need packages that are not installed here.
-    for other in ["tf", "paddle", "mlx"] {
-        pytest.arg(format!("--ignore=tests/test_{other}_comparison.py"));
+    pytest.arg("--ignore=tests/test_paddle_comparison.py");
+    for (_, _, theirs) in ALONE {
+        pytest.arg(format!("--ignore={theirs}"));
     }
-    pytest
-        .current_dir(&tests)
-        .env("PYTHONPATH", project.root.join("xtask/python"));
-    project::show(&mut pytest)?;
+    let plugin = project.root.join("xtask/python");
+    project::show(pytest.current_dir(&tests).env("PYTHONPATH", &plugin))?;
+    alone(
+        &project,
+        &python,
+        &packages.wheel()?,
+        |_, theirs, packages| {
+            let mut pytest =
+                packages.python(&["-m", "pytest", "-q", "-p", "safetensors_tests", theirs]);
+            project::show(pytest.current_dir(&tests).env("PYTHONPATH", &plugin))
+        },
+    )?;
     Ok(true)
 }
 
@@ -212,6 +305,32 @@ pub(crate) fn find_python() -> Result<Option<String>> {
     let code = format!("import sys, venv; sys.exit(sys.version_info < {OLDEST:?})");
     let works = |name: &&&str| project::output(Command::new(name).args(["-c", &code])).is_ok();
     Ok(named.iter().find(works).map(|name| (*name).to_owned()))
+}
+
+/// The version of a Python, as `3.11`.
+fn version_of(python: &str) -> Result<String> {
+    let code = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let said = project::output(Command::new(python).args(["-c", code]))?;
+    Ok(String::from_utf8(said)?.trim().to_owned())
+}
+
+/// A Python of a version: on the path, or one of pyenv.
+fn find_version(version: &str) -> Option<String> {
+    let mut candidates = vec![format!("python{version}")];
+    let pyenv = std::env::var_os("PYENV_ROOT").map(|root| Path::new(&root).join("versions"));
+    let installed = pyenv.and_then(|folder| fs::read_dir(folder).ok());
+    for entry in installed.into_iter().flatten().flatten() {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(&format!("{version}."))
+        {
+            let python = entry.path().join("bin/python3");
+            candidates.push(python.to_string_lossy().into_owned());
+        }
+    }
+    let works = |python: &String| version_of(python).is_ok_and(|found| found == version);
+    candidates.into_iter().find(works)
 }
 
 /// A virtual environment with packages.
@@ -280,17 +399,25 @@ impl<'p> Packages<'p> {
         }
         let mut build = self.maturin(&["build", "--quiet", "--profile", profile, "--out"]);
         project::show(build.arg(&wheels))?;
-        let found = fs::read_dir(&wheels)?
-            .next()
-            .ok_or("no wheel was built")??;
+        self.take(&self.wheel()?)
+    }
+
+    /// The wheel that was built.
+    fn wheel(&self) -> Result<PathBuf> {
+        let mut wheels = fs::read_dir(self.at.join("wheels"))?;
+        Ok(wheels.next().ok_or("no wheel was built")??.path())
+    }
+
+    /// Installs a wheel.
+    fn take(&self, wheel: &Path) -> Result<()> {
         let mut pip = self.python(&["-m", "pip", "install", "--quiet", "--force-reinstall"]);
         pip.args(["--no-deps", "--disable-pip-version-check"]);
-        project::show(pip.arg(found.path()))?;
+        project::show(pip.arg(wheel))?;
         Ok(())
     }
 
     /// The tests, the examples, the stubs, the types, the style.
-    fn test(&self) -> Result<()> {
+    fn test(&self, is_quick: bool) -> Result<()> {
         project::show(&mut self.python(&["-m", "ruff", "check", SOURCES, TESTS]))?;
         project::show(&mut self.python(&["-m", "ruff", "format", "--check", SOURCES, TESTS]))?;
         project::show(&mut self.python(&["-m", "mypy"]))?;
@@ -311,6 +438,10 @@ impl<'p> Packages<'p> {
             "-p",
             "no:cacheprovider",
         ]);
+        if is_quick {
+            // They make a module of PyTorch.
+            examples.args(["-k", "not load_model and not save_model"]);
+        }
         project::show(&mut examples)?;
         let mut pages = self.python(&["-m", "pytest", "-q", "--doctest-glob=*.md", "docs/python"]);
         project::show(pages.args(["README.md", "-p", "no:cacheprovider"]))?;

@@ -1,6 +1,6 @@
 //! A file that was opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -401,6 +401,20 @@ impl Archive {
             let _ = file;
             Ok(None)
         }
+    }
+
+    /// The paths of the files that lie beside the one that was opened, or in the directory, as shards do.
+    fn _beside(&self) -> PyResult<Vec<PathBuf>> {
+        self.with(|archive| {
+            let names: Vec<_> = archive.sources().filter_map(|(name, _)| name).collect();
+            match archive.path() {
+                Some(path) if !names.is_empty() => {
+                    let directory = directory_of(path);
+                    names.iter().map(|name| directory.join(name)).collect()
+                }
+                _ => Vec::new(),
+            }
+        })
     }
 
     /// Names as groups: a pattern and the places of the tensors that it stands for.

@@ -175,8 +175,8 @@ impl Builder {
         })
     }
 
-    /// Adds a sparse matrix or tensor: values, then coordinates (`coo`, one row for each dimension) or columns and places of
-    /// rows (`csr`), these as 64-bit integers.
+    /// Adds a sparse matrix or tensor: values, then coordinates (`coo`, one row for each dimension), columns and places of rows
+    /// (`csr`), or rows and places of columns (`csc`), these as 64-bit integers.
     #[pyo3(signature = (name, dtype, shape, layout, parts, *, metadata=None))]
     fn sparse(
         &self,
@@ -193,10 +193,15 @@ impl Builder {
         let nnz = parts.first().map_or(0, |values| values.len() / width) as u64;
         let (layout, roles) = match layout {
             "coo" => (Layout::Coo { nnz }, vec![Role::Values, Role::Coords]),
-            _ => (
-                Layout::Csr { nnz },
-                vec![Role::Values, Role::Indices, Role::Indptr],
-            ),
+            other => {
+                let layout = if other == "csc" {
+                    Layout::Csc { nnz }
+                } else {
+                    Layout::Csr { nnz }
+                };
+                let roles = vec![Role::Values, Role::Indices, Role::Indptr];
+                (layout, roles)
+            }
         };
         let mut tensor = TensorInfo::new(name, dtype.dtype, shape, layout);
         for (role, bytes) in roles.into_iter().zip(parts) {

@@ -10,22 +10,22 @@ use pyo3::types::{PyDict, PyList};
 use tenfold::format::Loss;
 use tenfold::{Error, Hint};
 
-use crate::hint;
+use crate::hint::{self, During};
 use crate::source::Raised;
 
 /// An error as an exception.
 pub(crate) fn raised(error: Error) -> PyErr {
-    exception(&error, None, &[])
+    exception(&error, During::default(), None, &[])
 }
 
-/// The same, about a file.
-pub(crate) fn raised_about(path: Option<&Path>, error: &Error) -> PyErr {
-    exception(error, path, &[])
+/// The same, about a file, while a function of `tenfold` was at work.
+pub(crate) fn raised_about(path: Option<&Path>, error: &Error, during: During<'_>) -> PyErr {
+    exception(error, during, path, &[])
 }
 
-/// An error that is about losses.
-pub(crate) fn lossy(error: &Error, losses: &[Loss]) -> PyErr {
-    exception(error, None, losses)
+/// An error that may be about losses.
+pub(crate) fn lossy(error: &Error, losses: &[Loss], during: During<'_>) -> PyErr {
+    exception(error, during, None, losses)
 }
 
 /// The exception itself, as tensors have one that cannot be read.
@@ -36,11 +36,17 @@ pub(crate) fn defect<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyAny> {
         .into_any()
 }
 
-fn exception(error: &Error, path: Option<&Path>, losses: &[Loss]) -> PyErr {
-    Python::attach(|py| made(py, error, path, losses).unwrap_or_else(|failed| failed))
+fn exception(error: &Error, during: During<'_>, path: Option<&Path>, losses: &[Loss]) -> PyErr {
+    Python::attach(|py| made(py, error, during, path, losses).unwrap_or_else(|failed| failed))
 }
 
-fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> PyResult<PyErr> {
+fn made(
+    py: Python<'_>,
+    error: &Error,
+    during: During<'_>,
+    path: Option<&Path>,
+    losses: &[Loss],
+) -> PyResult<PyErr> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     // What code of the user raised comes back as it is.
     if let Some(Raised(raised)) = error.source().and_then(|cause| cause.downcast_ref()) {
@@ -61,21 +67,29 @@ fn made(py: Python<'_>, error: &Error, path: Option<&Path>, losses: &[Loss]) -> 
     facts.set_item("length", length)?;
     facts.set_item("message", error.message())?;
     facts.set_item("text", error.to_string())?;
-    facts.set_item("hints", hint::list(error.hints()))?;
+    facts.set_item("hints", hint::list(error.hints(), during))?;
     facts.set_item("limit", error.hints().iter().find_map(limit))?;
     facts.set_item("exists", error.hints().contains(&Hint::Replace))?;
     let cause = io_cause(error);
     facts.set_item("errno", cause.and_then(io::Error::raw_os_error))?;
     let is_directory = cause.is_some_and(|cause| cause.kind() == io::ErrorKind::IsADirectory);
     facts.set_item("is_directory", is_directory)?;
-    facts.set_item("losses", loss_rows(py, losses)?)?;
+    facts.set_item("losses", loss_rows(py, losses, during)?)?;
     Ok(PyErr::from_value(make.call1((facts,))?))
 }
 
 /// The losses as rows: tensor, what, why, effect.
-fn loss_rows<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>> {
+fn loss_rows<'py>(
+    py: Python<'py>,
+    losses: &[Loss],
+    during: During<'_>,
+) -> PyResult<Bound<'py, PyList>> {
     let rows = losses.iter().map(|loss| {
-        let why = format!("{}{}", loss.why, hint::words(&loss.hints));
+        let mut why = loss.why.to_string();
+        for hint in hint::list(&loss.hints, during) {
+            why += "; ";
+            why += &hint;
+        }
         let effect = loss.effect.to_string();
         (loss.tensor.clone(), loss.what.to_string(), why, effect)
     });

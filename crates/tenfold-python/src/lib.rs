@@ -3,7 +3,7 @@
 //! What is here turns types of Python into types of the library and back, and waits for long work without the interpreter's
 //! lock. What is easier said in Python (exceptions, results, other packages' arrays, HTML) is in `python/tenfold`.
 //!
-//! Every use of `unsafe` is about memory that both sides see: see `memory`, `archive` and `dlpack`.
+//! Every use of `unsafe` is about memory that both sides see: see `memory`, `dlpack`, and `open`, which maps files.
 
 mod archive;
 mod builder;
@@ -21,6 +21,7 @@ mod object;
 mod open;
 mod ops;
 mod reading;
+mod request;
 mod scale;
 mod scan;
 mod shared;
@@ -42,6 +43,8 @@ mod _tenfold {
     use crate::dtype::{DType, dtype};
     #[pymodule_export]
     use crate::edit::{cast, dequantize, edit_metadata, grouped, merge, quantize, rename};
+    #[pymodule_export]
+    use crate::hint::hints;
     #[pymodule_export]
     use crate::memory::Memory;
     #[pymodule_export]

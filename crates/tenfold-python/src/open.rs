@@ -12,6 +12,7 @@ use tenfold::{Error, ErrorKind, OpenOptions, ops};
 use crate::archive::Archive;
 use crate::dtype;
 use crate::error::{raised, raised_about};
+use crate::hint::During;
 use crate::source::Given;
 
 /// What all ways to open a file take.
@@ -69,9 +70,9 @@ pub(crate) fn limits(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
         .dense_bytes(given.getattr("dense_bytes")?.extract()?))
 }
 
-/// Opens a file, or all files of a directory, on this machine or behind a URL.
+/// Opens a file, or all files of a directory, on this machine or behind a URL, for the function of `tenfold` that was called.
 #[pyfunction]
-#[pyo3(signature = (path, mmap, options, origin))]
+#[pyo3(signature = (path, mmap, options, origin, function))]
 #[allow(unsafe_code)]
 pub(crate) fn open_file(
     py: Python<'_>,
@@ -79,14 +80,16 @@ pub(crate) fn open_file(
     mmap: bool,
     options: &Bound<'_, PyDict>,
     origin: Option<Py<PyAny>>,
+    function: &str,
 ) -> PyResult<Archive> {
     let (given, options) = (options, self::options(options)?);
+    let during = During::opening(function);
     let location = Location::of(&path).map_err(raised)?;
     if let Location::Url(url) = &location {
         // Without what may be secret.
         let shown = PathBuf::from(url.to_string());
         let opened = py.detach(|| options.open_remote(url));
-        let archive = opened.map_err(|error| raised_about(Some(&shown), &error))?;
+        let archive = opened.map_err(|error| raised_about(Some(&shown), &error, during))?;
         return Ok(Archive::new(as_asked(archive, given)?, origin));
     }
     let opened = py.detach(|| {
@@ -99,27 +102,27 @@ pub(crate) fn open_file(
             options.open(&path)
         }
     });
-    let archive = opened.map_err(|error| raised_about(Some(&path), &error))?;
+    let archive = opened.map_err(|error| raised_about(Some(&path), &error, during))?;
     Ok(Archive::new(as_asked(archive, given)?, origin))
 }
 
 /// Opens bytes that are in memory, or a file object.
 #[pyfunction]
-#[pyo3(signature = (source, name, options, origin))]
+#[pyo3(signature = (source, name, options, origin, function))]
 pub(crate) fn open_source(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     name: Option<String>,
     options: &Bound<'_, PyDict>,
     origin: Option<Py<PyAny>>,
+    function: &str,
 ) -> PyResult<Archive> {
     let (asked, options) = (options, self::options(options)?);
+    let during = During::opening(function);
     let given = Given::of(source)?;
     let opened = py.detach(|| options.read(given.source, name.as_deref()));
-    Ok(Archive::new(
-        as_asked(opened.map_err(raised)?, asked)?,
-        origin,
-    ))
+    let archive = opened.map_err(|error| raised_about(None, &error, during))?;
+    Ok(Archive::new(as_asked(archive, asked)?, origin))
 }
 
 /// The id of the format that a file, bytes or a file object are of.

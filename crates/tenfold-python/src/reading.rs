@@ -4,7 +4,8 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tenfold::digest::Hex;
-use tenfold::model;
+use tenfold::io::Limits;
+use tenfold::model::{self, Payload};
 use tenfold::ops::{self, DigestOptions};
 use tenfold::{Archive, Bytes, Error, ErrorKind, Work};
 
@@ -73,6 +74,39 @@ impl Tensor {
             return py.detach(|| read(&Work::new().threads(1))).map_err(raised);
         }
         supervised(py, None, 0, move |watch| read(&watch.work()))
+    }
+
+    /// Bytes that the elements of the tensor or of a slice take in memory, where they may be made there.
+    ///
+    /// What a file has is read without a limit. What becomes longer than it is in the file has
+    /// [`Limits::tensor_memory`](tenfold::io::Limits::tensor_memory), or unless that was set, 64 times what the file has.
+    pub(crate) fn room(&self, key: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        const TIMES: u64 = 64;
+        let key = key.map(index::parse).transpose()?;
+        let slices = key.map(|key| key.slices).unwrap_or_default();
+        let limit = self.opened()?.limits().tensor_memory;
+        self.with(|tensor| {
+            let sliced = tensor.slice(&slices).map_err(index_error)?;
+            let wanted = sliced.elements();
+            let wanted = wanted.and_then(|elements| sliced.dtype().bytes_for(elements));
+            let wanted = wanted.unwrap_or(u64::MAX);
+            let stored = tensor.info().parts.iter().map(|part| match &part.payload {
+                Payload::Inline(bytes) => bytes.len() as u64,
+                payload => payload
+                    .stored()
+                    .map_or(0, |(_, range)| range.end.saturating_sub(range.start)),
+            });
+            let stored = stored.fold(0, u64::saturating_add);
+            if wanted > stored {
+                let most = if limit == Limits::default().tensor_memory {
+                    limit.max(stored.saturating_mul(TIMES))
+                } else {
+                    limit
+                };
+                sliced.check_memory(most).map_err(raised)?;
+            }
+            Ok(wanted)
+        })
     }
 
     /// Elements of less than a byte, one in each byte; those of a slice.

@@ -5,7 +5,7 @@ use tenfold::documents::ScanDocument;
 use tenfold::ops::{self, ScanOptions};
 
 use crate::error::raised_about;
-use crate::hint::words;
+use crate::hint::{During, words};
 use crate::open::limits;
 use crate::ops::json;
 use crate::source::Given;
@@ -32,6 +32,7 @@ pub(crate) fn scan(
         let options = options.work(watch.work());
         ops::scan(&*given.source, name.as_deref(), &options)
     })?;
-    let scan = scan.map_err(|error| raised_about(given.path.as_deref(), &error))?;
+    let scan =
+        scan.map_err(|error| raised_about(given.path.as_deref(), &error, During::default()))?;
     json(&ScanDocument::new(title, &scan, words))
 }

@@ -8,6 +8,7 @@ use tenfold::io::{FileSource, Location, Output, Remote, Sink, Source};
 use tenfold::{Bytes, Error, Result};
 
 use crate::error::{raised, raised_about};
+use crate::hint::During;
 use crate::memory::{Memory, held};
 use crate::object;
 
@@ -32,7 +33,8 @@ impl Given {
                     given.py().detach(|| Remote::new().source(&url)),
                 ),
             };
-            let source = opened.map_err(|error| raised_about(Some(&path), &error))?;
+            let source =
+                opened.map_err(|error| raised_about(Some(&path), &error, During::default()))?;
             return Ok(Self {
                 source,
                 path: Some(path),

@@ -413,6 +413,12 @@ impl Tensor {
         Ok(Memory { bytes })
     }
 
+    /// Bytes that its elements take, as numbers, or those of a slice; an error where the file asks for more memory than
+    /// limits allow. Nothing is read.
+    fn _room(&self, key: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        self.room(key)
+    }
+
     /// Elements of less than a byte, one in each byte; those of a slice.
     fn _unpacked(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> PyResult<Memory> {
         let bytes = self.unpacked(py, key)?;

@@ -193,6 +193,25 @@ def test_pickling(mixed: Path, tmp_path: Path) -> None:
         pickle.loads(frozen)
 
 
+def test_a_changed_shard_is_noticed(tmp_path: Path) -> None:
+    tensors = {f"t{number}": np.arange(100.0) + number for number in range(4)}
+    report = tenfold.save(tmp_path / "model.safetensors", tensors, shard_size=1000)
+    shards = [path for path in map(Path, report.files) if path.suffix == ".safetensors"]
+    assert len(shards) == 4
+    index = next(tmp_path.glob("*.index.json"))
+    for source in (index, tmp_path):
+        archive = tenfold.open(source)
+        assert len(archive) == 4 and len(archive.files) >= 4
+        frozen = [pickle.dumps(one) for one in (archive, archive.select("t3"), archive["t0"])]
+        for one in frozen:
+            pickle.loads(one)
+        # Of the same length, at another time.
+        os.utime(shards[3], ns=(0, os.stat(shards[3]).st_mtime_ns - 1_000_000_000))
+        for one in frozen:
+            with pytest.raises(tenfold.CorruptError, match=shards[3].name):
+                pickle.loads(one)
+
+
 def total(tensor: tenfold.Tensor) -> float:
     return float(tensor.numpy().sum())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +62,35 @@ def test_signals_stop_it_and_leave_nothing(tmp_path: Path, number: int) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert [found.name for found in tmp_path.iterdir()] == ["big.safetensors"]
+
+
+def test_it_has_the_commands_of_the_program() -> None:
+    """All of them, with the same options: the documentation has their help from the program that cargo builds."""
+    page = Path("docs/cli.md").read_text()
+    documented = re.findall(r"^##+ (tenfold[a-z ]*)\n\n```text\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert {"tenfold", "tenfold view", "tenfold convert", "tenfold plan stats"} <= {name for name, _ in documented}
+    # Without the width of lines that pytest's readline says behind Python's back.
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    for name, help in documented:
+        printed = run(*name.split()[1:], "--help", env=plain).stdout
+        # The page has no spaces at the ends of lines.
+        assert [line.rstrip() for line in printed.splitlines()] == help.splitlines(), name
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_the_viewer(mixed: Path, number: int) -> None:
+    started = [sys.executable, "-m", "tenfold", "view", "--no-open", str(mixed)]
+    process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    try:
+        with urllib.request.urlopen(address.partition("#")[0]) as page:
+            assert b"<html" in page.read().lower()
+    finally:
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == 128 + number
 
 
 def test_a_closed_pipe_is_no_error(mixed: Path) -> None:

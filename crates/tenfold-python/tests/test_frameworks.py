@@ -118,7 +118,129 @@ except ImportError as error: print(error)
     assert "pip install 'tenfold[numpy]'" in said
 
 
+def test_types_that_numpy_does_not_have_are_said_with_the_tensor() -> None:
+    archive = tenfold.open("fixtures/tens/valid/ix_f128.tens")
+    name = next(name for name, tensor in archive.items() if tensor.dtype == "float128")
+    for read in (lambda: archive[name].numpy(), lambda: archive.numpy(copy=True)):
+        with pytest.raises(tenfold.UnsupportedError, match=f"{name}.*float128") as caught:
+            read()
+        assert caught.value.tensor == name
+
+
+#: Files whose numbers are big-endian, by other programs.
+BIG = ["npy", "nc", "h5", "mat"]
+
+
+@pytest.fixture(params=BIG)
+def big_endian(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, np.ndarray]:
+    """A file, its tensor's numbers."""
+    path = tmp_path / f"big.{request.param}"
+    array = np.arange(12, dtype=">f4").reshape(3, 4)
+    if request.param == "npy":
+        np.save(path, array)
+    elif request.param == "nc":
+        scipy_io = pytest.importorskip("scipy.io")
+        with scipy_io.netcdf_file(path, "w") as file:
+            file.createDimension("x", 3)
+            file.createDimension("y", 4)
+            file.createVariable("a", ">f4", ("x", "y"))[:] = array
+    elif request.param == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as file:
+            file["a"] = array
+    else:
+        found = sorted(Path("fixtures/mat/valid").glob("*.mat"))
+        for path in found:
+            archive = tenfold.open(path)
+            for tensor in archive.values():
+                if tensor.byteorder == "big" and tensor.dtype == "float64" and tensor.ndim == 2:
+                    return path, tensor.name, tensor.numpy()
+        pytest.skip("no such golden file")
+    (name,) = tenfold.open(path)
+    return path, name, array
+
+
+def numbers_of(framework: str, array: object) -> list:
+    return array.tolist() if framework != "tensorflow" else array.numpy().tolist()
+
+
+def check_big_endian(framework: str, path: Path, name: str, array: np.ndarray) -> None:
+    from tenfold.compat.safetensors import safe_open
+
+    with safe_open(path, framework) as file:
+        assert numbers_of(framework, file.get_tensor(name)) == array.tolist()
+        assert numbers_of(framework, file.get_slice(name)[1:, :2]) == array[1:, :2].tolist()
+        assert numbers_of(framework, file.get_slice(name)[:]) == array.tolist()
+    for copy in (None, True) if framework in ("numpy", "torch") else (None,):
+        loaded = tenfold.load(path, framework=framework, include=name, copy=copy)[name]
+        assert numbers_of(framework, loaded) == array.tolist()
+
+
+def test_big_endian_numbers_of_numpy(big_endian) -> None:
+    assert tenfold.open(big_endian[0])[big_endian[1]].byteorder == "big"
+    check_big_endian("numpy", *big_endian)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
+def test_packages_that_are_installed_alone(framework: str, big_endian, archive: tenfold.Archive) -> None:
+    pytest.importorskip({"mlx": "mlx.core"}.get(framework, framework))
+    path, name, array = big_endian
+    if framework == "mlx" and array.dtype.itemsize == 8:
+        array = array.astype("float32")
+    check_big_endian(framework, path, name, array)
+    for name, tensor in archive.items():
+        kind = name.partition(".")[0]
+        # MLX has neither these nor wide floats; TensorFlow makes no tensors of small ones from NumPy.
+        if kind.startswith("float8") or (framework == "mlx" and kind in ("float64", "complex128")):
+            continue
+        made = getattr(tensor, framework)()
+        wanted = array_of(kind).astype("complex128" if "complex" in kind else "float64").tolist()
+        found = made.numpy().astype(np.asarray(wanted).dtype).tolist() if framework == "tensorflow" else made.tolist()
+        assert found == wanted, name
+
+
 # What needs PyTorch or JAX is part of the full run.
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_big_endian_numbers(framework: str, big_endian) -> None:
+    module = pytest.importorskip(framework)
+    if framework == "jax" and big_endian[2].dtype.itemsize == 8:
+        module.config.update("jax_enable_x64", True)
+    try:
+        check_big_endian(framework, *big_endian)
+    finally:
+        if framework == "jax":
+            module.config.update("jax_enable_x64", False)
+
+
+@pytest.mark.full
+def test_slices_of_small_types_are_those_of_the_tensor(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from tenfold.compat.safetensors import safe_open
+
+    path = tmp_path / "s.zt"
+    half = np.array([0, 0.5, 1, 1.5, 2, 3, 4, -6]).astype(ml_dtypes.float4_e2m1fn).reshape(2, 4)
+    tenfold.save(path, {"half": half}, version="2")
+    with safe_open(path, "pt") as file:
+        whole, part = file.get_tensor("half"), file.get_slice("half")
+        assert part[1:, :2].dtype == whole.dtype == torch.float4_e2m1fn_x2
+        assert part[:].view(torch.uint8).tolist() == whole.view(torch.uint8).tolist()
+        assert part[1:, :2].view(torch.uint8).tolist() == whole.view(torch.uint8)[1:, :1].tolist()
+        with pytest.raises(tenfold.UnsupportedError, match="in pairs"):
+            part[:, :3]
+
+
+@pytest.mark.full
+def test_types_that_torch_does_not_have_are_said_with_the_tensor(archive: tenfold.Archive) -> None:
+    pytest.importorskip("torch")
+    built = tenfold.open("fixtures/tens/valid/ix_f128.tens")
+    name = next(name for name, tensor in built.items() if tensor.dtype == "float128")
+    for read in (lambda: built[name].torch(), lambda: built.torch(), lambda: built.torch(copy=True)):
+        with pytest.raises(tenfold.UnsupportedError, match=f"{name}.*PyTorch has no float128") as caught:
+            read()
+        assert caught.value.tensor == name
 
 
 @pytest.mark.full

@@ -69,6 +69,25 @@ def test_documents_of_golden_files(name: str) -> None:
     same(tenfold.digest(path).to_dict(), command("digest", "--json", path))
 
 
+def test_documents_of_quantized_tensors_as_numbers(tmp_path: Path) -> None:
+    path = "fixtures/quantized/gptq/b4_g32_v1"
+    numbers = tmp_path / "numbers.safetensors"
+    tenfold.convert(path, numbers, dequantize=True, allow="dropped")
+    option, name = "--dequantize", "model.layers.0.self_attn.q_proj.weight"
+    plain = tenfold.stats(path)
+    assert name not in plain and name in tenfold.stats(path, dequantize=True)
+    same(tenfold.digest(path, dequantize=True).to_dict(), command("digest", option, "--json", path))
+    same(tenfold.stats(path, dequantize=True).to_dict(), command("stats", option, "--json", path))
+    # Patterns are about the names that the numbers have.
+    same(
+        tenfold.stats(path, dequantize=True, include="*.weight").to_dict(),
+        command("stats", option, "--include=*.weight", "--json", path),
+    )
+    found = tenfold.diff(path, numbers, dequantize=True, ignore_metadata=True)
+    same(found.to_dict(), command("diff", option, "--ignore-metadata", "--json", path, numbers))
+    assert found and not tenfold.diff(path, numbers, ignore_metadata=True)
+
+
 def test_documents_of_what_is_written(mixed: Path, other: Path, tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for folder in (ours, theirs):

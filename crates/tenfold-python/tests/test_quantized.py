@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import tenfold
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "quantized"

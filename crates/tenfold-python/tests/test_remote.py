@@ -85,6 +85,20 @@ def test_a_url_opens_like_a_path(server: str) -> None:
         assert list(again) == list(near)
 
 
+def test_what_may_be_secret_is_not_pickled(server: str, storage: dict[str, object]) -> None:
+    tenfold.save("s3://bucket/m.safetensors", {"w": numpy.arange(3)}, storage_options=storage)
+    archive = tenfold.open("s3://bucket/m.safetensors", storage_options=storage)
+    for one in (archive, archive["w"], archive.select("w")):
+        with pytest.raises(TypeError, match="opened with access_key_id, secret_access_key in storage_options") as refused:
+            pickle.dumps(one)
+        assert "hidden" not in str(refused.value)
+    # What anybody may know goes along.
+    plain = {"endpoint": server, "anonymous": True, "region": "us-east-1"}
+    with tenfold.open("s3://bucket/m.safetensors", storage_options=plain) as archive:
+        again = pickle.loads(pickle.dumps(archive))
+        assert again["w"].numpy().tolist() == [0, 1, 2]
+
+
 def test_saving_and_converting_to_a_bucket(storage: dict[str, object], tmp_path: Path) -> None:
     tensors = {"w": numpy.arange(12, dtype="float32").reshape(3, 4)}
     report = tenfold.save("s3://bucket/m.safetensors", tensors, storage_options=storage)

@@ -14,6 +14,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,17 @@ def test_small_types_and_sparse(tmp_path: Path) -> None:
     four = np.arange(-8, 8, dtype="int8").astype(ml_dtypes.int4).reshape(4, 4)
     half = np.array([0, 0.5, 1, 1.5, 2, 3, 4, -6]).astype(ml_dtypes.float4_e2m1fn)
     matrix = scipy.sparse.random(5, 7, 0.4, format="csr", rng=np.random.default_rng(3), dtype="float32")
+    columns = matrix.tocsc()
+    tenfold.save(tmp_path / "c.mat", {"csc": columns.astype("float64")})
+    tensor = tenfold.open(tmp_path / "c.mat")["csc"]
+    assert tensor.layout == "csc" and type(tensor.scipy()) is scipy.sparse.csc_array
+    assert (tensor.scipy().toarray() == columns.toarray()).all()
+    assert (scipy.io.loadmat(tmp_path / "c.mat")["csc"].toarray() == columns.toarray()).all()
+    built, _ = build({"csc": columns})
+    assert built["csc"].layout == "csc" and (built["csc"].numpy() == columns.toarray()).all()
+    tenfold.save(tmp_path / "c.zt", {"csc": columns})
+    listed = tenfold.open(tmp_path / "c.zt")["csc"]
+    assert listed.layout in ("coo", "csr") and (listed.numpy() == columns.toarray()).all()
     path = tmp_path / "s.zt"
     tenfold.save(path, {"csr": matrix, "coo": matrix.tocoo(), "half": half}, version="2")
     archive = dict(tenfold.open(path))
@@ -142,7 +154,7 @@ def test_small_types_and_sparse(tmp_path: Path) -> None:
         assert found.format == name and (found.toarray() == matrix.toarray()).all()
         assert (archive[name].numpy() == matrix.toarray()).all()
         assert (archive[name][1:4, 2] == matrix.toarray()[1:4, 2]).all()
-    with pytest.raises(TypeError, match="not coo or csr"):
+    with pytest.raises(TypeError, match="not coo, csc or csr"):
         archive["half"].scipy()
     # A version that can hold it is chosen.
     tenfold.save(path, {"csr": matrix})
@@ -278,6 +290,61 @@ def test_a_writer_leaves_all_or_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_writer_writes_what_save_writes(tmp_path: Path) -> None:
+    weights = np.random.default_rng(5).standard_normal((4, 64)).astype("float32")
+    tenfold.save(tmp_path / "q.gguf", {"w": weights, "b": weights[0].copy()}, quantize="Q8_0")
+    path, same = tmp_path / "w.gguf", tmp_path / "s.gguf"
+    with tenfold.open(tmp_path / "q.gguf") as archive:
+        with tenfold.Writer(path) as writer:
+            writer["first"] = np.arange(3, dtype="float32")
+            writer["w"] = archive["w"]
+            writer["b"] = archive["b"]
+            archive.close()
+    with tenfold.open(tmp_path / "q.gguf") as archive:
+        tenfold.save(same, {"first": np.arange(3, dtype="float32"), "w": archive["w"], "b": archive["b"]})
+        assert tenfold.open(path)["w"].dtype == "Q8_0"
+        assert bytes(tenfold.open(path)["w"].data) == bytes(archive["w"].data)
+    assert path.read_bytes() == same.read_bytes()
+    # What a file says about a tensor stays.
+    data = tenfold.dumps({"w": weights}, format="ztensor", tensor_metadata={"w": {"note": "mine"}})
+    with tenfold.Writer(tmp_path / "m.zt") as writer:
+        writer["w"] = tenfold.open(data)["w"]
+        assert tenfold.open(data)["w"].metadata["note"] == "mine"
+    assert tenfold.open(tmp_path / "m.zt")["w"].metadata["note"] == "mine"
+    matrix = scipy.sparse.eye_array(3, format="csr")
+    with pytest.raises(TypeError, match="'sparse': sparse matrices"), tenfold.Writer(tmp_path / "x.zt") as writer:
+        writer["sparse"] = matrix
+    for place in ("s3://bucket/x.zt", io.BytesIO()):
+        with pytest.raises(tenfold.ArgumentError, match="files of this machine"):
+            tenfold.Writer(place)
+    assert sorted(found.suffix for found in tmp_path.iterdir()) == [".gguf", ".gguf", ".gguf", ".zt"]
+
+
+def test_masks_are_not_dropped(tmp_path: Path) -> None:
+    array = np.ma.masked_less(np.arange(6.0), 2)
+    path = tmp_path / "x.npz"
+    for masked in (array, tenfold.Lazy("float64", (6,), lambda: array)):
+        with pytest.raises(TypeError, match="'m': the array is masked"):
+            tenfold.save(path, {"m": masked})
+    with pytest.raises(TypeError, match="masked"), tenfold.Writer(path) as writer:
+        writer["m"] = array
+    assert not path.exists()
+    # Nothing is masked in it.
+    tenfold.save(path, {"m": np.ma.masked_array(np.arange(3.0)), "data": array.data, "mask": array.mask})
+    assert tenfold.load(path)["m"].tolist() == [0, 1, 2] and tenfold.load(path)["mask"].sum() == 2
+
+
+def test_directories_are_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    tenfold.save(path, {"a": np.zeros(3)})
+    before = {found: found.read_bytes() for found in path.rglob("*") if found.is_file()}
+    assert before
+    with pytest.raises((tenfold.ArgumentError, OSError), match=r"x\.zarr"):
+        tenfold.save(path, {"a": np.ones(3)})
+    assert before == {found: found.read_bytes() for found in path.rglob("*") if found.is_file()}
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def run(code: str, *args: object) -> dict:
     """What a program of its own says as JSON."""
     out = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=False)
@@ -347,6 +414,7 @@ print(json.dumps({'grown': peak() - before}))
 
 def test_other_threads_run_meanwhile(tmp_path: Path) -> None:
     array = np.zeros(64 << 20, "uint8")
+    path = tmp_path / "t.safetensors"
     turns = 0
     done = threading.Event()
 
@@ -355,15 +423,29 @@ def test_other_threads_run_meanwhile(tmp_path: Path) -> None:
         while not done.wait(0.001):
             turns += 1
 
+    # Nobody has to give the lock away: another thread runs only where it is let go.
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
     thread = threading.Thread(target=count)
     thread.start()
     try:
-        tenfold.save(tmp_path / "t.safetensors", {"a": array})
-        tenfold.digest(tmp_path / "t.safetensors")
+        for work in (
+            lambda: tenfold.save(path, {"a": array}, sync=False),
+            lambda: tenfold.digest(path),
+            lambda: tenfold.stats(path),
+            lambda: tenfold.load(path, copy=True, mmap=False),
+            lambda: tenfold.convert(path, tmp_path / "t.zt", zstd=1, sync=False, force=True),
+        ):
+            seen = turns
+            work()
+            assert turns > seen
+        seen = turns
+        sum(range(100_000))
+        assert turns == seen
     finally:
+        sys.setswitchinterval(before)
         done.set()
         thread.join()
-    assert turns > 3
 
 
 def test_a_name_that_is_no_path() -> None:

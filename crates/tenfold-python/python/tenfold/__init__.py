@@ -1,4 +1,4 @@
-"""Opens every tensor file: neural-network weights and scientific tensors, in many formats.
+"""Opens tensor files: neural-network weights and scientific tensors, in many formats.
 
 >>> import tenfold
 >>> archive = tenfold.open("fixtures/safetensors/valid/scalars.safetensors")
@@ -15,6 +15,7 @@ from typing import Any as _Any
 from ._tenfold import Archive, DType, Metadata, Tensor, __version__, dtype
 
 if TYPE_CHECKING:
+    from ._convert import convert, edit_metadata, extract, merge, rename, split
     from ._errors import (
         ArgumentError,
         CanceledError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ._inputs import Lazy
     from ._load import load, load_model, loads
     from ._open import formats, is_tensor_file, open
-    from ._ops import convert, diff, digest, edit_metadata, extract, inspect, merge, rename, scan, split, stats, verify
+    from ._ops import diff, digest, inspect, scan, stats, verify
     from ._results import (
         ArchiveStats,
         Change,
@@ -154,20 +155,8 @@ _WHERE = {
         "UnsupportedError",
     ),
     "._open": ("formats", "is_tensor_file", "open"),
-    "._ops": (
-        "convert",
-        "diff",
-        "digest",
-        "edit_metadata",
-        "extract",
-        "inspect",
-        "merge",
-        "rename",
-        "scan",
-        "split",
-        "stats",
-        "verify",
-    ),
+    "._convert": ("convert", "edit_metadata", "extract", "merge", "rename", "split"),
+    "._ops": ("diff", "digest", "inspect", "scan", "stats", "verify"),
     "._results": (
         "ArchiveStats",
         "Change",

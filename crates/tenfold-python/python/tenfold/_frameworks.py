@@ -110,23 +110,27 @@ def _made(tensor: Tensor, key: Any, shape: tuple[int, ...]) -> Any:
     if dtype.kind == "opaque":
         # The library says what is the matter with it.
         tensor.tobytes()
-    numpy = dtype.numpy
+    numpy = _numpy_of(tensor)
     shape = _array_shape(tensor, dtype, shape)
     if is_subbyte(dtype):
         flat = np.frombuffer(tensor._unpacked(key), np.uint8).copy()
         return flat.view(numpy).reshape(shape)
-    nbytes = math.prod(shape) * numpy.itemsize
-    limit = tensor.archive.limits.tensor_memory
-    if not tensor.is_zero_copy and tensor.layout in _EXPANDED and nbytes > limit:
-        # The library says which limit, and what it would take.
-        tensor._canonical()
-    memory = np.empty(nbytes, np.uint8)
+    memory = np.empty(tensor._room(key), np.uint8)
     tensor.read_into(memory, key)
     return memory.view(numpy).reshape(shape)
 
 
-#: What takes more memory than the file has.
-_EXPANDED = frozenset({"coo", "csc", "csr", "pairs", "packed"})
+def _numpy_of(tensor: Tensor) -> Any:
+    """NumPy's type of a tensor's numbers."""
+    try:
+        return tensor._numbers.numpy
+    except UnsupportedError as error:
+        raise about(tensor, error) from None
+
+
+def about(tensor: Tensor, error: UnsupportedError) -> UnsupportedError:
+    """What is wrong with a type as what is wrong with a tensor of it."""
+    return UnsupportedError(f"{tensor.name!r}: {error}", kind="unsupported", rule=error.rule, tensor=tensor.name)
 
 
 def to_numpy(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -260,7 +264,8 @@ def to_scipy(tensor: Tensor) -> Any:
         dtype = part.dtype.numpy
         if part.byteorder == "big":
             dtype = dtype.newbyteorder(">")
-        found[part.role] = np.frombuffer(tensor._part(place), dtype)
+        # SciPy computes with the byte order of this machine alone.
+        found[part.role] = native(np.frombuffer(tensor._part(place), dtype))
     if tensor.layout in ("csc", "csr"):
         indices, indptr = (_signed(found[role]) for role in ("indices", "indptr"))
         array = sparse.csc_array if tensor.layout == "csc" else sparse.csr_array
@@ -301,13 +306,15 @@ def archive_numpy(archive: Archive, copy: bool | None, progress: Told = None, th
     arrays: dict[str, Any] = dict.fromkeys(archive)
     whole: list[tuple[int, Tensor]] = []
     for place, (name, tensor) in enumerate(archive.items()):
-        if is_subbyte(tensor._numbers):
+        if is_subbyte(tensor._numbers) or tensor._numbers.kind == "opaque":
             arrays[name] = _made(tensor, None, tensor.shape)
         else:
+            # What NumPy does not have shows before anything is read.
+            _numpy_of(tensor)
             whole.append((place, tensor))
     for tensor, memory in read_blocks(archive, whole, lambda nbytes: np.empty(nbytes, np.uint8), progress, threads):
         shape = _array_shape(tensor, tensor._numbers, tensor.shape)
-        arrays[tensor.name] = memory.view(tensor._numbers.numpy).reshape(shape)
+        arrays[tensor.name] = memory.view(_numpy_of(tensor)).reshape(shape)
     return arrays
 
 
@@ -341,7 +348,7 @@ def _in_blocks(tensors: Iterable[tuple[int, Tensor]], most: int) -> Iterator[tup
     members: list[tuple[Tensor, int, int, int]] = []
     end = 0
     for place, tensor in tensors:
-        nbytes = tensor.size * ((tensor._numbers.bits or 0) // 8)
+        nbytes = tensor._room(None)
         if members and end + nbytes > most:
             yield end, members
             members, end = [], 0
@@ -354,30 +361,48 @@ def _in_blocks(tensors: Iterable[tuple[int, Tensor]], most: int) -> Iterator[tup
 # Others
 
 
+def native(array: Any) -> Any:
+    """An array in the byte order of this machine: others would take its bytes for other numbers."""
+    np = module("numpy")
+    array = np.asarray(array)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 def to_jax(tensor: Tensor, device: Any = None, dtype: Any = None) -> Any:
     """`Tensor.jax`."""
     jax = module("jax")
-    jnp = module("jax.numpy", "jax")
     array = tensor.numpy(dtype)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     wide = (array.dtype.itemsize == 8 and array.dtype.kind in "iuf") or (array.dtype.kind == "c" and array.dtype.itemsize == 16)
     if wide and dtype is None and not jax.config.jax_enable_x64:
         raise ValueError(f"{tensor.name!r} is {tensor.dtype}, which JAX would narrow: set jax_enable_x64, or give dtype=")
-    made = jnp.asarray(array)
+    made = jax_of(array)
     return jax.device_put(made, device) if device is not None else made
+
+
+def jax_of(array: Any) -> Any:
+    """An array of NumPy as one of JAX."""
+    return module("jax.numpy", "jax").asarray(native(array))
 
 
 def to_tensorflow(tensor: Tensor, dtype: Any = None) -> Any:
     """`Tensor.tensorflow`."""
-    tf = module("tensorflow")
-    return tf.constant(tensor.numpy(dtype))
+    return tensorflow_of(tensor.numpy(dtype))
+
+
+def tensorflow_of(array: Any) -> Any:
+    """An array of NumPy as a tensor of TensorFlow."""
+    return module("tensorflow").constant(native(array))
 
 
 def to_mlx(tensor: Tensor, dtype: Any = None) -> Any:
     """`Tensor.mlx`."""
+    return mlx_of(tensor.numpy(dtype))
+
+
+def mlx_of(array: Any) -> Any:
+    """An array of NumPy as one of MLX."""
     mx = module("mlx.core", "mlx")
-    array = tensor.numpy(dtype)
+    array = native(array)
     if array.dtype.name == "bfloat16":
         return mx.array(array.view("uint16")).view(mx.bfloat16)
     return mx.array(array)

@@ -63,33 +63,36 @@ def _given(name: str, value: Any) -> _Given:
     if kind == "torch" or hasattr(value, "untyped_storage"):
         return _given_torch(name, value)
     if kind == "numpy" or (hasattr(value, "__array_interface__") and kind not in ("jax", "jaxlib")):
-        return _given_numpy(_frameworks.module("numpy").asarray(value))
+        return _given_numpy(name, value)
     if kind in ("jax", "jaxlib", "tensorflow", "mlx", "cupy") or hasattr(value, "__dlpack__"):
         return _given_other(name, value, kind)
     if isinstance(value, (bytes, bytearray, memoryview)) or hasattr(value, "__buffer__"):
-        return _given_memory(memoryview(value))
+        return _given_memory(name, memoryview(value))
     if isinstance(value, (bool, int, float, complex, list, tuple)) or hasattr(value, "__array__"):
-        return _given_numpy(_frameworks.module("numpy").asarray(value))
+        return _given_numpy(name, value)
     raise TypeError(f"{name!r}: arrays, tensors and buffers are saved, not {type(value).__qualname__}")
 
 
-def _given_memory(view: memoryview) -> _Given:
+def _given_memory(name: str, view: memoryview) -> _Given:
     codes = {"?": "bool", "b": "i8", "B": "u8", "c": "u8", "h": "i16", "H": "u16", "i": "i32", "I": "u32"}
     codes |= {"q": "i64", "Q": "u64", "l": "i64", "L": "u64", "e": "f16", "f": "f32", "d": "f64"}
     code = codes.get(view.format.lstrip("@"))
     if code is None or not view.c_contiguous:
-        return _given_numpy(_frameworks.module("numpy").asarray(view))
+        return _given_numpy(name, view)
     given = _Given(code, view.shape or ())
     given.memory = view.cast("B") if view.nbytes else b""
     return given
 
 
-def _given_numpy(array: Any) -> _Given:
+def _given_numpy(name: str, value: Any) -> _Given:
     np = _frameworks.module("numpy")
+    if np.ma.is_masked(value):
+        raise TypeError(f"{name!r}: the array is masked, which no file keeps; save its .data and its .mask, or .filled(value)")
+    array = np.asarray(value)
     if array.dtype.kind in "OSUMm" or array.dtype.names:
-        raise TypeError(f"arrays of {array.dtype} are no numbers and are not saved")
+        raise TypeError(f"{name!r}: arrays of {array.dtype} are no numbers and are not saved")
     if array.dtype == np.longdouble and array.dtype.itemsize > 8:
-        raise TypeError("long double is saved by no format; convert it with .astype('float64')")
+        raise TypeError(f"{name!r}: long double is saved by no format; convert it with .astype('float64')")
     given = _Given(array.dtype.newbyteorder("="), array.shape)
     given.big_endian = array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big")
     subbyte = given.dtype.bits is not None and given.dtype.bits < 8
@@ -180,11 +183,11 @@ def _given_other(name: str, value: Any, kind: str) -> _Given:
         given.memory = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return given
     try:
-        return _given_numpy(np.from_dlpack(value))
+        return _given_numpy(name, np.from_dlpack(value))
     except (BufferError, TypeError, RuntimeError):
         pass
     if hasattr(value, "__array__"):
-        return _given_numpy(np.asarray(value))
+        return _given_numpy(name, np.asarray(value))
     raise TypeError(f"{name!r}: NumPy cannot read what {type(value).__qualname__} exports")
 
 
@@ -192,7 +195,7 @@ def _dense_bytes(name: str, lazy: Lazy) -> Any:
     """What a lazy tensor gives, as bytes of the type and shape that it said."""
     np = _frameworks.module("numpy")
     made = lazy.make()
-    given = _given(name, made) if not isinstance(made, Tensor) else _given_numpy(made.numpy())
+    given = _given(name, made) if not isinstance(made, Tensor) else _given_numpy(name, made.numpy())
     if given.dtype != lazy.dtype or given.shape != lazy.shape:
         raise ArgumentError(
             f"tensor {name!r}: {given.dtype} {given.shape} was made, {lazy.dtype} {lazy.shape} was promised",
@@ -217,10 +220,10 @@ def _add_scipy(builder: Any, name: str, value: Any, metadata: Any) -> None:
     def flat(array: Any, dtype: Any) -> Any:
         return np.ascontiguousarray(array, dtype=dtype).reshape(-1).view(np.uint8)
 
-    if value.format == "csr":
+    if value.format in ("csc", "csr"):
         value = value.copy()
         value.sort_indices()
-        layout, parts = "csr", [flat(value.indices, "<u8"), flat(value.indptr, "<u8")]
+        layout, parts = value.format, [flat(value.indices, "<u8"), flat(value.indptr, "<u8")]
     else:
         value = value.tocoo()
         coords = value.coords if hasattr(value, "coords") else (value.row, value.col)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _frameworks, _tenfold
 from ._errors import ArgumentError
-from ._open import open as open_
+from ._open import opened
 from ._progress import watched
 from ._tenfold import Archive, Tensor
 
@@ -115,29 +115,48 @@ def load(
     >>> tenfold.load("fixtures/safetensors/valid/scalars.safetensors", include="no such name")
     {}
     """
-    archive = source if isinstance(source, Archive) else open_(source, threads=threads, **open_options)
-    archive = select(archive, include, exclude)
+    framework = FRAMEWORKS.get(framework, framework)
+    if framework not in FRAMEWORKS.values():
+        raise ArgumentError(f"framework is numpy, torch, jax, tensorflow or mlx, not {framework!r}")
+    if device not in (None, "cpu") and framework not in ("torch", "jax"):
+        raise ArgumentError(f"device= is for torch and jax; arrays of {framework} are not put on {device!r}")
+    if copy is not None and framework not in ("numpy", "torch"):
+        raise ArgumentError(f"copy= is for numpy and torch; {framework} decides by itself")
+    if not isinstance(source, Archive):
+        open_options["threads"] = threads
+    archive = select(opened("load", source, open_options), include, exclude)
     if dtype is not None:
         archive = _tenfold.cast(archive, [(dtype, None)])
-    if framework in ("numpy", "np"):
+    if framework == "numpy":
         with watched(progress) as told:
             return _frameworks.archive_numpy(archive, copy, told, threads)
-    if framework in ("torch", "pt", "pytorch"):
+    if framework == "torch":
         from ._torch import archive_torch
 
         with watched(progress) as told:
             return archive_torch(archive, device, copy, told, threads)
-    others: dict[str, Callable[[Tensor], Any]] = {
+    make: dict[str, Callable[[Tensor], Any]] = {
         "jax": lambda tensor: tensor.jax(device=device),
-        "flax": lambda tensor: tensor.jax(device=device),
         "tensorflow": lambda tensor: tensor.tensorflow(),
-        "tf": lambda tensor: tensor.tensorflow(),
         "mlx": lambda tensor: tensor.mlx(),
     }
-    if framework in others:
-        with watched(progress) as told:
-            return _one_by_one(archive, others[framework], told)
-    raise ArgumentError(f"framework is numpy, torch, jax, tensorflow or mlx, not {framework!r}")
+    with watched(progress) as told:
+        return _one_by_one(archive, make[framework], told)
+
+
+#: Other names for frameworks.
+FRAMEWORKS = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pt": "torch",
+    "torch": "torch",
+    "pytorch": "torch",
+    "jax": "jax",
+    "flax": "jax",
+    "tf": "tensorflow",
+    "tensorflow": "tensorflow",
+    "mlx": "mlx",
+}
 
 
 def _one_by_one(archive: Archive, make: Callable[[Tensor], Any], told: Told) -> dict[str, Any]:
@@ -169,13 +188,27 @@ def loads(data: Buffer, *, framework: str = "numpy", **options: Any) -> dict[str
 
 
 def load_model(
-    module: Any, source: Source | Archive, *, strict: bool = True, device: Any = None, assign: bool = False
+    module: Any,
+    source: Source | Archive,
+    *,
+    strict: bool = True,
+    device: Any = None,
+    assign: bool = False,
+    **open_options: Any,
 ) -> tuple[list[str], list[str]]:
     """Loads a file into a module of PyTorch, and gives the names that it misses and those that it does not know.
 
-    Names that `save_model` left out because they are the same tensor are not missing.
+    Names that `save_model` left out because they are the same tensor are not missing. `strict` is about names; what else is
+    given is for `open`.
+
+    >>> import tempfile, os, torch, tenfold
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> module = torch.nn.Linear(2, 3)
+    >>> report = tenfold.save_model(module, path)
+    >>> tenfold.load_model(torch.nn.Linear(2, 3), path)
+    ([], [])
     """
-    archive = source if isinstance(source, Archive) else open_(source)
+    archive = opened("load_model", source, open_options)
     state = archive.torch(device=device, copy=True if assign else None)
     found = module.load_state_dict(state, strict=False, assign=assign)
     known = module.state_dict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap as _mmap
 import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,50 +77,131 @@ def open(
     ...     archive.format
     'safetensors'
     """
-    asked: dict[str, Any] = {
+    given = {
         "format": format,
+        "mmap": mmap,
         "strict": strict,
         "checksums": checksums,
         "salvage": salvage,
         "assume_dtype": assume_dtype,
         "opaque": opaque,
-        "options": list(options.items()) if options else None,
+        "dequantize": dequantize,
+        "options": options,
         "limits": limits,
         "threads": threads,
-        "storage_options": pairs(storage_options),
+        "storage_options": storage_options,
     }
+    return open_for("open", source, given)
+
+
+def opened(function: str, source: Any, given: Mapping[str, Any]) -> Archive:
+    """What a function was given, opened unless it is: `given` is what it was told about opening."""
+    if not isinstance(source, Archive):
+        return open_for(function, source, given)
+    if given:
+        names = ", ".join(f"{name}=" for name in given)
+        raise TypeError(f"the archive is open already, and {function} opens nothing: {names} is for tenfold.open")
+    return source
+
+
+def open_for(function: str, source: Any, given: Mapping[str, Any]) -> Archive:
+    """`open` for a function, whose arguments are what messages advise."""
+    asked = dict(given)
+    unknown = [name for name in asked if name not in _KNOWN]
+    if unknown:
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}")
+    mmap = asked.pop("mmap", True)
+    dequantize = asked.pop("dequantize", False)
+    asked["options"] = list((asked.get("options") or {}).items()) or None
+    asked["storage_options"] = pairs(asked.get("storage_options"))
     asked = {key: value for key, value in asked.items() if value is not None}
     if isinstance(source, (list, tuple)):
-        archives = [_open_one(one, mmap, asked) for one in source]
+        archives = [_open_one(function, one, mmap, asked) for one in source]
         archive = archives[0] if len(archives) == 1 else _tenfold.merge(archives, "first-metadata")[0]
         # What is quantized together may be in several of them.
         return _tenfold.dequantize(archive) if dequantize else archive
     if dequantize:
         asked["dequantize"] = True
-    return _open_one(source, mmap, asked)
+    return _open_one(function, source, mmap, asked)
 
 
-def _open_one(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
-    archive = _opened(source, mmap, options)
+#: What `open` can be told.
+_KNOWN = frozenset(open.__kwdefaults__ or ())
+
+
+def _open_one(function: str, source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+    archive = _opened(function, source, mmap, options)
     warned = [found for found in archive.findings if found.severity == "warning"]
     if warned:
         more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
-        warnings.warn(f"{warned[0]}{more}", FormatWarning, stacklevel=3)
+        warnings.warn(f"{warned[0]}{more}", FormatWarning, stacklevel=_outside())
     return archive
 
 
-def _opened(source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
+def _outside() -> int:
+    """How many frames above `_open_one` the user's is."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and (frame.f_globals.get("__package__") or "").partition(".")[0] == "tenfold":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+class _Origin:
+    """How an archive is opened again by another process."""
+
+    __slots__ = ("kind", "mmap", "options", "source", "stamps")
+
+    def __init__(self, kind: str, source: Any, mmap: bool, options: dict[str, Any]) -> None:
+        self.kind = kind
+        self.source = source
+        self.mmap = mmap
+        self.options = options
+        #: What tells whether files were changed: their paths, lengths and times.
+        self.stamps: list[tuple[str, tuple[int, int] | None]] = []
+
+    def open(self) -> Archive:
+        if self.kind == "memory":
+            return _tenfold.open_source(self.source, None, self.options, self, "open")
+        return _tenfold.open_file(self.source, self.mmap, self.options, self, "open")
+
+    def __getstate__(self) -> dict[str, Any]:
+        given = dict(self.options.get("storage_options") or ())
+        secret = sorted(set(given) - _HARMLESS)
+        if secret:
+            raise TypeError(
+                f"an archive that was opened with {', '.join(secret)} in storage_options is not pickled, because the pickle"
+                " would have it: give it in the environment, or open the URL where it is read"
+            )
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+#: What may be known of how a store is reached. Anything else may be a secret.
+_HARMLESS = frozenset(
+    {"account_name", "allow_http", "anonymous", "bucket", "endpoint", "hub_cache", "region", "skip_signature", "timeout"}
+)
+
+
+def _opened(function: str, source: Any, mmap: bool, options: dict[str, Any]) -> Archive:
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         if isinstance(path, bytes):
             path = os.fsdecode(path)
         if is_url(path):
-            return _tenfold.open_file(path, False, options, ("url", path, options))
-        origin = ("path", os.path.abspath(path), mmap, options, _stamp(path))
-        return _tenfold.open_file(path, mmap, options, origin)
+            return _tenfold.open_file(path, False, options, _Origin("url", path, False, options), function)
+        origin = _Origin("path", os.path.abspath(path), mmap, options)
+        # Before anything is read: what changes from now on is noticed.
+        own = _stamp(origin.source)
+        archive = _tenfold.open_file(path, mmap, options, origin, function)
+        shards = (os.path.abspath(shard) for shard in archive._beside())
+        origin.stamps = [(origin.source, own), *((shard, _stamp(shard)) for shard in shards if shard != origin.source)]
+        return archive
     found, name = in_memory(source, mmap)
-    again = None if is_file_object(source) else ("memory", source, options)
-    return _tenfold.open_source(found, name, options, again)
+    again = None if is_file_object(source) else _Origin("memory", source, False, options)
+    return _tenfold.open_source(found, name, options, again, function)
 
 
 def is_file_object(source: Any) -> bool:
@@ -182,25 +264,18 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return (found.st_size, found.st_mtime_ns)
 
 
-def reopen(origin: tuple[Any, ...], names: list[str] | None) -> Archive:
+def reopen(origin: _Origin, names: list[str] | None) -> Archive:
     """Opens again what was pickled."""
-    if origin[0] == "path":
-        _, path, mmap, options, stamp = origin
+    for path, stamp in origin.stamps:
         if _stamp(path) != stamp:
             raise CorruptError(
-                f"{path}: the file has changed since it was pickled [file.changed]",
+                f"{path}: the file has changed since it was opened [file.changed]",
                 kind="mismatch",
                 rule="file.changed",
                 path=path,
-                message="the file has changed since it was pickled",
+                message="the file has changed since it was opened",
             )
-        archive = _tenfold.open_file(path, mmap, options, origin)
-    elif origin[0] == "url":
-        _, url, options = origin
-        archive = _tenfold.open_file(url, False, options, origin)
-    else:
-        _, data, options = origin
-        archive = _tenfold.open_source(data, None, options, origin)
+    archive = origin.open()
     if names is None:
         return archive
     wanted = set(names)

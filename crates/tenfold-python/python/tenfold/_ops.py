@@ -1,36 +1,32 @@
-"""Operations on files and archives. Each lets other threads run, and Ctrl-C stops it and leaves nothing behind."""
+"""Operations that look at files and archives. Each lets other threads run, and Ctrl-C stops it."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
-from ._errors import ArgumentError, Error
+from ._errors import Error
 from ._load import select
-from ._open import in_memory, pairs
-from ._open import open as open_
+from ._open import in_memory, opened
 from ._progress import watched
-from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Report, Scan, Verification
-from ._save import nbytes_of, report, request, retyped
+from ._results import ArchiveStats, Diff, Digests, Inspection, Limits, Scan, Verification
 from ._tenfold import Archive
 
 if TYPE_CHECKING:
-    from ._types import CastSpec, Patterns, Progress, Rename, Source
+    from ._types import Patterns, Progress, Source
 
 
-def _opened(source: Source | Archive | Sequence[Source], options: Mapping[str, Any] | None = None) -> Archive:
+def opened_for(function: str, source: Source | Archive | Sequence[Source], options: Mapping[str, Any]) -> Archive:
     if isinstance(source, Archive):
-        return source
+        return opened(function, source, options)
     # What is only copied is read, not mapped: a file that shrinks meanwhile is an error then, never a signal.
-    return open_(source, **({"mmap": False} | dict(options or {})))
+    return opened(function, source, {"mmap": False, **options})
 
 
-def _title(source: Any) -> str:
+def title_of(source: Any) -> str:
     """What a source is called in documents."""
     if isinstance(source, Archive):
         return os.fspath(source.path) if source.path is not None else ""
@@ -39,8 +35,12 @@ def _title(source: Any) -> str:
     return str(getattr(source, "name", ""))
 
 
-def _inputs(source: Any) -> list[str]:
-    return [_title(one) for one in source] if isinstance(source, (list, tuple)) else [_title(source)]
+def selected(archive: Archive, include: Patterns, exclude: Patterns, dequantize: bool) -> Archive:
+    """The tensors that patterns leave, and quantized ones as numbers where that is asked for: what is quantized together is
+    one tensor before any is left out."""
+    if not dequantize:
+        return select(archive, include, exclude)
+    return _tenfold.dequantize(select(_tenfold.grouped(archive), include, exclude))
 
 
 def inspect(source: Source | Archive, *, full: bool = False, **open_options: Any) -> Inspection:
@@ -50,8 +50,8 @@ def inspect(source: Source | Archive, *, full: bool = False, **open_options: Any
     >>> tenfold.inspect("fixtures/safetensors/valid/scalars.safetensors").format
     'safetensors'
     """
-    archive = _opened(source, open_options)
-    return Inspection._of(_tenfold.inspect(archive, _title(source), full), archive)
+    archive = opened_for("inspect", source, open_options)
+    return Inspection._of(_tenfold.inspect(archive, title_of(source), full), archive)
 
 
 def verify(
@@ -74,11 +74,11 @@ def verify(
     """
     import warnings
 
-    title = _title(source)
+    title = title_of(source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            archive = _opened(source, open_options)
+            archive = opened_for("verify", source, open_options)
     except Error as error:
         if error.kind in ("argument", "canceled"):
             raise
@@ -96,7 +96,7 @@ def _unsound(title: str, error: Error) -> dict[str, Any]:
         "tensor": error.tensor,
         "file": title,
         "range": place,
-        "message": error.message + (f"; {error.hint}" if error.hint and "checksums=" not in error.hint else ""),
+        "message": error.message + (f"; {error.hint}" if error.hint else ""),
     }
     return {
         "schema": "tenfold.verify/1",
@@ -109,16 +109,25 @@ def _unsound(title: str, error: Error) -> dict[str, Any]:
     }
 
 
-def digest(source: Source | Archive, *, progress: Progress = None, threads: int = 0, **open_options: Any) -> Digests:
-    """What a file holds, as SHA-256 that do not depend on the format.
+def digest(
+    source: Source | Archive,
+    *,
+    dequantize: bool = False,
+    progress: Progress = None,
+    threads: int = 0,
+    **open_options: Any,
+) -> Digests:
+    """What a file holds, as SHA-256 that do not depend on the format. `dequantize` looks at quantized tensors as the numbers
+    that they stand for.
 
     >>> import tenfold
     >>> path = "fixtures/safetensors/valid/scalars.safetensors"
     >>> tenfold.digest(path) == tenfold.digest(tenfold.open(path))
     True
     """
+    archive = selected(opened_for("digest", source, open_options), None, None, dequantize)
     with watched(progress) as told:
-        return Digests._of(_tenfold.digest(_opened(source, open_options), _title(source), told, threads))
+        return Digests._of(_tenfold.digest(archive, title_of(source), told, threads))
 
 
 def diff(
@@ -133,11 +142,13 @@ def diff(
     names_only: bool = False,
     include: Patterns = None,
     exclude: Patterns = None,
+    dequantize: bool = False,
     progress: Progress = None,
     threads: int = 0,
     **open_options: Any,
 ) -> Diff:
-    """What is different between two files, of any formats. True in a condition if nothing is.
+    """What is different between two files, of any formats. True in a condition if nothing is. `dequantize` looks at quantized
+    tensors as the numbers that they stand for.
 
     >>> import tenfold
     >>> path = "fixtures/safetensors/valid/scalars.safetensors"
@@ -147,12 +158,12 @@ def diff(
     tolerance = None
     if (rtol, atol, ulp) != (None, None, None):
         tolerance = (rtol or 0.0, atol or 0.0, ulp or 0)
-    first, second = (select(_opened(one, open_options), include, exclude) for one in (a, b))
+    first, second = (selected(opened_for("diff", one, open_options), include, exclude, dequantize) for one in (a, b))
     with watched(progress) as told:
         text = _tenfold.diff(
             first,
             second,
-            (_title(a), _title(b)),
+            (title_of(a), title_of(b)),
             tolerance,
             ignore_dtype,
             ignore_metadata,
@@ -183,7 +194,7 @@ def scan(source: Source, *, limits: Limits | None = None, progress: Progress = N
     else:
         found, name = in_memory(source)
     with watched(progress) as told:
-        return Scan._of(_tenfold.scan(found, name, _title(source), limits, told))
+        return Scan._of(_tenfold.scan(found, name, title_of(source), limits, told))
 
 
 def stats(
@@ -192,387 +203,21 @@ def stats(
     bins: int | None = None,
     include: Patterns = None,
     exclude: Patterns = None,
+    dequantize: bool = False,
     progress: Progress = None,
     threads: int = 0,
     **open_options: Any,
 ) -> ArchiveStats:
-    """What the numbers of a file are like, by the names of the tensors, and of all as ``total``.
+    """What the numbers of a file are like, by the names of the tensors, and of all as ``total``. `dequantize` looks at
+    quantized tensors as the numbers that they stand for.
 
     >>> import tenfold
     >>> tenfold.stats("fixtures/safetensors/valid/scalars.safetensors").total.nans >= 0
     True
     """
-    opened = _opened(source, open_options)
-    # Patterns are about the names that the numbers have.
-    archive = select(_tenfold.grouped(opened) if dequantize else opened, include, exclude)
+    archive = selected(opened_for("stats", source, open_options), include, exclude, dequantize)
     with watched(progress) as told:
-        return ArchiveStats._of(_tenfold.stats(archive, _title(source), bins, told, threads))
+        return ArchiveStats._of(_tenfold.stats(archive, title_of(source), bins, told, threads))
 
 
-def _written(
-    command: str,
-    archive: Archive,
-    source: Any,
-    path: Any,
-    progress: Progress,
-    threads: int,
-    more: dict[str, Any] | None = None,
-    **asked: Any,
-) -> Report:
-    with watched(progress) as told:
-        text = _tenfold.write(archive, path, request(command, inputs=_inputs(source), **asked), told, threads)
-    return report(text, path, **(more or {}))
-
-
-def _is_directory(path: Any) -> bool:
-    return not hasattr(path, "write") and os.fspath(path).endswith(("/", os.sep))
-
-
-def convert(
-    source: Source | Archive | Sequence[Source],
-    path: Any,
-    *,
-    to: str | None = None,
-    version: str | None = None,
-    include: Patterns = None,
-    exclude: Patterns = None,
-    rename: Rename = None,
-    cast: CastSpec = None,
-    quantize: CastSpec = None,
-    imatrix: str | os.PathLike[str] | None = None,
-    pure: bool = False,
-    dequantize: bool = False,
-    zstd: int | Mapping[str, int] | None = None,
-    checksums: str | bool | None = None,
-    shard_size: int | str | None = None,
-    file_per_tensor: bool = False,
-    sparse: str = "as-is",
-    allow: str = "rearranged",
-    verify: bool = True,
-    check: bool = False,
-    force: bool = False,
-    sync: bool = True,
-    dry_run: bool = False,
-    options: Mapping[str, str] | None = None,
-    progress: Progress = None,
-    threads: int = 0,
-    storage_options: Mapping[str, Any] | None = None,
-    **open_options: Any,
-) -> Report:
-    """Writes the same tensors to another file, in the format that its ending names or `to` says.
-
-    What the format would lose is a `LossError` that lists it, before anything is written, unless `allow` accepts it.
-    With a ``/`` at its end, `path` is a new directory with a file for every tensor, or with the shards.
-
-    Parameters
-    ----------
-    rename : mapping, function or list of (pattern, replacement), optional
-        Other names; patterns are regular expressions.
-    verify : bool
-        Compare the checksums of the source first.
-    check : bool
-        Compare the digests of all tensors before the output gets its name.
-    dry_run : bool
-        Say what would be written and lost, and write nothing.
-    storage_options : mapping, optional
-        How URLs are reached, as in `open`: those that are read, and the one that is written.
-
-    Examples
-    --------
-    >>> import tempfile, os, tenfold
-    >>> path = os.path.join(tempfile.mkdtemp(), "scalars.zt")
-    >>> report = tenfold.convert("fixtures/safetensors/valid/scalars.safetensors", path)
-    >>> report.format
-    'ztensor'
-    """
-    if storage_options is not None:
-        open_options["storage_options"] = storage_options
-    archive = select(_opened(source, open_options), include, exclude)
-    if rename is not None:
-        archive = _tenfold.rename(archive, _new_names(archive, rename))
-    archive = retyped(archive, cast, quantize, dequantize, imatrix, pure)
-    directory = _is_directory(path)
-    return _written(
-        "convert",
-        archive,
-        source,
-        path,
-        progress,
-        threads,
-        to=to,
-        version=version,
-        zstd=zstd,
-        checksums=checksums,
-        shard_size=shard_size,
-        file_per_tensor=file_per_tensor or (directory and shard_size is None),
-        directory=directory or file_per_tensor,
-        sparse=sparse,
-        allow=allow,
-        verify=verify,
-        check=check,
-        force=force,
-        sync=sync,
-        dry_run=dry_run,
-        options=options,
-        storage_options=pairs(storage_options),
-    )
-
-
-def _new_names(archive: Archive, rules: Rename) -> dict[str, str]:
-    """Old names and new ones. A rule that matches nothing is mostly a slip of the pen."""
-    names: dict[str, str] = {}
-    if isinstance(rules, Mapping):
-        for old in rules:
-            if old not in archive:
-                raise ArgumentError(f"there is no tensor {old!r} to be renamed")
-        return dict(rules)
-    if callable(rules):
-        for name in archive:
-            new = rules(name)
-            if new is not None and new != name:
-                names[name] = new
-        return names
-    patterns = [(re.compile(pattern), replacement, pattern) for pattern, replacement in rules or ()]
-    used = set()
-    for name in archive:
-        new = name
-        for pattern, replacement, text in patterns:
-            new, count = pattern.subn(replacement, new)
-            if count:
-                used.add(text)
-        if new != name:
-            names[name] = new
-    for _, _, text in patterns:
-        if text not in used:
-            raise ArgumentError(f"the rule {text!r} matches no tensor")
-    return names
-
-
-def rename(
-    source: Source | Archive,
-    path: Any,
-    *,
-    rules: Rename,
-    to: str | None = None,
-    force: bool = False,
-    check: bool = False,
-    dry_run: bool = False,
-    progress: Progress = None,
-    threads: int = 0,
-    **options: Any,
-) -> Report:
-    """Writes the same tensors under other names: by a mapping, a function, or regular expressions with replacements."""
-    opened = _opened(source)
-    names = _new_names(opened, rules)
-    archive = _tenfold.rename(opened, names)
-    more = {"renamed": {old: names[old] for old in opened if old in names and names[old] != old}}
-    return _written(
-        "rename",
-        archive,
-        source,
-        path,
-        progress,
-        threads,
-        more,
-        to=to,
-        rewrite=True,
-        force=force,
-        check=check,
-        dry_run=dry_run,
-        **options,
-    )
-
-
-def extract(
-    source: Source | Archive,
-    path: Any,
-    tensors: Sequence[str] = (),
-    *,
-    include: Patterns = None,
-    exclude: Patterns = None,
-    to: str | None = None,
-    force: bool = False,
-    check: bool = False,
-    dry_run: bool = False,
-    progress: Progress = None,
-    threads: int = 0,
-    **options: Any,
-) -> Report:
-    """Writes some of the tensors: those that are named, or those that patterns leave."""
-    opened = _opened(source)
-    if tensors:
-        for name in tensors:
-            opened[name]
-        wanted = set(tensors)
-        archive = opened._take([place for place, name in enumerate(opened) if name in wanted])
-    else:
-        archive = select(opened, include, exclude)
-    if not len(archive) and len(opened):
-        raise ArgumentError(f"include and exclude leave none of {len(opened)} tensors")
-    directory = _is_directory(path)
-    return _written(
-        "extract",
-        archive,
-        source,
-        path,
-        progress,
-        threads,
-        to=to,
-        rewrite=True,
-        directory=directory,
-        file_per_tensor=directory,
-        force=force,
-        check=check,
-        dry_run=dry_run,
-        **options,
-    )
-
-
-def merge(
-    sources: Sequence[Source | Archive],
-    path: Any,
-    *,
-    prefer: str | None = None,
-    to: str | None = None,
-    force: bool = False,
-    check: bool = True,
-    dry_run: bool = False,
-    progress: Progress = None,
-    threads: int = 0,
-    **options: Any,
-) -> Report:
-    """Writes the tensors of several files as one. A tensor that is in two of them is an error, unless `prefer` says whether
-    the ``"first"`` or the ``"last"`` counts."""
-    if prefer not in (None, "first", "last"):
-        raise ArgumentError(f"prefer is 'first' or 'last', not {prefer!r}")
-    archives = [_opened(source) for source in sources]
-    archive, conflicts = _tenfold.merge(archives, prefer)
-    titles = [_title(source) for source in sources]
-    rows = [
-        {
-            "what": "tensor" if is_tensor else "metadata",
-            "name": name,
-            "kept": titles[kept],
-            "left_out": titles[left],
-        }
-        for is_tensor, name, kept, left in conflicts
-    ]
-    same = len({(one.format, one.version) for one in archives}) == 1
-    return _written(
-        "merge",
-        archive,
-        list(sources),
-        path,
-        progress,
-        threads,
-        {"conflicts": rows},
-        to=to,
-        rewrite=same,
-        force=force,
-        check=check,
-        dry_run=dry_run,
-        **options,
-    )
-
-
-def split(
-    source: Source | Archive,
-    directory: Any,
-    *,
-    by: int | str,
-    to: str | None = None,
-    check: bool = True,
-    dry_run: bool = False,
-    progress: Progress = None,
-    threads: int = 0,
-    **options: Any,
-) -> Report:
-    """Writes the tensors to several files in a new directory: so many parts, parts of at most a size such as ``"5GB"``, or a
-    file for each of the ``"layers"``."""
-    archive = _opened(source)
-    if by == "layers":
-        shards = ("layers", 0)
-    elif isinstance(by, int):
-        shards = ("parts", by)
-    else:
-        shards = ("size", nbytes_of(by))
-    return _written(
-        "split",
-        archive,
-        source,
-        directory,
-        progress,
-        threads,
-        to=to or archive.format or None,
-        rewrite=True,
-        shards=shards,
-        directory=True,
-        name=Path(_title(source)).name.partition(".")[0] or "model",
-        check=check,
-        dry_run=dry_run,
-        **options,
-    )
-
-
-def edit_metadata(
-    source: Source | Archive,
-    path: Any = None,
-    *,
-    set: Mapping[str, Any] | None = None,
-    unset: Sequence[str] = (),
-    tensor: str | None = None,
-    to: str | None = None,
-    force: bool | None = None,
-    check: bool = False,
-    dry_run: bool = False,
-    progress: Progress = None,
-    threads: int = 0,
-    **options: Any,
-) -> Report:
-    """Writes the file again with other metadata, of the file or of a tensor. Without a path the file itself is replaced.
-
-    A number gets the width that the value had before; numbers of NumPy keep their own.
-    """
-    archive = _opened(source)
-    if path is None:
-        path = archive.path
-        if path is None:
-            raise ArgumentError("which file is to be written? the source has no path")
-        force = True if force is None else force
-    before = archive.metadata if tensor is None else archive[tensor].metadata
-    for key in unset:
-        if key not in before:
-            raise KeyError(key)
-    changed = list(dict.fromkeys([*unset, *(set or {})]))
-    edited = _tenfold.edit_metadata(archive, tensor, list((set or {}).items()), list(unset))
-    return _written(
-        "meta-edit",
-        edited,
-        source,
-        path,
-        progress,
-        threads,
-        {"changed": changed},
-        to=to or archive.format or None,
-        rewrite=True,
-        force=bool(force),
-        check=check,
-        dry_run=dry_run,
-        **options,
-    )
-
-
-__all__ = [
-    "convert",
-    "diff",
-    "digest",
-    "edit_metadata",
-    "extract",
-    "inspect",
-    "merge",
-    "rename",
-    "scan",
-    "split",
-    "stats",
-    "verify",
-]
+__all__ = ["diff", "digest", "inspect", "scan", "stats", "verify"]

@@ -57,7 +57,7 @@ def by_extension(path: Any) -> str | None:
 
 
 def request(
-    command: str,
+    function: str,
     *,
     inputs: Sequence[str] = (),
     to: str | None = None,
@@ -71,7 +71,8 @@ def request(
     **more: Any,
 ) -> dict[str, Any]:
     """What Rust is asked to write."""
-    asked: dict[str, Any] = {"command": command, "inputs": list(inputs), "to": to, "version": version}
+    command = "meta-edit" if function == "edit_metadata" else function
+    asked: dict[str, Any] = {"function": function, "command": command, "inputs": list(inputs), "to": to, "version": version}
     asked["zstd"] = (
         []
         if zstd is None
@@ -123,7 +124,8 @@ def save(
     Parameters
     ----------
     path : path, URL of a bucket, or file object
-        Replaced where it exists, unless `force=False`.
+        A file is replaced, unless `force=False`. A directory is not: with ``/`` at its end, or a format that is one, such as
+        Zarr, it must be new.
     metadata, tensor_metadata : mapping, optional
         What the file says about itself, and about its tensors by their names. Numbers of NumPy keep their width.
     cast, quantize : optional
@@ -156,7 +158,7 @@ def save(
     """
     target = format or by_extension(path)
     archive, groups = _archive_of(tensors, metadata, tensor_metadata, shared, target)
-    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
+    archive = retyped(archive, cast, quantize, imatrix, pure)
     asked = request(
         "save",
         to=format,
@@ -207,13 +209,10 @@ def retyped(
     archive: Archive,
     cast: CastSpec,
     quantize: CastSpec,
-    dequantize: bool = False,
     imatrix: str | os.PathLike[str] | None = None,
     pure: bool = False,
 ) -> Archive:
     """Other types for tensors."""
-    if dequantize:
-        archive = _tenfold.dequantize(archive)
     if cast is not None:
         archive = _tenfold.cast(archive, rules(cast))
     if quantize is not None:
@@ -248,9 +247,9 @@ def dumps(
     b'PK'
     """
     archive, _ = _archive_of(tensors, metadata, tensor_metadata, shared, format)
-    archive = retyped(archive, cast, quantize, imatrix=imatrix, pure=pure)
+    archive = retyped(archive, cast, quantize, imatrix, pure)
     asked = request(
-        "save", to=format, version=version, zstd=zstd, checksums=checksums, sparse=sparse, allow=allow, options=options
+        "dumps", to=format, version=version, zstd=zstd, checksums=checksums, sparse=sparse, allow=allow, options=options
     )
     with watched(progress) as told:
         return _tenfold.dumps(archive, asked, told, threads)
@@ -258,6 +257,12 @@ def dumps(
 
 def save_model(module: Any, path: Any, **options: Any) -> Report:
     """Saves the tensors of a module of PyTorch. Of several names for one tensor the first is written, and the metadata says
-    which others there are."""
+    which others there are. What else is given is for `save`.
+
+    >>> import os, tempfile, torch, tenfold
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> tenfold.save_model(torch.nn.Linear(2, 3), path).tensors
+    2
+    """
     options.setdefault("shared", "drop")
     return save(path, module.state_dict(), **options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
 from ._errors import UnsupportedError
-from ._frameworks import is_subbyte, module, read_blocks, why
+from ._frameworks import about, is_subbyte, module, native, read_blocks, why
 
 if TYPE_CHECKING:
     from ._progress import Told
@@ -36,6 +36,36 @@ def torch_dtype(name: str) -> Any:
     if not isinstance(found, torch.dtype):
         raise UnsupportedError(f"PyTorch has no {name}", kind="unsupported", rule="file.dtype")
     return found
+
+
+def _type_of(tensor: Tensor) -> Any:
+    """PyTorch's type of a tensor's numbers."""
+    try:
+        return torch_dtype(tensor._numbers.name)
+    except UnsupportedError as error:
+        raise about(tensor, error) from None
+
+
+def of_numpy(array: Any, device: Any = None) -> Any:
+    """An array of NumPy as a tensor of its own, of types that PyTorch does not take from NumPy too."""
+    np, torch = module("numpy"), module("torch")
+    array = native(np.array(array, order="C"))
+    name = array.dtype.name
+    if name in ("int2", "int4", "uint1", "uint2", "uint4"):
+        array = array.astype("uint8" if name[0] == "u" else "int8")
+    elif name == "float4_e2m1fn":
+        if not array.ndim or array.shape[-1] % 2:
+            raise UnsupportedError(
+                "PyTorch has numbers of 4 bits in pairs, and the last dimension is odd", kind="unsupported", rule="file.dtype"
+            )
+        codes = array.view(np.uint8)
+        array = codes[..., ::2] | codes[..., 1::2] << 4
+        return torch.from_numpy(array).view(torch_dtype(name)).to(device)
+    dtype = torch_dtype(array.dtype.name)
+    if not array.size:
+        return torch.empty(array.shape, dtype=dtype, device=device)
+    made = torch.from_numpy(array.reshape(-1).view(np.uint8)).view(dtype).reshape(array.shape)
+    return made.to(device) if device not in (None, "cpu") else made
 
 
 def to_torch(tensor: Tensor, device: Any = None, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -107,17 +137,20 @@ def _on_cpu(torch: ModuleType, tensor: Tensor, copy: bool | None, pinned: bool =
     if is_subbyte(numbers):
         plain = {"uint": torch.uint8, "int": torch.int8}.get(numbers.kind)
         if plain is None:
-            raise UnsupportedError(f"PyTorch has no {numbers}", kind="unsupported", rule="file.dtype")
+            raise about(tensor, UnsupportedError(f"PyTorch has no {numbers}", rule="file.dtype"))
+        if not tensor.size:
+            return torch.empty(shape, dtype=plain)
         return torch.frombuffer(bytearray(tensor._unpacked(None)), dtype=plain).reshape(shape)
-    dtype = torch_dtype(numbers.name)
+    dtype = _type_of(tensor)
     if not tensor.size:
         return torch.empty(shape, dtype=dtype)
     if copy is False:
         raise ValueError(f"{tensor.name!r} cannot be viewed by PyTorch as it is stored ({why(tensor)})")
+    nbytes = tensor._room(None)
     if pinned:
         made = torch.empty(shape, dtype=dtype, pin_memory=True)
     else:
-        made = _memory(tensor.size * dtype.itemsize).view(dtype).view(shape)
+        made = _memory(nbytes).view(dtype).view(shape)
     tensor.read_into(made)
     return made
 
@@ -176,6 +209,8 @@ def archive_torch(
             one = _on_cpu(torch, tensor, copy)
             made[tensor.name] = one.to(target) if is_elsewhere else one
         else:
+            # What PyTorch does not have shows before anything is read.
+            _type_of(tensor)
             whole.append((at, tensor))
     if target is not None and is_elsewhere:
         made.update(_staged(torch, archive, whole, target, progress, threads))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _tenfold
 from ._errors import ArgumentError
-from ._inputs import Lazy, _dense_bytes, _given
+from ._inputs import Lazy, _dense_bytes, _given, _is_scipy
+from ._open import is_url
 from ._results import Report
 from ._save import save
 from ._tenfold import Tensor
@@ -75,12 +76,14 @@ class Writer:
     """
 
     def __init__(self, path: Any, *, metadata: Mapping[str, Any] | None = None, **options: Any) -> None:
+        if hasattr(path, "write") or is_url(path):
+            raise ArgumentError("a Writer writes files of this machine; save() writes file objects and URLs")
         self.path = Path(path)
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.tensor_metadata: dict[str, Mapping[str, Any]] = {}
         self.report: Report | None = None
         self._options = options
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, Stream | Tensor] = {}
         self._closed = False
 
     def stream(self, name: str, dtype: DTypeLike, shape: Sequence[int | None]) -> Stream:
@@ -98,7 +101,15 @@ class Writer:
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
         self._check(name)
-        given = _given(name, value if not isinstance(value, Tensor) else value.numpy())
+        if isinstance(value, Tensor):
+            # It is read at the end, when the archive that it is of may be closed.
+            held = _tenfold.Builder()
+            held.tensor(name, value)
+            self._streams[name] = held.finish()[name]
+            return
+        if _is_scipy(value):
+            raise TypeError(f"{name!r}: sparse matrices are written by save(), and not one by one")
+        given = _given(name, value)
         stream = Stream.__new__(Stream)
         stream.dtype = given.dtype
         stream._shape = given.shape
@@ -124,10 +135,13 @@ class Writer:
         try:
             builder = _tenfold.Builder()
             for name, stream in self._streams.items():
-                shape = stream._finish()
-                builder.file(name, stream.dtype, shape, stream.path, metadata=self.tensor_metadata.get(name))
-            for key, said in self.metadata.items():
-                builder.meta(key, said)
+                said = self.tensor_metadata.get(name)
+                if isinstance(stream, Tensor):
+                    builder.tensor(name, stream, metadata=said)
+                else:
+                    builder.file(name, stream.dtype, stream._finish(), stream.path, metadata=said)
+            for key, value in self.metadata.items():
+                builder.meta(key, value)
             self.report = save(self.path, builder.finish(), **self._options)
             return self.report
         finally:
@@ -136,4 +150,5 @@ class Writer:
     def _discard(self) -> None:
         self._closed = True
         for stream in self._streams.values():
-            stream._discard()
+            if isinstance(stream, Stream):
+                stream._discard()

@@ -86,7 +86,24 @@ impl<'a> Sliced<'a> {
             .collect(&self.view(self.tensor.archive().data())?)
     }
 
-    /// The same, into memory of the caller of exactly that length.
+    /// Whether all of it can be made in so much memory: for whoever is about to make room for [`read_into`](Self::read_into).
+    /// What the file asks too much for is refused here as it is there, before anything is read.
+    ///
+    /// ```
+    /// let mut b = tenfold::Archive::builder();
+    /// b.tensor("n", [3], [1i16, -2, 3])?;
+    /// let archive = b.finish();
+    /// let whole = archive.tensor("n")?.slice(&[])?;
+    /// assert!(whole.check_memory(6).is_ok() && whole.check_memory(5).is_err());
+    /// # Ok::<(), tenfold::Error>(())
+    /// ```
+    pub fn check_memory(&self, bytes: u64) -> Result<()> {
+        let view = self.view(self.tensor.archive().data())?;
+        let checked = view.check_memory(bytes).map(drop);
+        checked.map_err(|error| self.tensor.blame(error))
+    }
+
+    /// The elements, into memory of the caller of exactly that length.
     pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
         let read = self.view(self.tensor.archive().data())?.read_all(out);
         read.map_err(|error| self.tensor.blame(error))

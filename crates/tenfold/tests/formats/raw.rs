@@ -1,5 +1,8 @@
 //! What is special to plain dumps: whoever opens one says what it is, or the file beside it does.
 
+// It makes the files that it reads.
+#![allow(clippy::disallowed_methods)]
+
 use std::sync::Arc;
 
 use tenfold::model::{DType, Layout};

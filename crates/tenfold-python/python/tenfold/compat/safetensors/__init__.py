@@ -14,7 +14,8 @@ from typing import Any
 
 from ... import _tenfold
 from ..._errors import Error as SafetensorError
-from ..._open import open as _open
+from ..._load import FRAMEWORKS
+from ..._open import open_for
 from ..._results import Report
 from ..._save import dumps as _dumps
 from ..._save import save as _save
@@ -29,19 +30,6 @@ __all__ = [
     "serialize",
     "serialize_file",
 ]
-
-_FRAMEWORKS = {
-    "np": "numpy",
-    "numpy": "numpy",
-    "pt": "torch",
-    "torch": "torch",
-    "pytorch": "torch",
-    "jax": "jax",
-    "flax": "jax",
-    "tf": "tensorflow",
-    "tensorflow": "tensorflow",
-    "mlx": "mlx",
-}
 
 #: What safetensors calls the types of elements.
 _NAMES = {
@@ -101,10 +89,10 @@ class safe_open:
             raise SafetensorError(f"backend is 'mmap' or 'pread', not {backend!r}")
         if not os.path.exists(filename):
             raise FileNotFoundError(f"No such file or directory: {os.fspath(filename)}")
-        self._begin(_open(filename, mmap=backend == "mmap"), framework, device)
+        self._begin(open_for("", filename, {"mmap": backend == "mmap"}), framework, device)
 
     def _begin(self, archive: Archive, framework: str, device: Any) -> None:
-        known = _FRAMEWORKS.get(framework)
+        known = FRAMEWORKS.get(framework)
         if known is None:
             raise SafetensorError(f"framework {framework} is invalid")
         self._archive = archive
@@ -169,7 +157,7 @@ class _safe_open_handle(safe_open):
 
     def __init__(self, handle: Any, framework: str, device: Any = "cpu") -> None:
         # A file that was opened as text has its bytes below.
-        self._begin(_open(getattr(handle, "buffer", handle)), framework, device)
+        self._begin(open_for("", getattr(handle, "buffer", handle), {}), framework, device)
 
 
 class PySafeSlice:
@@ -198,18 +186,16 @@ class PySafeSlice:
         if self._framework == "numpy":
             return found
         if self._framework == "torch":
-            return _to_torch(found, self._device)
+            from ..._torch import of_numpy
+
+            return of_numpy(found, self._device)
+        from ... import _frameworks
+
         if self._framework == "jax":
-            from ..._frameworks import module
-
-            return module("jax.numpy", "jax").asarray(found)
+            return _frameworks.jax_of(found)
         if self._framework == "tensorflow":
-            from ..._frameworks import module
-
-            return module("tensorflow").constant(found)
-        from ..._frameworks import module
-
-        return module("mlx.core", "mlx").array(found)
+            return _frameworks.tensorflow_of(found)
+        return _frameworks.mlx_of(found)
 
     def _check(self, key: tuple[Any, ...]) -> None:
         """What is outside is an error here, where NumPy would cut it off."""
@@ -238,20 +224,6 @@ def _shown(part: Any) -> str:
     if not isinstance(part, slice):
         return str(part)
     return f"{'' if part.start is None else part.start}:{'' if part.stop is None else part.stop}"
-
-
-def _to_torch(array: Any, device: Any) -> Any:
-    """An array of NumPy as a tensor of its own."""
-    from ..._frameworks import module
-    from ..._torch import torch_dtype
-
-    np, torch = module("numpy"), module("torch")
-    array = np.array(array, order="C")
-    if not array.size:
-        return torch.empty(array.shape, dtype=torch_dtype(array.dtype.name))
-    raw = torch.from_numpy(array.reshape(-1).view(np.uint8))
-    made = raw.view(torch_dtype(array.dtype.name)).reshape(array.shape)
-    return made.to(device) if device not in (None, "cpu") else made
 
 
 class TensorSpec:
@@ -295,7 +267,7 @@ def serialize_file(
 
 def deserialize(data: Any) -> list[tuple[str, dict[str, Any]]]:
     """The tensors of a file in memory: shape, type and bytes of each."""
-    archive = _open(data)
+    archive = open_for("", data, {})
     return [
         (name, {"shape": list(tensor.shape), "dtype": _code(tensor), "data": bytearray(tensor.tobytes())})
         for name, tensor in archive.items()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..._inputs import build
-from ..._open import open as _open
+from ..._open import open_for
 from ..._save import dumps
 from ..._save import save as _save
 
@@ -135,12 +135,12 @@ def save_file(
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """The tensors of a file in memory."""
-    return _open(data).torch(copy=True)
+    return open_for("", data, {}).torch(copy=True)
 
 
 def load_file(filename: str | os.PathLike[str], device: str | int = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
     """The tensors of a file of any format."""
-    return _open(filename, mmap=backend == "mmap").torch(device=device)
+    return open_for("", filename, {"mmap": backend == "mmap"}).torch(device=device)
 
 
 def save_model(
