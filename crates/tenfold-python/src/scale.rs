@@ -13,6 +13,7 @@ use tenfold::ops::scale::{
 use tenfold::{Error, ErrorKind};
 
 use crate::error::{raised, raised_about};
+use crate::hint::During;
 use crate::hint::words;
 use crate::ops::{json, verification};
 use crate::supervise::{Watch, supervised};
@@ -199,7 +200,7 @@ fn text(py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
 }
 
 fn failed(py: Python<'_>, name: &str, error: &Error) -> (&'static str, Py<PyAny>) {
-    let raised = raised_about(Some(Path::new(name)), error);
+    let raised = raised_about(Some(Path::new(name)), error, During::default());
     ("error", raised.into_value(py).into_any())
 }
 

@@ -391,6 +391,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods)] // it makes the files that are read
     fn the_cache_is_read_and_nothing_outside_of_it() {
         let cache = tempfile::tempdir().unwrap();
         let repository = cache.path().join("models--org--model");
