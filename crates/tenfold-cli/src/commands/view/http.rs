@@ -46,7 +46,7 @@ impl Request {
         let mut found = Vec::new();
         for header in parsed.headers.iter() {
             let value = std::str::from_utf8(header.value)
-                .map_err(|_| Refused(400, "a header is no text"))?;
+                .map_err(|_| Refused(400, "a header is not text"))?;
             found.push((header.name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let request = Self {
