@@ -21,8 +21,11 @@ pub(crate) struct Lists {
 impl Lists {
     pub(crate) fn read(path: &Path, session: &Session<'_>) -> Result<Self> {
         let shown = show_path(path);
-        let text = String::from_utf8(session.read(path)?)
-            .map_err(|_| Failure::Message(format!("{shown} is not text, as a list that `digest` printed is")))?;
+        let text = String::from_utf8(session.read(path)?).map_err(|_| {
+            Failure::Message(format!(
+                "{shown} is not text, as a list that `digest` printed is"
+            ))
+        })?;
         let is_shown = !text.trim_start().starts_with(['{', '[']);
         let files = if is_shown {
             parse(&text).map_err(|(line, why)| format!("line {line} {why}"))
