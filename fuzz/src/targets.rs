@@ -20,7 +20,7 @@ use crate::support::random::{self, Rng};
 use crate::support::values::compare;
 use crate::support::{
     InMemory, Kind, cases, digest, errors, file_name, first_choices, handled, is_impossible,
-    profiles, verify, write_to_memory,
+    options_for, profiles, verify, write_to_memory,
 };
 
 /// Bytes of the files of many small entries that targets begin with; the test `bounds` has large ones.
@@ -465,13 +465,16 @@ pub fn quantize(data: &[u8]) {
     let quantized = ops::quantize(&builder.finish(), &options);
     let Ok(quantized) = quantized else { return };
     let tensor = quantized.archive.get("t").expect("the tensor");
-    if let Ok(blocks) = tensor.canonical() {
-        let mut builder = ArchiveBuilder::new();
-        let dtype = DType::Block(spec);
-        builder.push("t", dtype, &shape, blocks).expect("blocks");
-        let numbers = ops::dequantize(&builder.finish()).expect("blocks are numbers");
-        let tensor = numbers.get("t").expect("the tensor");
-        tensor.canonical().expect("numbers");
+    if tensor.canonical().is_ok() {
+        let targets = first_choices();
+        let (gguf, profile) = (targets.iter())
+            .find(|(entry, _)| entry.spec.id == "gguf")
+            .expect("GGUF is written");
+        let files = write_to_memory(&quantized.archive, gguf, &options_for(profile));
+        let written = InMemory::written(files.expect("blocks"), &file_name(gguf));
+        let archive = written.open().expect("a file of blocks");
+        let numbers = archive.get("t").expect("the tensor").to::<f32>();
+        numbers.expect("blocks are numbers");
     }
 }
 

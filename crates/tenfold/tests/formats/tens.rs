@@ -686,7 +686,7 @@ fn what_a_verification_warns_of_is_named() {
         let mut found = warnings(name);
         let (rule, message) = found.pop().unwrap();
         assert_eq!(rule, "tens.symmetry", "{name}");
-        assert!(message.contains("least integer"), "{name}: {message}");
+        assert!(message.contains("lowest integer"), "{name}: {message}");
         assert!(message.starts_with(at), "{name}: {message}");
         let padded = found.iter().any(|(rule, _)| rule == "tens.padding");
         let claims = name == "symmetry_unpacked_least_integer";

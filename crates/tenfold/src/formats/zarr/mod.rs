@@ -66,7 +66,7 @@ pub static SPEC: Spec = Spec {
         OptionSpec::new(
             "chunk",
             "bytes",
-            "cut tensors along their first dimension into chunks of about so many bytes (default: an eighth of a tensor, 4 to 16 MiB)",
+            "cut tensors along their first dimension into chunks of about so many bytes (default: 4 MiB)",
         ),
         OptionSpec::new(
             "shard",

@@ -13,10 +13,8 @@ use crate::model::{Filter, Manifest, Map, Metadata, TensorInfo, Value};
 use crate::prelude::*;
 use crate::wire::json::encode;
 
-/// Bytes of a chunk, about, where nothing else is said: an eighth of a tensor that is cut into files, within these. Every
-/// worker holds one.
-const LEAST: u64 = 4 << 20;
-const MOST: u64 = 16 << 20;
+/// Bytes of a chunk, about, where nothing else is said. Larger ones would be fewer files, but every worker holds some.
+const USUAL: u64 = 4 << 20;
 /// The level of zstd where a tensor was compressed otherwise.
 const LEVEL: i32 = 3;
 
@@ -73,13 +71,10 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     let is_v2 = options.version == V2;
     let chunk = match options.number("chunk")? {
         Some(0) => return Err(options.wrong("chunk", "at least one byte is expected")),
-        said => said,
+        Some(bytes) => bytes,
+        None => USUAL,
     };
     let shards = options.flag("shard")?;
-    let usual = |tensor: &TensorInfo| match tensor.dense_len() {
-        Some(len) if !shards => (len / 8).clamp(LEAST, MOST),
-        _ => LEAST,
-    };
     if shards && is_v2 {
         return Err(options.wrong("shard", "v2 has no shards"));
     }
@@ -95,7 +90,6 @@ pub(super) fn plan(what: &Manifest, options: &PlanOptions) -> Result<Plan> {
     // All metadata first: whoever lists an archive reads it in one piece.
     let mut data = Vec::new();
     for (index, tensor) in what.tensors.iter().enumerate() {
-        let chunk = chunk.unwrap_or_else(|| usual(tensor));
         let mut cut = Cut::new(index, tensor, chunk, options)?;
         cut.is_sharded = shards && cut.count > 1;
         files.extend(if is_v2 {

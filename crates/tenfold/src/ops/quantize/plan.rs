@@ -108,8 +108,7 @@ fn mixer(what: &Manifest, naming: Naming, options: &QuantizeOptions) -> Result<O
     let Base::Mixture(mixture) = options.base else {
         return Ok(None);
     };
-    let is_type = mixture.name == mixture.base().name;
-    if naming == Naming::Unknown && !is_type && !options.pure {
+    if naming == Naming::Unknown && of_its_name(mixture).is_none() && !options.pure {
         let message = format!(
             "{} goes by the names that llama.cpp or transformers give tensors, and none is among these; {} is the type that \
              most tensors have in it",
@@ -130,6 +129,12 @@ fn mixer(what: &Manifest, naming: Naming, options: &QuantizeOptions) -> Result<O
     let names = names.iter().map(|name| &**name);
     let important = options.importance.is_some();
     Ok(Some(Mixer::new(mixture, model, important, names)))
+}
+
+/// The type that is called like a mixture: `Q4_K` and `IQ2_S` are both. It is what is meant where the names of tensors say
+/// nothing.
+fn of_its_name(mixture: &Mixture) -> Option<&'static BlockSpec> {
+    BlockSpec::from_name(mixture.name)
 }
 
 struct Planner<'o> {
@@ -205,7 +210,8 @@ impl Planner<'_> {
             (Base::AsIs, _) => None,
             (Base::Type(spec), _) => Some(spec),
             (Base::Mixture(_), Some(mixer)) => Some(mixer.next(name, &tensor.shape)),
-            (Base::Mixture(mixture), None) => Some(mixture.base()),
+            (Base::Mixture(mixture), None) if self.options.pure => Some(mixture.base()),
+            (Base::Mixture(mixture), None) => of_its_name(mixture),
         }
     }
 
