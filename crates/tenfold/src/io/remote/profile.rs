@@ -53,7 +53,7 @@ impl Profile {
         }
         (self.key.is_none() && self.is_elsewhere).then(|| {
             format!(
-                "the profile {name:?} has no keys of its own; `aws configure export-credentials --format env` prints keys to put into the environment"
+                "the profile {name:?} has no keys of its own; `aws configure export-credentials` prints keys to put into the environment"
             )
         })
     }
