@@ -46,7 +46,9 @@ def warns(scanner, path):
 
 
 found = {}
-for file in sys.argv[1:]:
-    scanners = (picklescan, modelscan, fickling)
-    found[file] = [scanner.__name__ for scanner in scanners if warns(scanner, file)]
+# Scanners say things on the way.
+with contextlib.redirect_stdout(sys.stderr):
+    for file in sys.argv[1:]:
+        scanners = (picklescan, modelscan, fickling)
+        found[file] = [scanner.__name__ for scanner in scanners if warns(scanner, file)]
 json.dump(found, sys.stdout)
