@@ -41,6 +41,7 @@ pub(crate) use crate::io::as_size;
 pub(crate) use cast::{Tally, is_exact, number_bytes, precision};
 #[cfg(feature = "deflate")]
 pub(crate) use codec::Inflate;
+pub(crate) use codec::gzip;
 pub(crate) use codec::{
     Check, DEFLATE_END, Parked, encode, encode_deflate, measure, seek_table, unpack_snappy,
     unpack_zstd,

@@ -2,8 +2,6 @@
 
 pub(crate) mod cbor;
 pub(crate) mod flatbuffer;
-#[cfg(any(feature = "blosc", feature = "pytorch"))]
-pub(crate) mod gzip;
 pub(crate) mod hdf5;
 pub(crate) mod json;
 pub(crate) mod msgpack;

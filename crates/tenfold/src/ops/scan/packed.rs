@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::io::{Reader, Source};
 use crate::model::SourceId;
 use crate::prelude::*;
+use crate::transform::gzip;
 use crate::transform::{Inflate, Input};
-use crate::wire::gzip;
 
 /// What cannot be looked into here, by how it begins.
 const CLOSED: &[(&[u8], &str)] = &[

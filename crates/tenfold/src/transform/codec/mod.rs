@@ -5,6 +5,7 @@ mod absent;
 #[cfg(feature = "deflate")]
 mod deflate;
 mod frames;
+pub(crate) mod gzip;
 mod parked;
 mod sequential;
 mod snappy;
@@ -37,7 +38,6 @@ pub(crate) use zstd::encode;
 #[cfg(feature = "zstd")]
 use zstd::{Decoder, decode_frame};
 
-#[cfg(any(feature = "blosc", feature = "dcp"))]
 use bytes::Bytes;
 
 use crate::error::{Error, Result};

@@ -141,7 +141,10 @@ impl<'a> Stream<'a> {
                 Ok(Stream::Zlib(stream, ends))
             }
             #[cfg(not(feature = "deflate"))]
-            Codec::Deflate { .. } | Codec::Zlib { .. } => Err(no_deflate()),
+            Codec::Deflate { .. } | Codec::Zlib { .. } => {
+                let _ = parked;
+                Err(no_deflate())
+            }
             Codec::Zstd { .. } | Codec::ZstdSeekable { .. } => {
                 Ok(Stream::Zstd(Box::new(Decoder::new(input)?)))
             }

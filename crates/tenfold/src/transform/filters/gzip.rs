@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::io::Reader;
 use crate::prelude::*;
 use crate::transform::as_size;
+use crate::transform::codec::gzip::{broken, head};
 use crate::transform::codec::{Check, inflate_raw};
-use crate::wire::gzip::{broken, head};
 
 /// The bytes of all members, of which there may be `most`.
 pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8>> {
@@ -45,7 +45,7 @@ pub(super) fn undo(stored: &Bytes, most: u64, check: Check<'_>) -> Result<Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::gzip::NAME;
+    use crate::transform::codec::gzip::NAME;
 
     #[test]
     fn members_follow_each_other_and_have_their_checksums() {

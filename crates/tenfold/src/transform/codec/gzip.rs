@@ -7,7 +7,6 @@ use crate::prelude::*;
 /// How every member begins: the signature, and the one method that there is.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// The checksum and the length behind the deflated data of a member.
-#[cfg(feature = "pytorch")]
 pub(crate) const TAIL: u64 = 8;
 
 /// Flags of a member: what its head has beside ten bytes.
