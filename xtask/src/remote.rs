@@ -77,8 +77,8 @@ const ENDINGS: &[&str] = &[
     "pdparams",
     "zarr.zip",
 ];
-/// Those of one tensor.
-const SINGLE: [&str; 2] = ["tens", "npy"];
+/// Those that get one tensor: they hold no more, or not the types of the others.
+const ONE_TENSOR: [&str; 4] = ["tens", "npy", "mat", "nc"];
 
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let project = Project::find()?;
@@ -269,8 +269,7 @@ impl Checks {
                     .arg(&from)
                     .arg(&name)
                     .args(["--allow", "dropped", "--quiet"]);
-                // A file of this format holds one tensor.
-                if SINGLE.contains(ending) {
+                if ONE_TENSOR.contains(ending) {
                     command.args(["--include", "emb"]);
                 }
                 project::output(command.current_dir(&self.folder))?;
@@ -345,7 +344,7 @@ impl Checks {
         self.fails(
             environment,
             &["rename", &whole, "--rule", "s/a/b/", "--in-place"],
-            "behind a URL",
+            "at a URL",
         )?;
         let mut wrong = environment.to_vec();
         wrong.extend([("AWS_SECRET_ACCESS_KEY", "wrong".to_owned())]);
