@@ -7,7 +7,7 @@ matrices, and `nested` structures and cells.
 import numpy as np
 from common import Sample, run, sample
 from scipy import sparse
-from scipy.io import loadmat, savemat
+from scipy.io import loadmat, savemat, whosmat
 from scipy.io.matlab import mat_struct
 
 DTYPES = {
@@ -35,7 +35,7 @@ def write(kind, path):
         dense[[0, 3, 6], [1, 1, 4]] = [1.5, -2, 0.25]
         arrays = {"s": dense, "z": dense * (1 + 2j), "none": np.zeros((7, 5))}
         savemat(path, {name: sparse.csc_matrix(values) for name, values in arrays.items()})
-        return [describe(name, values) for name, values in arrays.items()], {}
+        return [describe(name, values, values.dtype == np.bool_) for name, values in arrays.items()], {}
     elif kind == "nested":
         tensors = [sample("a", "f32", [3, 4]), sample("b", "i16", [2, 2]), sample("c", "f64", [1, 7])]
         a, b, c = map(array, tensors)
@@ -60,7 +60,7 @@ def load(path):
             for field in value._fieldnames:
                 visit(name + "." + field, getattr(value, field))
         elif sparse.issparse(value):
-            tensors.append(describe(name, value.toarray()))
+            tensors.append(describe(name, value.toarray(), name in logical))
         elif value.dtype == object:
             entries = value.flatten(order="F")
             only = len(entries) == 1 and isinstance(entries[0], mat_struct) and name not in cells
@@ -71,10 +71,13 @@ def load(path):
             rows = [str(row) for row in value]
             metadata[name] = rows[0] if len(rows) == 1 else rows or ""
         else:
-            tensors.append(describe(name, value))
+            tensors.append(describe(name, value, name in logical))
 
     cells = cells_of(path)
-    for name, value in loadmat(path, struct_as_record=False, chars_as_strings=True).items():
+    # Loading forgets what was logical.
+    logical = {name for name, _, kind in whosmat(path) if kind == "logical"}
+    # Text of 16 bits is cut to 8 unless the codec is said.
+    for name, value in loadmat(path, struct_as_record=False, chars_as_strings=True, uint16_codec="utf-16-le").items():
         if not name.startswith("__"):
             visit(name, value)
     return tensors, metadata
@@ -99,10 +102,9 @@ def cells_of(path):
     return found
 
 
-def describe(name, values):
+def describe(name, values, is_logical):
     plain = values.astype(values.dtype.newbyteorder("<"))
-    # It forgets what was logical.
-    if plain.dtype == np.uint8 and name in ("mask", "t_bool"):
+    if is_logical:
         plain = plain.astype(np.bool_)
     dtype = next(ours for ours, theirs in DTYPES.items() if np.dtype(theirs) == plain.dtype)
     return Sample(name, dtype, plain.shape, plain.tobytes(order="C"))

@@ -24,7 +24,7 @@ def write(kind, path):
     tensors = list(samples(kind.split("-")[0], DTYPES, scalar=True))
     for t in tensors:
         spec = driver(path, t.name, kind.endswith("-v2"))
-        store = ts.open(spec, dtype=getattr(ts, NAMES[t.dtype]), shape=t.shape, create=True).result()
+        store = ts.open(spec, dtype=getattr(ts, NAMES[t.dtype]), shape=t.shape, create=True, delete_existing=True).result()
         store.write(np.frombuffer(t.data, DTYPES[t.dtype]).reshape(t.shape)).result()
     return sorted(tensors, key=lambda t: t.name.encode()), None
 
