@@ -583,7 +583,7 @@ pub(super) static PACKAGES: &[Package] = &[
         f32_only: true,
         no_bool: true,
         build: None,
-        except: &[],
+        except: &[("no_records_yet", "no dimension but that of records is 0")],
     },
     Package {
         format: "netcdf",
@@ -614,7 +614,7 @@ pub(super) static PACKAGES: &[Package] = &[
         f32_only: false,
         no_bool: false,
         build: None,
-        except: &[],
+        except: &[("dtypes_4bit", "NumPy has a byte for each number of 4 bits")],
     },
     Package {
         format: "zarr",
