@@ -213,10 +213,12 @@ def compare(tenfold, path, known):
 
 
 def check_fixtures(tenfold, fixtures):
-    for folder in sorted(glob.glob(os.path.join(fixtures, "*"))):
+    # Models that were quantized have no digests of their own: what they are compared with are numbers.
+    for valid in sorted(glob.glob(os.path.join(fixtures, "*", "valid"))):
+        folder = os.path.dirname(valid)
         files = count = 0
         failed, left_out = [], 0
-        for case in sorted(glob.glob(os.path.join(folder, "valid", "*.json"))):
+        for case in sorted(glob.glob(os.path.join(valid, "*.json"))):
             with open(case, encoding="utf-8") as f:
                 known = json.load(f)
             if "tensors" not in known:
