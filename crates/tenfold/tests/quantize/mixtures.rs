@@ -257,3 +257,19 @@ fn a_type_is_said_to_be_what_most_numbers_are() {
         (None, Some(Value::U32(14)))
     );
 }
+
+#[test]
+fn a_mixture_that_is_a_type_means_the_type_where_names_say_nothing() {
+    let mut builder = ArchiveBuilder::new();
+    builder.tensor("x", [2, 256], vec![0.5f32; 512]).unwrap();
+    let archive = builder.finish();
+    let with = |name: &str| {
+        let options = QuantizeOptions::new().mixture(Mixture::from_name(name));
+        ops::quantize(&archive, &options)
+    };
+    // As a mixture, most of its tensors would be IQ2_XS.
+    let quantized = with("IQ2_S").unwrap();
+    let to = quantized.choices.first().unwrap().to;
+    assert_eq!(to, DType::Block(BlockSpec::from_name("IQ2_S").unwrap()));
+    assert_eq!(with("Q4_K_M").unwrap_err().rule(), "file.quantize");
+}
